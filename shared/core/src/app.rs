@@ -1,0 +1,119 @@
+//! Everything a use case may touch, in one place.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use crate::{
+    config::Settings,
+    domain::ids::JobId,
+    ports::{
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, ids::Ids, notifier::Notifier, pdf::Pdf, queue::Queue,
+        records::Records, retrying::Retrying, vault::Vault, vision::Vision,
+    },
+    store::{breakers::BreakerCache, slots::Gates},
+};
+
+/// The outside world as given by an engine.
+#[derive(Clone)]
+pub struct Ports {
+    pub records: Arc<dyn Records>,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub flow: Arc<dyn Flow>,
+    pub pdf: Arc<dyn Pdf>,
+    pub vision: Arc<dyn Vision>,
+    pub bus: Arc<dyn Bus>,
+    pub notifier: Arc<dyn Notifier>,
+    pub vault: Arc<dyn Vault>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+}
+
+pub struct App {
+    /// Tried again on faults, as are `blobs`, `queue` and `flow`.
+    pub records: Arc<dyn Records>,
+    /// For what must not wait: the breaker's store fails open instead of being retried.
+    pub records_once: Arc<dyn Records>,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub flow: Arc<dyn Flow>,
+    pub pdf: Arc<dyn Pdf>,
+    pub vision: Arc<dyn Vision>,
+    pub bus: Arc<dyn Bus>,
+    pub notifier: Arc<dyn Notifier>,
+    pub vault: Arc<dyn Vault>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub settings: Settings,
+    /// Names this process: in leases, and for the outbox that it relays.
+    pub node: String,
+    pub breakers: BreakerCache,
+    pub gates: Gates,
+    interrupts: broadcast::Sender<JobId>,
+    outbox: tokio::sync::Notify,
+}
+
+impl App {
+    pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
+        let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
+        Self {
+            records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
+            records_once: ports.records,
+            blobs: Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone())),
+            queue: Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone())),
+            flow: Arc::new(Retrying::new(ports.flow, clock.clone(), pauses.clone())),
+            pdf: ports.pdf,
+            vision: ports.vision,
+            bus: ports.bus,
+            notifier: ports.notifier,
+            vault: ports.vault,
+            clock: ports.clock,
+            ids: ports.ids,
+            gates: Gates::new(settings.max_inflight_per_model),
+            settings,
+            node: node.into(),
+            breakers: BreakerCache::default(),
+            interrupts: broadcast::Sender::new(64),
+            outbox: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// A name for one piece of work of this process, as a lease's holder.
+    pub fn holder(&self) -> String {
+        format!("{}/{}", self.node, self.ids.fresh())
+    }
+
+    /// Makes workers of this process look at the job again at once instead of at their next beat.
+    pub fn interrupt(&self, job: &JobId) {
+        // Nobody listening is fine: then nobody works on it here.
+        let _ = self.interrupts.send(job.clone());
+    }
+
+    /// Ends when [`App::interrupt`] is called for `job` from now on.
+    pub fn interrupted(&self, job: &JobId) -> impl Future<Output = ()> + Send + 'static {
+        let mut receiver = self.interrupts.subscribe();
+        let job = job.clone();
+        async move {
+            loop {
+                match receiver.recv().await {
+                    Ok(interrupted) if interrupted == job => return,
+                    Ok(_) => {}
+                    // Missed some: one may have been ours.
+                    Err(broadcast::error::RecvError::Lagged(_)) => return,
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        }
+    }
+
+    /// Tells the relay of this process that an event was stored.
+    pub fn stored_event(&self) {
+        self.outbox.notify_one();
+    }
+
+    /// Ends when an event was stored since the last time.
+    pub async fn event_stored(&self) {
+        self.outbox.notified().await;
+    }
+}

@@ -1,0 +1,68 @@
+use super::*;
+
+fn read(pairs: &[(&str, &str)]) -> Result<Reading, Vec<String>> {
+    let pairs: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Settings::read(|name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()))
+}
+
+#[test]
+fn nothing_set_gives_the_documented_defaults() {
+    let settings = read(&[]).unwrap().settings;
+    assert_eq!(settings.request_timeout, Duration::from_secs(120));
+    assert_eq!(settings.job_timeout, Duration::from_secs(300));
+    assert_eq!(settings.worker_concurrency, 8);
+    assert_eq!(settings.max_inflight_per_model, 2);
+    assert_eq!(settings.retry_intervals, [1, 4, 16].map(Duration::from_secs));
+    assert_eq!(settings.engines[0].provider, Provider::OpenAi);
+    assert!(settings.roster().engines.is_empty(), "no key, nobody to ask");
+}
+
+#[test]
+fn every_mistake_is_reported_with_variable_value_and_what_is_accepted() {
+    let faults = read(&[
+        ("REQUEST_TIMEOUT", "120"),
+        ("IMAGE_DPI", "5"),
+        ("PRIMARY_ENGINE", "gemini"),
+        ("IMAGE_COLOR", "cmyk"),
+        ("OPENAI_BASE_URL", "localhost:1"),
+        ("RETRY_INTERVALS", "1s,soon"),
+        ("APPROVAL_THRESHOLD_USD", "cheap"),
+    ])
+    .unwrap_err();
+    for (name, value) in [
+        ("REQUEST_TIMEOUT", "120"),
+        ("IMAGE_DPI", "5"),
+        ("PRIMARY_ENGINE", "gemini"),
+        ("IMAGE_COLOR", "cmyk"),
+        ("OPENAI_BASE_URL", "localhost:1"),
+        ("RETRY_INTERVALS", "1s,soon"),
+        ("APPROVAL_THRESHOLD_USD", "cheap"),
+    ] {
+        let fault = faults.iter().find(|fault| fault.starts_with(name)).unwrap_or_else(|| panic!("{name}: {faults:?}"));
+        assert!(fault.contains(value) && fault.contains("accepted"), "{fault}");
+    }
+}
+
+#[test]
+fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
+    let reading = read(&[("PAGE_TOTAL_TIMEOUT", "7s")]).unwrap();
+    assert_eq!(reading.settings.request_timeout, Duration::from_secs(7));
+    assert!(reading.warnings[0].contains("REQUEST_TIMEOUT"));
+    let reading = read(&[("DOCUMENT_PROCESSING_TIMEOUT", "7s"), ("JOB_TIMEOUT", "9s")]).unwrap();
+    assert_eq!(reading.settings.job_timeout, Duration::from_secs(9));
+    assert_eq!(reading.warnings.len(), 1);
+}
+
+#[test]
+fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
+    let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.roster();
+    assert_eq!(one.engines.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
+    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.roster();
+    assert_eq!(local.engines.len(), 1);
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let reading = read(&[("OPENAI_API_KEY", "sk-very-secret")]).unwrap();
+    assert!(!format!("{reading:?}").contains("very-secret"));
+}

@@ -1,0 +1,481 @@
+//! A job's life: which states there are, and the only ways between them.
+//!
+//! ```text
+//! RECEIVED → ACKED → UNDERSTOOD → PROPOSED → APPROVED → EXECUTED → AUDITED
+//!                                    │ ├→ MODIFIED → APPROVED
+//!                                    │ └→ REJECTED
+//!     any state before EXECUTED → CANCELLED       any open state → FAILED → (redriven) ACKED
+//! ```
+//!
+//! A job is nothing but the fold of its events: [`Job::apply`] is used when an event is made and
+//! when the trail is replayed, so the two can't differ.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    document::ImageStyle,
+    event::{Aggregate, Event, Head, Metadata, decode, sha256_hex},
+    ids::{CorrelationId, JobId, PageNumber, Priority, TenantId},
+    outcome::MicroUsd,
+    plan::{AiPages, Plan},
+    result::ResultMetadata,
+    selection::PageSelection,
+    target::{Provider, Tier},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum State {
+    Received,
+    Acked,
+    Understood,
+    Proposed,
+    Approved,
+    Modified,
+    Rejected,
+    Executed,
+    Audited,
+    Cancelled,
+    Failed,
+}
+
+impl State {
+    pub const ALL: [Self; 11] = [
+        Self::Received,
+        Self::Acked,
+        Self::Understood,
+        Self::Proposed,
+        Self::Approved,
+        Self::Modified,
+        Self::Rejected,
+        Self::Executed,
+        Self::Audited,
+        Self::Cancelled,
+        Self::Failed,
+    ];
+
+    /// Nothing more happens by itself.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed)
+    }
+
+    pub fn may_become(self, next: Self) -> bool {
+        use State::*;
+        match next {
+            Received => false,
+            Acked => matches!(self, Received | Failed),
+            Understood => self == Acked,
+            Proposed => self == Understood,
+            Approved => matches!(self, Proposed | Modified),
+            Modified | Rejected => self == Proposed,
+            Executed => self == Approved,
+            Audited => self == Executed,
+            Cancelled => matches!(self, Received | Acked | Understood | Proposed | Approved | Modified),
+            Failed => !self.is_terminal(),
+        }
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self {
+            Self::Received => "RECEIVED",
+            Self::Acked => "ACKED",
+            Self::Understood => "UNDERSTOOD",
+            Self::Proposed => "PROPOSED",
+            Self::Approved => "APPROVED",
+            Self::Modified => "MODIFIED",
+            Self::Rejected => "REJECTED",
+            Self::Executed => "EXECUTED",
+            Self::Audited => "AUDITED",
+            Self::Cancelled => "CANCELLED",
+            Self::Failed => "FAILED",
+        };
+        f.pad(name)
+    }
+}
+
+/// What a caller sees of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Queued,
+    Processing,
+    AwaitingApproval,
+    Success,
+    Failed,
+    Rejected,
+    Cancelled,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Queued => "queued",
+            Self::Processing => "processing",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// Everything a job was asked to do, resolved, so that whoever takes it over does the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobOptions {
+    pub pages: PageSelection,
+    pub ai_pages: AiPages,
+    /// Every page is sent, with its image.
+    pub image_for_all: bool,
+    pub tier: Tier,
+    pub engine: Provider,
+    pub image: ImageStyle,
+    pub job_timeout_ms: u64,
+    pub priority: Priority,
+}
+
+impl JobOptions {
+    pub fn job_timeout(&self) -> Duration {
+        Duration::from_millis(self.job_timeout_ms)
+    }
+
+    /// Names these options: the same document with the same options is the same request.
+    pub fn fingerprint(&self) -> String {
+        sha256_hex(serde_json::to_string(self).unwrap_or_default().as_bytes())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentInfo {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// What intake found in the document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Pages of the document.
+    pub document_pages: u32,
+    /// Prepared ranges of the selected pages, in order.
+    pub ranges: Vec<PageRange>,
+    pub text_only: u32,
+    pub has_graphics: u32,
+    pub unreadable: u32,
+    /// False when the deadline came before every range was prepared.
+    pub complete: bool,
+}
+
+impl Survey {
+    /// Pages of the job: those selected, each of which gets text.
+    pub fn pages(&self) -> impl Iterator<Item = PageNumber> + '_ {
+        self.ranges.iter().flat_map(|range| range.pages.pages(u32::MAX))
+    }
+
+    pub fn page_count(&self) -> u32 {
+        self.ranges.iter().map(|range| range.count).sum()
+    }
+
+    pub fn range_of(&self, page: PageNumber) -> Option<&PageRange> {
+        self.ranges.iter().find(|range| range.first <= page && page <= range.last)
+    }
+}
+
+/// Pages that were prepared together and whose text is one blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRange {
+    pub first: PageNumber,
+    pub last: PageNumber,
+    pub count: u32,
+    /// The same pages, written out where the selection has gaps.
+    pub pages: PageSelection,
+}
+
+/// Why workers are to stop before every page is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Halt {
+    Deadline,
+    Cancelled,
+}
+
+/// A published version of the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultRef {
+    pub version: u32,
+    /// Of the JSON form, from which the others are made.
+    pub sha256: String,
+    pub metadata: ResultMetadata,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Stable, for scripts.
+    pub code: String,
+    /// For people.
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    pub tenant: TenantId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The door it came through: `cli`, `api` or `s3`.
+    pub source: String,
+    pub document: DocumentInfo,
+    pub options: JobOptions,
+    pub idempotency_key: String,
+}
+
+/// Events of a job's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum JobEvent {
+    #[serde(rename = "job.received")]
+    Received(Received),
+    #[serde(rename = "job.acked")]
+    Acked { deadline: Timestamp },
+    #[serde(rename = "job.understood")]
+    Understood(Survey),
+    #[serde(rename = "job.proposed")]
+    Proposed(Plan),
+    #[serde(rename = "job.modified")]
+    Modified { plan: Plan, deadline: Timestamp, by: String },
+    #[serde(rename = "job.approved")]
+    Approved { by: String },
+    #[serde(rename = "job.rejected")]
+    Rejected { by: String, reason: String },
+    #[serde(rename = "job.deadline_reached")]
+    DeadlineReached {},
+    #[serde(rename = "job.cancel_requested")]
+    CancelRequested { by: String },
+    #[serde(rename = "job.executed")]
+    Executed(ResultRef),
+    #[serde(rename = "job.audited")]
+    Audited { credits: u32, cost_micro_usd: MicroUsd, pages_digest: String },
+    #[serde(rename = "job.cancelled")]
+    Cancelled { result: Option<ResultRef> },
+    #[serde(rename = "job.failed")]
+    Failed(Failure),
+    #[serde(rename = "job.redriven")]
+    Redriven { deadline: Timestamp, by: String },
+    #[serde(rename = "job.healed")]
+    Healed { result: ResultRef, pages_digest: String },
+}
+
+impl JobEvent {
+    /// The state it leads to; `None` for what is noted without a change of state.
+    pub fn leads_to(&self) -> Option<State> {
+        match self {
+            Self::Received(_) => Some(State::Received),
+            Self::Acked { .. } | Self::Redriven { .. } => Some(State::Acked),
+            Self::Understood(_) => Some(State::Understood),
+            Self::Proposed(_) => Some(State::Proposed),
+            Self::Modified { .. } => Some(State::Modified),
+            Self::Approved { .. } => Some(State::Approved),
+            Self::Rejected { .. } => Some(State::Rejected),
+            Self::Executed(_) => Some(State::Executed),
+            Self::Audited { .. } => Some(State::Audited),
+            Self::Cancelled { .. } => Some(State::Cancelled),
+            Self::Failed(_) => Some(State::Failed),
+            Self::DeadlineReached {} | Self::CancelRequested { .. } | Self::Healed { .. } => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    #[error("a job that is {from} can't become {to}")]
+    Transition { from: State, to: State },
+    #[error("a job that is {from} can't take {event}")]
+    Note { from: State, event: &'static str },
+    #[error("the first event of a job must be job.received")]
+    NotReceived,
+    #[error("the job was received before")]
+    ReceivedTwice,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    pub state: State,
+    #[serde(flatten)]
+    pub received: Received,
+    pub correlation_id: CorrelationId,
+    pub received_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_at: Option<Timestamp>,
+    /// When the result is published, ready or not.
+    pub deadline: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survey: Option<Survey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// Tells workers to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<Halt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    #[serde(default)]
+    pub redrives: u32,
+    pub head: Head,
+}
+
+impl Job {
+    /// The job after `event`; an illegal one is an error and changes nothing.
+    pub fn apply(job: Option<&Job>, id: &JobId, correlation: &CorrelationId, event: &JobEvent, at: Timestamp) -> Result<Job, Illegal> {
+        let Some(job) = job else {
+            let JobEvent::Received(received) = event else { return Err(Illegal::NotReceived) };
+            return Ok(Job {
+                id: id.clone(),
+                state: State::Received,
+                received: received.clone(),
+                correlation_id: correlation.clone(),
+                received_at: at,
+                acked_at: None,
+                deadline: Timestamp::MAX,
+                finished_at: None,
+                survey: None,
+                plan: None,
+                halt: None,
+                result: None,
+                failure: None,
+                redrives: 0,
+                head: Head::default(),
+            });
+        };
+        let mut next = job.clone();
+        if let Some(to) = event.leads_to() {
+            if to == State::Received {
+                return Err(Illegal::ReceivedTwice);
+            }
+            if !job.state.may_become(to) {
+                return Err(Illegal::Transition { from: job.state, to });
+            }
+            // `Acked` and `Redriven` lead to the same state from different ones.
+            let redriven = matches!(event, JobEvent::Redriven { .. });
+            if to == State::Acked && redriven != (job.state == State::Failed) {
+                return Err(Illegal::Transition { from: job.state, to });
+            }
+            next.state = to;
+            if to.is_terminal() || to == State::Executed {
+                next.finished_at.get_or_insert(at);
+            }
+        }
+        match event {
+            JobEvent::Received(_) => {}
+            JobEvent::Acked { deadline } => {
+                next.acked_at = Some(at);
+                next.deadline = *deadline;
+            }
+            JobEvent::Understood(survey) => next.survey = Some(survey.clone()),
+            JobEvent::Proposed(plan) => next.plan = Some(plan.clone()),
+            JobEvent::Modified { plan, deadline, .. } => {
+                next.plan = Some(plan.clone());
+                next.deadline = *deadline;
+            }
+            JobEvent::Approved { .. } | JobEvent::Audited { .. } => {}
+            JobEvent::Rejected { by, reason } => {
+                next.failure = Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
+            }
+            JobEvent::DeadlineReached {} => next.note_halt(Halt::Deadline, "job.deadline_reached")?,
+            JobEvent::CancelRequested { .. } => next.note_halt(Halt::Cancelled, "job.cancel_requested")?,
+            JobEvent::Executed(result) => next.result = Some(result.clone()),
+            JobEvent::Cancelled { result } => next.result.clone_from(result),
+            JobEvent::Failed(failure) => next.failure = Some(failure.clone()),
+            JobEvent::Redriven { deadline, .. } => {
+                next.redrives += 1;
+                next.deadline = *deadline;
+                next.failure = None;
+                next.finished_at = None;
+                next.halt = None;
+                next.survey = None;
+                next.plan = None;
+            }
+            JobEvent::Healed { result, .. } => {
+                if !matches!(job.state, State::Executed | State::Audited | State::Cancelled) {
+                    return Err(Illegal::Note { from: job.state, event: "job.healed" });
+                }
+                next.result = Some(result.clone());
+            }
+        }
+        Ok(next)
+    }
+
+    fn note_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
+        if self.is_over() || self.halt.is_some() {
+            return Err(Illegal::Note { from: self.state, event });
+        }
+        self.halt = Some(halt);
+        Ok(())
+    }
+
+    /// Rebuilds a job from its trail alone.
+    pub fn replay(events: &[Event]) -> Result<Option<Job>, String> {
+        let mut job: Option<Job> = None;
+        for event in events {
+            let Aggregate::Job(id) = &event.aggregate else {
+                return Err(format!("event {} belongs to {}", event.id, event.aggregate));
+            };
+            let typed: JobEvent = decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
+            let mut next = Job::apply(job.as_ref(), id, &event.correlation_id, &typed, event.timestamp)
+                .map_err(|illegal| format!("event {}: {illegal}", event.id))?;
+            next.head =
+                Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
+            job = Some(next);
+        }
+        Ok(job)
+    }
+
+    pub fn status(&self) -> Status {
+        match self.state {
+            State::Received | State::Acked => Status::Queued,
+            State::Proposed if self.awaits_approval() => Status::AwaitingApproval,
+            State::Understood | State::Proposed | State::Approved | State::Modified => Status::Processing,
+            State::Executed | State::Audited => Status::Success,
+            State::Rejected => Status::Rejected,
+            State::Cancelled => Status::Cancelled,
+            State::Failed => Status::Failed,
+        }
+    }
+
+    pub fn awaits_approval(&self) -> bool {
+        self.state == State::Proposed && self.plan.as_ref().is_some_and(|plan| plan.approval.is_some())
+    }
+
+    /// Its result is published or it will never have one.
+    pub fn is_over(&self) -> bool {
+        self.state.is_terminal() || self.state == State::Executed
+    }
+
+    /// Workers stop for it: it is over, or about to be.
+    pub fn is_halted(&self, now: Timestamp) -> bool {
+        self.halt.is_some() || self.is_over() || now >= self.deadline
+    }
+
+    pub fn metadata(&self, source: &str, environment: &str) -> Metadata {
+        Metadata {
+            user_id: self.received.user.clone(),
+            tenant: self.received.tenant.clone(),
+            source: source.to_owned(),
+            environment: environment.to_owned(),
+            trace_id: String::new(),
+            span_id: String::new(),
+            priority: self.received.options.priority,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+//! The message that sends one page to a worker.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    document::Classification,
+    ids::{CorrelationId, JobId, PageNumber, Priority, TaskToken, TenantId},
+    target::{Provider, Tier},
+};
+
+/// Version of the message; a breaking change gets a new number and both are read for a while.
+pub const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRef {
+    pub key: String,
+    pub mime: String,
+    pub width_px: u32,
+    pub height_px: u32,
+}
+
+/// Unknown fields are ignored; a missing one is an error that names it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageMessage {
+    pub version: u32,
+    pub job_id: JobId,
+    /// SHA-256 of the source.
+    pub document_id: String,
+    pub page_id: PageNumber,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageRef>,
+    /// Blob of the prepared range that holds this page's MuPDF text.
+    pub mupdf_text_key: String,
+    pub context_text: String,
+    /// Fingerprint of the system prompt; the prompt itself is the worker's configuration.
+    pub system_prompt_version: String,
+    pub ai_provider: Provider,
+    pub model_tier: Tier,
+    pub classification: Classification,
+    pub idempotency_key: String,
+    pub plan_version: u32,
+    /// 0 when first sent; one more with each redrive.
+    pub attempt: u32,
+    pub deadline: Timestamp,
+    pub priority: Priority,
+    pub tenant: TenantId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    pub source: String,
+    pub correlation_id: CorrelationId,
+    /// W3C trace context, empty when nobody traces.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub traceparent: String,
+    /// Absent in the manifest; added when the page is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_token: Option<TaskToken>,
+}
+
+impl std::fmt::Debug for PageMessage {
+    /// Never shows the document's text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PageMessage({}, page {}, attempt {})", self.job_id, self.page_id, self.attempt)
+    }
+}
+
+pub fn idempotency_key(job: &JobId, page: PageNumber, plan: u32) -> String {
+    format!("doc:{job}:page:{page}:v{plan}")
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("the message can't be read: {0}")]
+    Malformed(String),
+    #[error("the message has version {0}; this worker reads version {VERSION}")]
+    Version(u64),
+}
+
+impl PageMessage {
+    pub fn parse(body: &str) -> Result<Self, Unreadable> {
+        #[derive(Deserialize)]
+        struct Envelope {
+            version: u64,
+        }
+        let malformed = |error: serde_json::Error| Unreadable::Malformed(error.to_string());
+        let envelope: Envelope = serde_json::from_str(body).map_err(malformed)?;
+        if envelope.version != u64::from(VERSION) {
+            return Err(Unreadable::Version(envelope.version));
+        }
+        serde_json::from_str(body).map_err(malformed)
+    }
+
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOLDEN: &str = include_str!("../../fixtures/page_message_v1.json");
+
+    #[test]
+    fn yesterdays_message_still_reads_and_unknown_fields_are_ignored() {
+        let message = PageMessage::parse(GOLDEN).unwrap();
+        assert_eq!(message.page_id.get(), 17);
+        let again = PageMessage::parse(&message.encode()).unwrap();
+        assert_eq!(again, message);
+    }
+
+    #[test]
+    fn each_missing_field_is_named() {
+        let whole: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+        let optional = ["image", "user", "traceparent", "task_token", "a_field_of_tomorrow"];
+        for field in whole.as_object().unwrap().keys().filter(|field| !optional.contains(&field.as_str())) {
+            let mut cut = whole.clone();
+            cut.as_object_mut().unwrap().remove(field);
+            let error = PageMessage::parse(&cut.to_string()).unwrap_err().to_string();
+            assert!(error.contains(field.as_str()), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_another_version_says_so() {
+        let error = PageMessage::parse(r#"{"version": 9}"#).unwrap_err();
+        assert_eq!(error, Unreadable::Version(9));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_can_make_parsing_panic(body in ".{0,200}") {
+            let _ = PageMessage::parse(&body);
+        }
+    }
+}

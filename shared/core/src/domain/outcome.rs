@@ -1,0 +1,170 @@
+//! How one page got its text.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{event::sha256_hex, target::Target};
+
+/// Money in millionths of a US dollar: whole numbers add up, fractions do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    pub fn from_usd(usd: f64) -> Self {
+        // A negative or absurd price is a bug of a price table, not a reason to lose a page.
+        Self((usd.max(0.0) * 1e6).round() as u64)
+    }
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl std::ops::AddAssign for MicroUsd {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+/// Where a page's text came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A vision model read it.
+    Ai,
+    /// MuPDF's text, as planned.
+    Mupdf,
+    /// MuPDF's text, because no model answered or the job was cancelled.
+    MupdfFallback,
+    /// MuPDF's text, because the deadline came first.
+    MupdfTimeoutFallback,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ai => "ai",
+            Self::Mupdf => "mupdf",
+            Self::MupdfFallback => "mupdf_fallback",
+            Self::MupdfTimeoutFallback => "mupdf_timeout_fallback",
+        })
+    }
+}
+
+/// How one step of the failover ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptResult {
+    Answered,
+    Timeout,
+    Transient,
+    Exhausted,
+    Configuration,
+    Request,
+    Unknown,
+    Refusal,
+    Empty,
+    Truncated,
+    Repeating,
+    Incomplete,
+    /// The breaker was open: no call was made.
+    BreakerOpen,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    #[serde(flatten)]
+    pub target: Target,
+    pub result: AttemptResult,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    pub started_at: Timestamp,
+    pub latency_ms: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micro_usd: MicroUsd,
+}
+
+/// A page's settled fate. The text itself travels beside it, see [`Text`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub source: Source,
+    /// Who read it, when `source` is `ai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// Why there is no AI text, when `source` is a fallback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub attempts: Vec<Attempt>,
+    pub text_len: usize,
+    pub text_sha256: String,
+    pub started_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+impl Outcome {
+    pub fn read_by(target: Target, text: &str, attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        Self {
+            source: Source::Ai,
+            target: Some(target),
+            why: None,
+            attempts,
+            text_len: text.chars().count(),
+            text_sha256: sha256_hex(text.as_bytes()),
+            started_at,
+            settled_at,
+        }
+    }
+
+    /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
+    pub fn fallback(why: String, attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        Self {
+            source: Source::MupdfFallback,
+            target: None,
+            why: Some(why),
+            attempts,
+            text_len: 0,
+            text_sha256: sha256_hex(b""),
+            started_at,
+            settled_at,
+        }
+    }
+
+    pub fn is_ai(&self) -> bool {
+        self.source == Source::Ai
+    }
+
+    pub fn cost(&self) -> MicroUsd {
+        let mut total = MicroUsd::default();
+        for attempt in &self.attempts {
+            total += attempt.cost_micro_usd;
+        }
+        total
+    }
+}
+
+/// Where a settled page's AI text is kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Inline(String),
+    /// Too large for a record: the key of a blob.
+    Blob(String),
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Inline(text) => write!(f, "Inline({} bytes)", text.len()),
+            Self::Blob(key) => write!(f, "Blob({key})"),
+        }
+    }
+}
+
+/// Events of a page's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum PageEvent {
+    #[serde(rename = "page.settled")]
+    Settled(Outcome),
+}

@@ -1,0 +1,13 @@
+//! What Everypage promises, free of clouds, sockets and clocks.
+//!
+//! - [`domain`]: pure values and decisions (job life cycle, failover, breaker, results);
+//! - [`ports`]: what the core asks of the world, and the guarantees it relies on;
+//! - [`store`]: typed records over the one `Records` port;
+//! - [`usecases`]: what happens to a document, step by step, shared by every engine.
+
+pub mod app;
+pub mod config;
+pub mod domain;
+pub mod ports;
+pub mod store;
+pub mod usecases;

@@ -1,0 +1,26 @@
+//! Whatever drives jobs from step to step: Step Functions on AWS, the driver on one machine.
+
+use async_trait::async_trait;
+
+use super::Fault;
+use crate::domain::ids::{JobId, TaskToken};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    Accepted,
+    /// Nobody waits for this token any more: the job has ended or the page was settled before.
+    /// Expected, not an error.
+    Stale,
+}
+
+#[async_trait]
+pub trait Flow: Send + Sync {
+    /// Starts a job's flow; starting it twice is harmless.
+    async fn start(&self, job: &JobId) -> Result<(), Fault>;
+
+    /// Tells the flow that the page behind `token` has its text.
+    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault>;
+
+    /// Tells the flow to look at the job again: it was cancelled, approved or changed.
+    async fn wake(&self, job: &JobId) -> Result<(), Fault>;
+}

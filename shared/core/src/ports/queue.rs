@@ -1,0 +1,49 @@
+//! The way to the workers: SQS on AWS, a table on one machine.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::Fault;
+use crate::domain::ids::Priority;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Names the work: a queue may drop a message while another of the same name is waiting.
+    pub name: String,
+    pub lane: Priority,
+    pub body: String,
+}
+
+/// Proof of having received a message; void once its visibility has run out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Receipt(pub String);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The same at every delivery of one message.
+    pub id: String,
+    pub receipt: Receipt,
+    pub lane: Priority,
+    pub body: String,
+    /// 1 at the first delivery.
+    pub receive_count: u32,
+}
+
+/// At-least-once, in no promised order within a lane. A message that is neither deleted nor
+/// extended comes back when its visibility runs out.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Durable when it answers. All of a failed call may or may not have been sent.
+    async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault>;
+
+    /// Up to `max` messages that are visible now, higher lanes first without starving lower ones;
+    /// they are hidden from others for `visibility`.
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault>;
+
+    /// Hides a received message for `visibility` from now; zero gives it back at once.
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault>;
+
+    /// Takes a received message off the queue. A void receipt is no error and deletes nothing.
+    async fn delete(&self, receipt: &Receipt) -> Result<(), Fault>;
+}

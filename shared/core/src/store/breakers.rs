@@ -1,0 +1,276 @@
+//! Breakers as records that all workers share.
+//!
+//! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
+//! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use super::{Kept, decode, encode, trail};
+use crate::{
+    app::App,
+    domain::{
+        breaker::{Admission, Breaker, Pass, event_between},
+        event::{Aggregate, Head, Metadata},
+        ids::{CorrelationId, EventId, Priority, TenantId},
+        target::{Provider, Target},
+    },
+    ports::{
+        Fault,
+        clock::after,
+        records::{Batch, Change, Draft, Key, When, Written},
+    },
+};
+
+const CACHED_FOR: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    breaker: Breaker,
+    head: Head,
+}
+
+/// What this process has read lately.
+#[derive(Default)]
+pub struct BreakerCache {
+    read: Mutex<HashMap<String, (Timestamp, Breaker)>>,
+    failed_open: AtomicU64,
+}
+
+impl BreakerCache {
+    /// Calls that went ahead because the store could not be asked.
+    pub fn failed_open(&self) -> u64 {
+        self.failed_open.load(Ordering::Relaxed)
+    }
+
+    async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
+        self.read.lock().await.insert(name.to_owned(), (now, breaker));
+    }
+}
+
+/// What a breaker guards: one model, or a provider as a whole (its key is bad).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guarded {
+    Model(Target),
+    Provider(Provider),
+}
+
+impl Guarded {
+    pub fn name(&self) -> String {
+        match self {
+            Self::Model(target) => target.to_string(),
+            Self::Provider(provider) => format!("{provider}:*"),
+        }
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new("breaker", name)
+}
+
+async fn load(app: &App, name: &str) -> Result<Kept<Record>, Fault> {
+    let item = app.records_once.get(&key(name)).await?;
+    let kept = item.as_ref().map(decode::<Record>).transpose()?;
+    Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
+}
+
+/// Is it worth waiting for a slot of this model? Answers from the cache where it can.
+pub async fn lets_through(app: &App, target: &Target) -> bool {
+    let now = app.clock.now();
+    for guarded in [Guarded::Provider(target.provider), Guarded::Model(target.clone())] {
+        let name = guarded.name();
+        let cached = app.breakers.read.lock().await.get(&name).cloned();
+        let breaker = match cached {
+            Some((at, breaker)) if now < after(at, CACHED_FOR) => breaker,
+            _ => match load(app, &name).await {
+                Ok(kept) => {
+                    app.breakers.put(&name, now, kept.value.breaker.clone()).await;
+                    kept.value.breaker
+                }
+                Err(fault) => {
+                    fail_open(app, &name, &fault);
+                    continue;
+                }
+            },
+        };
+        if !breaker.lets_through(now, &app.settings.breaker) {
+            return false;
+        }
+    }
+    true
+}
+
+fn fail_open(app: &App, name: &str, fault: &Fault) {
+    app.breakers.failed_open.fetch_add(1, Ordering::Relaxed);
+    warn!(breaker = name, %fault, "breaker store not reached, the call goes ahead");
+}
+
+/// Passes for one call: the model's and its provider's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passes {
+    model: Option<Pass>,
+    provider: Option<Pass>,
+}
+
+/// Takes the passes for a call that is about to be made; `None` when a breaker refuses.
+pub async fn admit(app: &App, target: &Target, holder: &str) -> Option<Passes> {
+    let provider = admit_one(app, &Guarded::Provider(target.provider), holder).await?;
+    let model = admit_one(app, &Guarded::Model(target.clone()), holder).await?;
+    Some(Passes { model, provider })
+}
+
+/// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
+async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<Pass>> {
+    let name = guarded.name();
+    loop {
+        let now = app.clock.now();
+        // A closed breaker read within the last second is good enough to call by.
+        let cached = app.breakers.read.lock().await.get(&name).cloned();
+        if let Some((at, breaker)) = cached
+            && now < after(at, CACHED_FOR)
+            && let Admission::Go(pass) = breaker.admit(holder, now, &app.settings.breaker)
+        {
+            return Some(Some(pass));
+        }
+        let kept = match load(app, &name).await {
+            Ok(kept) => kept,
+            Err(fault) => {
+                fail_open(app, &name, &fault);
+                return Some(None);
+            }
+        };
+        match kept.value.breaker.admit(holder, now, &app.settings.breaker) {
+            Admission::Go(pass) => {
+                app.breakers.put(&name, now, kept.value.breaker).await;
+                return Some(Some(pass));
+            }
+            Admission::Refused => {
+                app.breakers.put(&name, now, kept.value.breaker).await;
+                return None;
+            }
+            Admission::Probe { pass, next } => match store(app, &name, &kept, next).await {
+                Ok(true) => return Some(Some(pass)),
+                // Somebody else took the probe, or the breaker moved on.
+                Ok(false) => continue,
+                Err(fault) => {
+                    fail_open(app, &name, &fault);
+                    return Some(None);
+                }
+            },
+        }
+    }
+}
+
+/// A good answer: closes what was half open, clears what was counted.
+pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
+    let pairs = [
+        (Guarded::Model(target.clone()), &passes.model),
+        (Guarded::Provider(target.provider), &passes.provider),
+    ];
+    for (guarded, pass) in pairs {
+        if let Some(pass) = pass {
+            report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
+        }
+    }
+}
+
+/// A failure that says something about the model, or about the provider as a whole.
+pub async fn failed(app: &App, target: &Target, passes: &Passes, whole_provider: bool, cause: &str, rest: Option<Duration>) {
+    let (guarded, pass) = if whole_provider {
+        (Guarded::Provider(target.provider), &passes.provider)
+    } else {
+        (Guarded::Model(target.clone()), &passes.model)
+    };
+    if let Some(pass) = pass {
+        report(app, &guarded, |breaker, now| breaker.failed(pass, cause, rest, now, &app.settings.breaker)).await;
+    }
+}
+
+/// Applies `step` to the stored breaker until it is written or has nothing to say.
+async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>) {
+    let name = guarded.name();
+    // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
+    if let Some((at, breaker)) = app.breakers.read.lock().await.get(&name).cloned()
+        && app.clock.now() < after(at, CACHED_FOR)
+        && step(&breaker, app.clock.now()).is_none()
+    {
+        return;
+    }
+    loop {
+        let kept = match load(app, &name).await {
+            Ok(kept) => kept,
+            Err(fault) => return fail_open(app, &name, &fault),
+        };
+        let now = app.clock.now();
+        let Some(next) = step(&kept.value.breaker, now) else {
+            app.breakers.put(&name, now, kept.value.breaker).await;
+            return;
+        };
+        match store(app, &name, &kept, next).await {
+            Ok(true) => return,
+            Ok(false) => continue,
+            Err(fault) => return fail_open(app, &name, &fault),
+        }
+    }
+}
+
+/// Writes the next state with its event; false when somebody else was faster.
+async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Result<bool, Fault> {
+    let now = app.clock.now();
+    let mut head = kept.value.head.clone();
+    let mut changes = Vec::with_capacity(2);
+    if let Some(event) = event_between(&kept.value.breaker, &next) {
+        let metadata = Metadata {
+            user_id: None,
+            // Breakers are shared by all tenants; their events belong to the installation.
+            tenant: TenantId::new(app.settings.tenant.clone()),
+            source: "worker".into(),
+            environment: app.settings.environment.clone(),
+            trace_id: String::new(),
+            span_id: String::new(),
+            priority: Priority::High,
+        };
+        let (event, next_head) = head.append(
+            Aggregate::Breaker(name.to_owned()),
+            EventId::new(app.ids.fresh()),
+            &event,
+            now,
+            CorrelationId::new(format!("breaker/{name}")),
+            metadata,
+        );
+        changes.push(trail::append(app, &event)?);
+        head = next_head;
+    }
+    let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
+    let body = encode(&Record { breaker: next.clone(), head })?;
+    // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
+    changes.insert(0, Change::Put { draft: Draft::new(key(name), body), when });
+    let written = app.records_once.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    if written == Written::Applied {
+        app.breakers.put(name, now, next).await;
+        app.stored_event();
+    }
+    Ok(written == Written::Applied)
+}
+
+/// Every breaker there is a record of, as it counts now.
+pub async fn all(app: &App) -> Result<Vec<(String, Breaker)>, Fault> {
+    let listing = app.records.list("breaker", "", None, 1000).await?;
+    let now = app.clock.now();
+    listing
+        .items
+        .iter()
+        .map(|item| {
+            let record: Record = decode(item)?.value;
+            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &app.settings.breaker)))
+        })
+        .collect()
+}

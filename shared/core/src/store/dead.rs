@@ -1,0 +1,120 @@
+//! Dead letters: what was given up, why, and what can still be done about it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, decode, encode, trail};
+use crate::{
+    app::App,
+    domain::{
+        event::{Aggregate, Head, Metadata},
+        ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
+    },
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+    },
+};
+
+/// What a dead letter is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Subject {
+    Job { job: JobId },
+    Page { job: JobId, page: PageNumber },
+    /// A message that nobody could read.
+    Message,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    pub id: DeadLetterId,
+    pub tenant: TenantId,
+    pub subject: Subject,
+    pub reason: String,
+    /// Deliveries before it was given up.
+    pub attempts: u32,
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
+    pub correlation_id: CorrelationId,
+    pub priority: Priority,
+    /// The message as it was, to be sent again. Holds document text: never logged or listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it was last sent back to work; a redriven letter is out of the queue of the dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_at: Option<Timestamp>,
+    #[serde(default)]
+    pub head: Head,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum DeadEvent {
+    #[serde(rename = "dlq.added")]
+    Added { subject: Subject, reason: String, attempts: u32 },
+    #[serde(rename = "dlq.redriven")]
+    Redriven { by: String },
+    #[serde(rename = "dlq.purged")]
+    Purged { by: String },
+}
+
+fn key(id: &DeadLetterId) -> Key {
+    Key::new(format!("dead#{id}"), "dead")
+}
+
+/// Writes the letter after `event`; false when somebody else changed it first.
+pub async fn store(app: &App, before: Option<&Kept<DeadLetter>>, mut letter: DeadLetter, event: DeadEvent) -> Result<bool, Fault> {
+    let metadata = Metadata {
+        user_id: None,
+        tenant: letter.tenant.clone(),
+        source: "worker".into(),
+        environment: app.settings.environment.clone(),
+        trace_id: String::new(),
+        span_id: String::new(),
+        priority: Priority::High,
+    };
+    let (stored, head) = letter.head.append(
+        Aggregate::DeadLetter(letter.id.clone()),
+        EventId::new(app.ids.fresh()),
+        &event,
+        app.clock.now(),
+        letter.correlation_id.clone(),
+        metadata,
+    );
+    letter.head = head;
+    let waiting = letter.redriven_at.is_none() && !matches!(event, DeadEvent::Purged { .. });
+    let sort = format!("{:.3}#{}", letter.last_at, letter.id);
+    let draft = Draft {
+        state_index: waiting.then(|| IndexEntry::new("dead", sort)),
+        ..Draft::new(key(&letter.id), encode(&letter)?)
+    };
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let changes = vec![Change::Put { draft, when }, trail::append(app, &stored)?];
+    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    app.stored_event();
+    Ok(written == Written::Applied)
+}
+
+pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
+    app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
+}
+
+/// The letters that wait for somebody, oldest first.
+pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
+    let mut letters = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, 200).await?;
+        for item in &listing.items {
+            letters.push(decode(item)?);
+            if letters.len() == limit {
+                return Ok(letters);
+            }
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(letters),
+        }
+    }
+}

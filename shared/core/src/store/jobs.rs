@@ -1,0 +1,152 @@
+//! Jobs: loaded, moved by events, listed.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, decode, encode, trail};
+use crate::{
+    app::App,
+    domain::{
+        event::{Aggregate, Head},
+        ids::{CorrelationId, EventId, JobId, TenantId},
+        job::{Illegal, Job, JobEvent},
+    },
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+    },
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    #[error("there is no job {0}")]
+    Unknown(JobId),
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub fn key(job: &JobId) -> Key {
+    Key::new(format!("job#{job}"), "job")
+}
+
+pub async fn find(app: &App, id: &JobId) -> Result<Option<Kept<Job>>, Fault> {
+    app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
+}
+
+pub async fn load(app: &App, id: &JobId) -> Result<Kept<Job>, JobError> {
+    find(app, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
+}
+
+fn draft(job: &Job) -> Result<Draft, Fault> {
+    let open = !job.state.is_terminal();
+    Ok(Draft {
+        tenant_index: Some(IndexEntry::new(
+            format!("jobs#{}", job.received.tenant),
+            format!("{:.3}#{}", job.received_at, job.id),
+        )),
+        state_index: open.then(|| IndexEntry::new("jobs#open", format!("{:.3}#{}", job.deadline, job.id))),
+        ..Draft::new(key(&job.id), encode(job)?)
+    })
+}
+
+/// The job after `events`, and the writes that make it so: the record and its new events, which
+/// are stored together or not at all.
+pub fn moves(
+    app: &App,
+    source: &str,
+    before: Option<&Kept<Job>>,
+    id: &JobId,
+    correlation: &CorrelationId,
+    events: &[JobEvent],
+) -> Result<(Job, Vec<Change>), JobError> {
+    let mut job = before.map(|kept| kept.value.clone());
+    let mut changes = Vec::with_capacity(events.len() + 1);
+    for event in events {
+        let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_else(Head::default);
+        let at = head.next_time(app.clock.now());
+        let mut next = Job::apply(job.as_ref(), id, correlation, event, at)?;
+        let metadata = next.metadata(source, &app.settings.environment);
+        let event_id = EventId::new(app.ids.fresh());
+        let (stored, head) =
+            head.append(Aggregate::Job(id.clone()), event_id, event, at, correlation.clone(), metadata);
+        changes.push(trail::append(app, &stored)?);
+        next.head = head;
+        job = Some(next);
+    }
+    let job = job.ok_or_else(|| JobError::Unknown(id.clone()))?;
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    changes.insert(0, Change::Put { draft: draft(&job)?, when });
+    Ok((job, changes))
+}
+
+/// Reads the job, asks `decide` what should happen to it as it is now, and makes that so; asks
+/// again when somebody else was faster. `decide` answering nothing leaves the job as it is.
+pub async fn advance(
+    app: &App,
+    source: &str,
+    id: &JobId,
+    decide: impl Fn(&Job) -> Vec<JobEvent>,
+) -> Result<Kept<Job>, JobError> {
+    loop {
+        let kept = load(app, id).await?;
+        let events = decide(&kept.value);
+        if events.is_empty() {
+            return Ok(kept);
+        }
+        let correlation = kept.value.correlation_id.clone();
+        let (job, changes) = moves(app, source, Some(&kept), id, &correlation, &events)?;
+        let batch = Batch { stamp: app.ids.fresh(), changes };
+        match app.records.write(&batch).await? {
+            Written::Applied => {
+                app.stored_event();
+                return Ok(Kept { value: job, version: kept.version + 1 });
+            }
+            Written::Refused { .. } => continue,
+        }
+    }
+}
+
+/// A tenant's jobs, newest first.
+pub async fn list(app: &App, tenant: &TenantId, limit: usize) -> Result<Vec<Job>, Fault> {
+    let partition = format!("jobs#{tenant}");
+    let listing = app.records.list_index(Index::Tenant, &partition, None, true, limit).await?;
+    listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
+}
+
+/// Every job that has not ended, the nearest deadline first.
+pub async fn open(app: &App) -> Result<Vec<Job>, Fault> {
+    let mut jobs = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = app.records.list_index(Index::State, "jobs#open", after.as_deref(), false, 500).await?;
+        for item in &listing.items {
+            jobs.push(decode(item)?.value);
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(jobs),
+        }
+    }
+}
+
+/// Which job a request made, so that the same request makes no second one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    pub job: JobId,
+    /// What was asked, to refuse the same key for something else.
+    pub fingerprint: String,
+    pub expires: jiff::Timestamp,
+}
+
+pub fn idempotency_key(tenant: &TenantId, key: &str) -> Key {
+    Key::new(format!("idempotency#{tenant}"), key)
+}
+
+pub async fn find_idempotency(app: &App, key: &Key) -> Result<Option<Kept<Idempotency>>, Fault> {
+    app.records.get(key).await?.as_ref().map(decode).transpose()
+}
+
+pub fn idempotency_draft(key: Key, record: &Idempotency) -> Result<Draft, Fault> {
+    Ok(Draft { expires: Some(record.expires), ..Draft::new(key, encode(record)?) })
+}

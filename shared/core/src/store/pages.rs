@@ -1,0 +1,207 @@
+//! Pages on their way through a worker: claimed, renewed, settled.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, decode, encode, trail};
+use crate::{
+    app::App,
+    domain::{
+        event::{Aggregate, Head},
+        ids::{EventId, JobId, PageNumber},
+        job::Job,
+        lease::Lease,
+        outcome::{Outcome, PageEvent, Text},
+    },
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Key, When, Written},
+    },
+};
+
+/// Text up to this size is kept in the page's record, more in a blob of its own.
+pub const MOST_INLINE_TEXT: usize = 100 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    pub job: JobId,
+    pub page: PageNumber,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
+    /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
+    #[serde(default)]
+    pub attempt: u32,
+    #[serde(default)]
+    pub head: Head,
+}
+
+impl Page {
+    /// There is nothing left to do for a message of this `attempt`.
+    fn answers(&self, attempt: u32) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
+    }
+}
+
+/// What somebody who wants to work on a page is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The version in hand is the fencing token of every later write.
+    Granted(Kept<Page>),
+    Busy { until: Timestamp },
+    AlreadyDone,
+}
+
+pub fn key(job: &JobId, page: PageNumber) -> Key {
+    Key::new(format!("job#{job}"), format!("page#{:010}", page.get()))
+}
+
+/// Of any number of simultaneous callers at most one is granted a page.
+pub async fn claim(
+    app: &App,
+    job: &JobId,
+    page: PageNumber,
+    attempt: u32,
+    holder: &str,
+    time: Duration,
+) -> Result<Claim, Fault> {
+    let key = key(job, page);
+    let fresh = Page {
+        job: job.clone(),
+        page,
+        lease: None,
+        outcome: None,
+        text: None,
+        attempt: 0,
+        head: Head::default(),
+    };
+    // Nobody has touched most pages: try that first and save a read.
+    let mut found: Option<Kept<Page>> = None;
+    loop {
+        let now = app.clock.now();
+        if let Some(kept) = &found {
+            if kept.value.answers(attempt) {
+                return Ok(Claim::AlreadyDone);
+            }
+            if let Some(lease) = kept.value.lease.as_ref().filter(|lease| lease.alive(now)) {
+                return Ok(Claim::Busy { until: lease.until });
+            }
+        }
+        let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
+        let value = Page {
+            lease: Some(Lease::new(holder, now, time)),
+            ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
+        };
+        let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
+        let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
+        match app.records.write(&batch).await? {
+            Written::Applied => return Ok(Claim::Granted(Kept { value, version: when.next_version() })),
+            Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
+            // Deleted in between; start over.
+            Written::Refused { existing: None, .. } => found = None,
+        }
+    }
+}
+
+/// The lease was taken over: whoever holds the page now will settle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseLost;
+
+/// Keeps a claimed page for another `time`.
+pub async fn renew(app: &App, held: &Kept<Page>, holder: &str, time: Duration) -> Result<Result<Kept<Page>, LeaseLost>, Fault> {
+    let value = Page { lease: Some(Lease::new(holder, app.clock.now(), time)), ..held.value.clone() };
+    let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
+    Ok(match app.records.write(&batch).await? {
+        Written::Applied => Ok(Kept { value, version: held.version + 1 }),
+        Written::Refused { .. } => Err(LeaseLost),
+    })
+}
+
+/// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
+pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
+    let value = Page { lease: None, ..held.value.clone() };
+    let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    Ok(())
+}
+
+/// Stores a page's outcome with its event, on condition that the claim still stands.
+pub async fn settle(
+    app: &App,
+    job: &Job,
+    held: &Kept<Page>,
+    attempt: u32,
+    outcome: Outcome,
+    text: Option<String>,
+) -> Result<Result<(), LeaseLost>, Fault> {
+    let page = held.value.page;
+    let text = match text {
+        Some(text) if text.len() > MOST_INLINE_TEXT => {
+            let blob = format!("jobs/{}/answers/{page}-{}.txt", job.id, outcome.text_sha256);
+            app.blobs.put_new(&blob, text.into_bytes()).await?;
+            Some(Text::Blob(blob))
+        }
+        text => text.map(Text::Inline),
+    };
+    let aggregate = Aggregate::Page(job.id.clone(), page);
+    let (event, head) = held.value.head.append(
+        aggregate,
+        EventId::new(app.ids.fresh()),
+        &PageEvent::Settled(outcome.clone()),
+        app.clock.now(),
+        job.correlation_id.clone(),
+        job.metadata("worker", &app.settings.environment),
+    );
+    let value = Page { lease: None, outcome: Some(outcome), text, attempt, head, ..held.value.clone() };
+    let draft = Draft::new(key(&job.id, page), encode(&value)?);
+    let changes = vec![Change::Put { draft, when: When::Version(held.version) }, trail::append(app, &event)?];
+    Ok(match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+        Written::Applied => {
+            app.stored_event();
+            Ok(())
+        }
+        Written::Refused { .. } => Err(LeaseLost),
+    })
+}
+
+pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
+    app.records.get(&key(job, page)).await?.as_ref().map(decode).transpose()
+}
+
+/// Every page of a job that a worker has touched.
+pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
+    let partition = format!("job#{job}");
+    let mut pages = BTreeMap::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = app.records.list(&partition, "page#", after.as_deref(), 200).await?;
+        for item in &listing.items {
+            let kept: Kept<Page> = decode(item)?;
+            pages.insert(kept.value.page, kept);
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(pages),
+        }
+    }
+}
+
+/// The AI's text of a settled page.
+pub async fn text(app: &App, page: &Page) -> Result<Option<String>, Fault> {
+    match &page.text {
+        None => Ok(None),
+        Some(Text::Inline(text)) => Ok(Some(text.clone())),
+        Some(Text::Blob(key)) => {
+            let bytes = app.blobs.get(key).await?;
+            Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Events as records: appended with the state they describe, read back in order.
+
+use super::{decode, encode};
+use crate::{
+    app::App,
+    domain::{
+        event::{Aggregate, Event},
+        ids::TenantId,
+    },
+    ports::{
+        Fault,
+        records::{Change, Draft, Index, IndexEntry, Key, When},
+    },
+};
+
+/// Where an aggregate's events live: partition and sort prefix.
+fn place(aggregate: &Aggregate) -> (String, String) {
+    match aggregate {
+        Aggregate::Job(job) => (format!("job#{job}"), "event#".into()),
+        Aggregate::Page(job, page) => (format!("job#{job}"), format!("pagelog#{:010}#", page.get())),
+        Aggregate::Breaker(target) => (format!("breaker#{target}"), "event#".into()),
+        Aggregate::DeadLetter(id) => (format!("dead#{id}"), "event#".into()),
+    }
+}
+
+/// The write that stores an event. It is marked as unpublished by being listed in the outbox of
+/// the process that wrote it; the mark is part of the same record, so neither is without the other.
+pub fn append(app: &App, event: &Event) -> Result<Change, Fault> {
+    let (partition, prefix) = place(&event.aggregate);
+    let key = Key::new(partition, format!("{prefix}{:010}", event.sequence));
+    let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
+    let draft = Draft {
+        tenant_index: Some(IndexEntry::new(format!("events#{}", event.metadata.tenant), time.clone())),
+        state_index: Some(IndexEntry::new(format!("outbox#{}", app.node), time)),
+        ..Draft::new(key, encode(event)?)
+    };
+    Ok(Change::Put { draft, when: When::Absent })
+}
+
+/// The whole trail of one aggregate, in order.
+pub async fn read(app: &App, aggregate: &Aggregate) -> Result<Vec<Event>, Fault> {
+    let (partition, prefix) = place(aggregate);
+    read_prefix(app, &partition, &prefix).await
+}
+
+/// The trails of all pages of a job, page by page.
+pub async fn read_pages(app: &App, job: &crate::domain::ids::JobId) -> Result<Vec<Event>, Fault> {
+    read_prefix(app, &format!("job#{job}"), "pagelog#").await
+}
+
+async fn read_prefix(app: &App, partition: &str, prefix: &str) -> Result<Vec<Event>, Fault> {
+    let mut events = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = app.records.list(partition, prefix, after.as_deref(), 500).await?;
+        for item in &listing.items {
+            events.push(decode(item)?.value);
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(events),
+        }
+    }
+}
+
+/// What happened to a tenant's things since a time, of one type or of all.
+pub async fn since(
+    app: &App,
+    tenant: &TenantId,
+    since: Option<jiff::Timestamp>,
+    kind: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Event>, Fault> {
+    let partition = format!("events#{tenant}");
+    let mut after = since.map(|time| format!("{time:.3}"));
+    let mut events = Vec::new();
+    loop {
+        let listing = app.records.list_index(Index::Tenant, &partition, after.as_deref(), false, 500).await?;
+        for item in &listing.items {
+            let event: Event = decode(item)?.value;
+            if kind.is_none_or(|kind| kind == event.kind) {
+                events.push(event);
+            }
+            if events.len() == limit {
+                return Ok(events);
+            }
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(events),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! One page message, from delivery to settled page.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+use tracing::{Instrument, debug, info_span, warn};
+
+use super::{
+    StepError, bury,
+    failover::{Questions, Round, ask},
+    heal,
+    prepare::{StoredPage, stored_pages},
+};
+use crate::{
+    app::App,
+    domain::{
+        document::{ImageFormat, Reason},
+        job::Job,
+        message::PageMessage,
+        outcome::Outcome,
+        target::Target,
+    },
+    ports::{
+        Fault,
+        clock::until,
+        flow::Settlement,
+        queue::Delivery,
+        vision::{PageRequest, RequestImage},
+    },
+    store::{
+        Kept, dead::Subject, jobs,
+        pages::{self, Claim, Page},
+    },
+};
+
+/// What becomes of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Its work is done, or it can never be: take it off the queue.
+    Done,
+    /// It comes back after this.
+    Later(Duration),
+}
+
+/// Handles one delivery. Never fails: what goes wrong here brings the message back, and in the
+/// end among the dead letters.
+pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
+    let message = match PageMessage::parse(&delivery.body) {
+        Ok(message) => message,
+        Err(unreadable) => {
+            let buried = bury::bury_unreadable(
+                app,
+                &delivery.id,
+                unreadable.to_string(),
+                delivery.receive_count,
+                delivery.body.clone(),
+            );
+            return match buried.await {
+                Ok(()) => Disposition::Done,
+                Err(fault) => later(app, &fault),
+            };
+        }
+    };
+    let span = info_span!(
+        "page",
+        job = %message.job_id,
+        page = message.page_id.get(),
+        tenant = %message.tenant,
+        correlation = %message.correlation_id,
+    );
+    async {
+        match handle(app, delivery, &message).await {
+            Ok(disposition) => disposition,
+            Err(StepError::Fault(fault)) => later(app, &fault),
+            Err(error) => match give_up(app, delivery, &message, error.to_string()).await {
+                Ok(()) => Disposition::Done,
+                Err(fault) => later(app, &fault),
+            },
+        }
+    }
+    .instrument(span)
+    .await
+}
+
+fn later(app: &App, fault: &Fault) -> Disposition {
+    warn!(%fault, "page goes back to the queue");
+    Disposition::Later(app.settings.retry_intervals.first().copied().unwrap_or(Duration::from_secs(1)))
+}
+
+async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<Disposition, StepError> {
+    let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
+        return Err(StepError::Broken { code: "unknown_job", reason: format!("there is no job {}", message.job_id) });
+    };
+    let now = app.clock.now();
+    let Some(deadline) = time_for(&job, message, now) else {
+        debug!("job is over, settled without AI");
+        settle_token(app, message).await?;
+        return Ok(Disposition::Done);
+    };
+    if delivery.receive_count > app.settings.max_receive_count {
+        return exhausted(app, delivery, message, now).await;
+    }
+    let holder = app.holder();
+    let visibility = app.settings.page_visibility;
+    let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await? {
+        Claim::Granted(held) => held,
+        Claim::AlreadyDone => {
+            settle_and_heal(app, message).await?;
+            return Ok(Disposition::Done);
+        }
+        Claim::Busy { until: busy } => {
+            debug!("another worker has the page");
+            return Ok(Disposition::Later(until(now, busy).clamp(Duration::from_secs(1), visibility)));
+        }
+    };
+    let held = Arc::new(Mutex::new(held));
+    let work = read_page(app, message, &holder, deadline);
+    let alive = keep_alive(app, delivery, &job, message, &holder, held.clone());
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        stopped = alive => {
+            return match stopped {
+                // Cancelled: what was held is given back and nothing is stored for the page.
+                Stopped::JobOver => {
+                    pages::release(app, &*held.lock().await).await?;
+                    settle_token(app, message).await?;
+                    Ok(Disposition::Done)
+                }
+                // Whoever has the page now will settle it; its message is this one or a copy.
+                Stopped::LeaseLost => Ok(Disposition::Later(visibility)),
+            };
+        }
+    };
+    let held = held.lock().await.clone();
+    let (outcome, text) = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            // Given back, so that the next delivery need not wait for the lease to run out.
+            pages::release(app, &held).await?;
+            return Err(error);
+        }
+    };
+    match pages::settle(app, &job, &held, message.attempt, outcome, text).await? {
+        Ok(()) => {
+            settle_and_heal(app, message).await?;
+            Ok(Disposition::Done)
+        }
+        Err(pages::LeaseLost) => Ok(Disposition::Later(Duration::from_secs(1))),
+    }
+}
+
+/// Until when this page may be worked on; `None` when there is no point in asking an AI.
+fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestamp> {
+    if !job.is_over() {
+        return (!job.is_halted(now)).then_some(job.deadline);
+    }
+    // Sent again after the result was published: it heals the result, by a deadline of its own.
+    let heals = message.attempt > 0 && job.result.is_some() && now < message.deadline;
+    heals.then_some(message.deadline)
+}
+
+/// The whole of the reading: from stored text and image to an outcome.
+async fn read_page(
+    app: &App,
+    message: &PageMessage,
+    holder: &str,
+    deadline: Timestamp,
+) -> Result<(Outcome, Option<String>), StepError> {
+    let started = app.clock.now();
+    let stored = stored_page(app, message).await?;
+    let image = match &message.image {
+        None => None,
+        Some(image) => {
+            let bytes = app.blobs.get(&image.key).await?.ok_or_else(|| StepError::Broken {
+                code: "image_missing",
+                reason: format!("{} is gone", image.key),
+            })?;
+            let format = if image.mime == ImageFormat::Png.mime() { ImageFormat::Png } else { ImageFormat::Jpeg };
+            Some(RequestImage { format, bytes: bytes.into() })
+        }
+    };
+    let request = PageRequest {
+        system_prompt: app.settings.system_prompt.clone(),
+        context_text: message.context_text.clone(),
+        image,
+        max_output_tokens: app.settings.max_output_tokens,
+    };
+    let steps: Vec<Target> = app.settings.roster().led_by(message.ai_provider).steps(message.model_tier);
+    // A scan's OCR layer is often worse than what the model reads: it is no measure.
+    let sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
+    let questions = Questions {
+        steps: &steps,
+        request: &request,
+        text_layer: sound.then_some(stored.text.as_str()),
+        deadline,
+        holder,
+    };
+    let round = ask(app, &questions).await?;
+    let now = app.clock.now();
+    Ok(match round {
+        Round::Answered { target, text, attempts } => {
+            (Outcome::read_by(target, &text, attempts, started, now), Some(text))
+        }
+        Round::Exhausted { why, attempts } => (Outcome::fallback(why, attempts, started, now), None),
+    })
+}
+
+async fn stored_page(app: &App, message: &PageMessage) -> Result<StoredPage, StepError> {
+    let pages = stored_pages(app, &message.mupdf_text_key).await?.unwrap_or_default();
+    pages.into_iter().find(|page| page.page == message.page_id).ok_or_else(|| StepError::Broken {
+        code: "stored_text",
+        reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
+    })
+}
+
+enum Stopped {
+    JobOver,
+    LeaseLost,
+}
+
+/// Keeps message and page while the work goes on: every third of the visibility both are
+/// extended, so that two beats may be lost before anybody else takes over.
+///
+/// ```text
+///  receive   beat     beat     beat           worker killed
+///    |--------|--------|--------|--------------x
+///    |---------- visibility ----|--------------|-----------| message and page are free again
+/// ```
+async fn keep_alive(
+    app: &App,
+    delivery: &Delivery,
+    job: &Job,
+    message: &PageMessage,
+    holder: &str,
+    held: Arc<Mutex<Kept<Page>>>,
+) -> Stopped {
+    let visibility = app.settings.page_visibility;
+    loop {
+        let interrupted = app.interrupted(&job.id);
+        tokio::select! {
+            () = app.clock.sleep(visibility / 3) => {}
+            () = interrupted => {}
+        }
+        let now = app.clock.now();
+        // A store that can't be asked just now is no reason to drop a call that is being paid for.
+        match jobs::find(app, &job.id).await {
+            Ok(Some(kept)) if time_for(&kept.value, message, now).is_none() => return Stopped::JobOver,
+            Ok(_) => {}
+            Err(fault) => warn!(%fault, "job not read, work goes on"),
+        }
+        if let Err(fault) = app.queue.extend(&delivery.receipt, visibility).await {
+            warn!(%fault, "message not extended, work goes on");
+        }
+        let mut held = held.lock().await;
+        match pages::renew(app, &held, holder, visibility).await {
+            Ok(Ok(renewed)) => *held = renewed,
+            Ok(Err(pages::LeaseLost)) => return Stopped::LeaseLost,
+            Err(fault) => warn!(%fault, "lease not renewed, work goes on"),
+        }
+    }
+}
+
+async fn settle_token(app: &App, message: &PageMessage) -> Result<Settlement, Fault> {
+    match &message.task_token {
+        Some(token) => app.flow.settle(token).await,
+        None => Ok(Settlement::Stale),
+    }
+}
+
+/// Tells the flow; a page that nobody waits for any more came after the result, and heals it.
+async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
+    if settle_token(app, message).await? == Settlement::Stale {
+        heal::publish(app, &message.job_id).await?;
+    }
+    Ok(())
+}
+
+/// Delivered too often without ever being settled: whoever worked on it died each time.
+async fn exhausted(app: &App, delivery: &Delivery, message: &PageMessage, now: Timestamp) -> Result<Disposition, StepError> {
+    let page = pages::find(app, &message.job_id, message.page_id).await?;
+    if let Some(page) = page.map(|kept| kept.value) {
+        // A second copy of a message whose page is in good hands, or done, is nobody's loss.
+        let in_hands = page.lease.as_ref().is_some_and(|lease| lease.alive(now));
+        if in_hands || page.outcome.is_some() {
+            settle_and_heal(app, message).await?;
+            return Ok(Disposition::Done);
+        }
+    }
+    let times = delivery.receive_count - 1;
+    let reason = format!("delivered {times} times and never settled: the worker died or lost its storage each time");
+    give_up(app, delivery, message, reason).await?;
+    Ok(Disposition::Done)
+}
+
+/// The message becomes a dead letter and the page gets MuPDF's text, so that the job goes on.
+async fn give_up(app: &App, delivery: &Delivery, message: &PageMessage, reason: String) -> Result<(), Fault> {
+    let job = jobs::find(app, &message.job_id).await?.map(|kept| kept.value);
+    let (name, body) = (&delivery.id, delivery.body.clone());
+    let Some(job) = job else {
+        return bury::bury_unreadable(app, name, reason, delivery.receive_count, body).await;
+    };
+    let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
+    bury::bury(app, name, subject, &job.received, reason.clone(), delivery.receive_count, Some(body)).await?;
+    let now = app.clock.now();
+    let (holder, visibility) = (app.holder(), app.settings.page_visibility);
+    let claim = pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?;
+    if let Claim::Granted(held) = claim {
+        let outcome = Outcome::fallback(reason, vec![], now, now);
+        // Lost only to somebody who settles it: either way the page has its text.
+        let _ = pages::settle(app, &job, &held, message.attempt, outcome, None).await?;
+    }
+    settle_token(app, message).await?;
+    Ok(())
+}

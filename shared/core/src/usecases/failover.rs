@@ -1,0 +1,160 @@
+//! Asking one model after the other, inline and without waiting for a broken one.
+
+use jiff::Timestamp;
+use tracing::{info, warn};
+
+use crate::{
+    app::App,
+    domain::{
+        answer::judge,
+        budget::call_time,
+        outcome::{Attempt, AttemptResult, MicroUsd},
+        target::Target,
+    },
+    ports::{
+        Fault,
+        clock::within,
+        vision::{Answer, PageRequest, Scope, VisionError},
+    },
+    store::{breakers, slots},
+};
+
+/// How a page's round of questions ended.
+pub enum Round {
+    Answered { target: Target, text: String, attempts: Vec<Attempt> },
+    Exhausted { why: String, attempts: Vec<Attempt> },
+}
+
+/// What the round works with.
+pub struct Questions<'a> {
+    pub steps: &'a [Target],
+    pub request: &'a PageRequest,
+    /// MuPDF's text, where it is good enough to measure an answer by.
+    pub text_layer: Option<&'a str>,
+    pub deadline: Timestamp,
+    pub holder: &'a str,
+}
+
+/// One pass over the steps. `Err` only for our own storage; models can't fail this.
+pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for target in questions.steps {
+        match ask_one(app, questions, target).await? {
+            Step::Answered(attempt, text) => {
+                attempts.push(attempt);
+                return Ok(Round::Answered { target: target.clone(), text, attempts });
+            }
+            Step::Next(attempt) => attempts.push(attempt),
+            Step::Last(attempt) => {
+                let why = format!("the page can't be sent: {}", attempt.detail);
+                attempts.push(attempt);
+                return Ok(Round::Exhausted { why, attempts });
+            }
+            Step::OutOfTime => {
+                return Ok(Round::Exhausted { why: "no time was left before the deadline".into(), attempts });
+            }
+        }
+    }
+    let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
+        "every model's breaker was open".to_owned()
+    } else {
+        "no model gave the page's text".to_owned()
+    };
+    Ok(Round::Exhausted { why, attempts })
+}
+
+enum Step {
+    Answered(Attempt, String),
+    Next(Attempt),
+    /// The same input would fail everywhere.
+    Last(Attempt),
+    OutOfTime,
+}
+
+async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Result<Step, Fault> {
+    let skipped = |now| Step::Next(attempt(target, AttemptResult::BreakerOpen, String::new(), now, 0));
+    if !breakers::lets_through(app, target).await {
+        return Ok(skipped(app.clock.now()));
+    }
+    let longest = app.settings.request_timeout;
+    let Some(slot) = slots::acquire(app, target, longest, questions.deadline).await? else { return Ok(Step::OutOfTime) };
+    // The breaker may have opened while this page waited for its slot.
+    let Some(passes) = breakers::admit(app, target, questions.holder).await else {
+        slots::release(app, slot).await;
+        return Ok(skipped(app.clock.now()));
+    };
+    let started = app.clock.now();
+    let Some(time) = call_time(started, questions.deadline, longest) else {
+        slots::release(app, slot).await;
+        return Ok(Step::OutOfTime);
+    };
+    let reply = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request)).await;
+    let ended = app.clock.now();
+    let latency = ended.duration_since(started).as_millis().max(0) as u64;
+    slots::release(app, slot).await;
+
+    let error = match reply {
+        Some(Ok(answer)) => {
+            let (mut attempt, text) = weigh(target, answer, questions.text_layer, started, latency);
+            if attempt.result == AttemptResult::Answered {
+                breakers::succeeded(app, target, &passes).await;
+                info!(%target, latency_ms = latency, "page read");
+                return Ok(Step::Answered(attempt, text));
+            }
+            // The model is there and answering: nothing for its breaker, on to the next.
+            breakers::succeeded(app, target, &passes).await;
+            attempt.detail = "the model answered, but not with the page".into();
+            warn!(%target, result = ?attempt.result, "answer not usable");
+            return Ok(Step::Next(attempt));
+        }
+        Some(Err(error)) => error,
+        None => {
+            // A timeout counts as a 429, unless it was only the job's own deadline that cut the
+            // call short: that says nothing about the model.
+            let detail = format!("no answer within {:.1} s", time.as_secs_f64());
+            if time >= longest {
+                breakers::failed(app, target, &passes, false, &detail, None).await;
+            }
+            warn!(%target, latency_ms = latency, "model timed out");
+            return Ok(Step::Next(attempt(target, AttemptResult::Timeout, detail, started, latency)));
+        }
+    };
+    let detail = error.to_string();
+    warn!(%target, detail, latency_ms = latency, "model call failed");
+    let (result, counts, whole_provider, rest) = match &error {
+        VisionError::Transient { .. } => (AttemptResult::Transient, true, false, None),
+        VisionError::Exhausted { retry_after, .. } => (AttemptResult::Exhausted, true, false, *retry_after),
+        VisionError::Configuration { scope, .. } => {
+            (AttemptResult::Configuration, true, *scope == Scope::Provider, None)
+        }
+        VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
+        VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
+    };
+    if counts {
+        breakers::failed(app, target, &passes, whole_provider, &detail, rest).await;
+    }
+    let attempt = attempt(target, result, detail, started, latency);
+    Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
+}
+
+fn weigh(target: &Target, answer: Answer, layer: Option<&str>, started: Timestamp, latency: u64) -> (Attempt, String) {
+    let result = judge(&answer.text, answer.finish, layer).err().unwrap_or(AttemptResult::Answered);
+    let mut attempt = attempt(target, result, String::new(), started, latency);
+    attempt.input_tokens = answer.usage.input_tokens;
+    attempt.output_tokens = answer.usage.output_tokens;
+    attempt.cost_micro_usd = MicroUsd::from_usd(answer.usage.cost_usd);
+    (attempt, answer.text)
+}
+
+fn attempt(target: &Target, result: AttemptResult, detail: String, started_at: Timestamp, latency_ms: u64) -> Attempt {
+    Attempt {
+        target: target.clone(),
+        result,
+        detail,
+        started_at,
+        latency_ms,
+        input_tokens: 0,
+        output_tokens: 0,
+        cost_micro_usd: MicroUsd::default(),
+    }
+}

@@ -1,0 +1,132 @@
+//! The end of a job: every page has text, the result is published, the trail is sealed.
+//!
+//! Running it twice, or from two places at once, gives one result.
+
+use tracing::info;
+
+use super::{StepError, plan, prepare, result};
+use crate::{
+    app::App,
+    domain::{
+        event::sha256_hex,
+        ids::{JobId, PageNumber},
+        job::{Halt, Job, JobEvent, State},
+        result::Cause,
+    },
+    store::{jobs, pages, secrets},
+};
+
+/// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
+/// noted earlier (a cancel before the deadline, say) is the one that counts.
+pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let mut job = halt(app, id, cause).await?;
+    loop {
+        job = match job.state {
+            State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),
+            State::Executed => audit(app, id).await?,
+            State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => cancel_unseen(app, &job).await?,
+            State::Received | State::Acked => prepare::understand_what_is_there(app, &job).await?,
+            State::Understood => {
+                let why = "the job ended before its plan was made".to_owned();
+                plan::propose(app, &job, Some(why)).await?
+            }
+            // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
+            State::Proposed | State::Modified => {
+                let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
+                let approve = |job: &Job| match job.state {
+                    State::Proposed | State::Modified => vec![JobEvent::Approved { by: by.into() }],
+                    _ => vec![],
+                };
+                jobs::advance(app, "finalize", id, approve).await?.value
+            }
+            State::Approved => publish(app, &job).await?,
+        };
+    }
+}
+
+/// Tells the workers to stop before anything is counted.
+async fn halt(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let kept = jobs::advance(app, "finalize", id, |job| match cause {
+        Cause::Deadline if job.halt.is_none() && !job.is_over() => vec![JobEvent::DeadlineReached {}],
+        Cause::Cancelled if job.halt.is_none() && !job.is_over() => {
+            vec![JobEvent::CancelRequested { by: "caller".into() }]
+        }
+        _ => vec![],
+    })
+    .await?;
+    if kept.value.halt.is_some() {
+        app.interrupt(id);
+    }
+    Ok(kept.value)
+}
+
+async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
+    let cause = match job.halt {
+        None => Cause::Settled,
+        Some(Halt::Deadline) => Cause::Deadline,
+        Some(Halt::Cancelled) => Cause::Cancelled,
+    };
+    // A redriven job has published before; its versions go on counting.
+    let version = job.result.as_ref().map_or(0, |result| result.version) + 1;
+    let published = result::publish(app, job, version, cause).await?;
+    let kept = jobs::advance(app, "finalize", &job.id, |now| match (now.state, now.halt) {
+        (State::Approved, Some(Halt::Cancelled)) => vec![JobEvent::Cancelled { result: Some(published.clone()) }],
+        (State::Approved, _) => vec![JobEvent::Executed(published.clone())],
+        _ => vec![],
+    })
+    .await?;
+    info!(job = %job.id, version, pages = published.metadata.total_pages, "result published");
+    Ok(kept.value)
+}
+
+/// Cancelled before the document was even read: there is nothing to publish.
+async fn cancel_unseen(app: &App, job: &Job) -> Result<Job, StepError> {
+    // What was prepared by now is still a result worth having.
+    if let Ok(understood) = prepare::understand_what_is_there(app, job).await {
+        return Ok(understood);
+    }
+    let kept = jobs::advance(app, "finalize", &job.id, |job| match job.state {
+        State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
+        _ => vec![],
+    })
+    .await?;
+    secrets::forget(app, &job.id).await?;
+    Ok(kept.value)
+}
+
+async fn audit(app: &App, id: &JobId) -> Result<Job, StepError> {
+    let digest = seal(app, id).await?;
+    let kept = jobs::advance(app, "finalize", id, |job| match (&job.state, &job.result) {
+        (State::Executed, Some(result)) => vec![JobEvent::Audited {
+            credits: result.metadata.credits,
+            cost_micro_usd: result.metadata.cost_micro_usd,
+            pages_digest: digest.clone(),
+        }],
+        _ => vec![],
+    })
+    .await?;
+    Ok(kept.value)
+}
+
+/// Where each page's trail stands: what a seal lists.
+pub type SealedPages = Vec<(PageNumber, u64, String)>;
+
+pub fn seal_key(job: &JobId, digest: &str) -> String {
+    format!("jobs/{job}/seal/{digest}.json")
+}
+
+/// Stores where every page's trail stands now and answers with its digest, which goes into the
+/// job's trail: from then on no page's trail can be changed unseen.
+pub async fn seal(app: &App, id: &JobId) -> Result<String, StepError> {
+    let sealed: SealedPages = pages::all(app, id)
+        .await?
+        .into_values()
+        .filter(|kept| kept.value.head.sequence > 0)
+        .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
+        .collect();
+    let bytes = serde_json::to_vec(&sealed)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+    let digest = sha256_hex(&bytes);
+    app.blobs.put_new(&seal_key(id, &digest), bytes).await?;
+    Ok(digest)
+}

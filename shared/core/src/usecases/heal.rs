@@ -1,0 +1,87 @@
+//! Better text for a published result: pages that were read late replace their fallback in a new
+//! version. A version that was published never changes.
+
+use std::time::Duration;
+
+use super::{StepError, finalize::seal, plan::manifest, result};
+use crate::{
+    app::App,
+    domain::{
+        ids::{JobId, PageNumber},
+        job::{Job, JobEvent, State},
+        outcome::Source,
+        result::Cause,
+    },
+    ports::{clock::after, queue::Outgoing},
+    store::{jobs, pages},
+};
+
+/// Publishes a new version if pages were read since the last one; answers with the job.
+pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
+    loop {
+        let job = jobs::load(app, id).await?.value;
+        if !heals(&job) || !has_news(app, &job).await? {
+            return Ok(job);
+        }
+        let Some(latest) = &job.result else { return Ok(job) };
+        let version = latest.version + 1;
+        let cause = if latest.metadata.timeout_occurred { Cause::Deadline } else { Cause::Settled };
+        let published = result::publish(app, &job, version, cause).await?;
+        let pages_digest = seal(app, id).await?;
+        jobs::advance(app, "finalize", id, |now| {
+            let next = now.result.as_ref().is_some_and(|result| result.version + 1 == version);
+            if heals(now) && next {
+                vec![JobEvent::Healed { result: published.clone(), pages_digest: pages_digest.clone() }]
+            } else {
+                vec![]
+            }
+        })
+        .await?;
+    }
+}
+
+/// A cancelled job stays as its caller left it.
+fn heals(job: &Job) -> bool {
+    matches!(job.state, State::Executed | State::Audited) && job.result.is_some()
+}
+
+async fn has_news(app: &App, job: &Job) -> Result<bool, StepError> {
+    let Some(document) = result::read_document(app, job, None).await? else { return Ok(false) };
+    let settled = pages::all(app, &job.id).await?;
+    Ok(document.pages.iter().any(|page| {
+        page.source != Source::Ai
+            && settled
+                .get(&page.page)
+                .and_then(|kept| kept.value.outcome.as_ref())
+                .is_some_and(|outcome| outcome.is_ai())
+    }))
+}
+
+/// Sends every page whose AI text is missing to the workers once more; answers which, and until
+/// when they may work on them.
+pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumber>, StepError> {
+    let job = jobs::load(app, id).await?.value;
+    if !heals(&job) {
+        let reason = format!("a job that is {} has no result to heal", job.state);
+        return Err(StepError::Broken { code: "nothing_to_heal", reason });
+    }
+    let Some(plan) = &job.plan else { return Ok(vec![]) };
+    let settled = pages::all(app, id).await?;
+    let deadline = after(app.clock.now(), time);
+    let mut outgoing = Vec::new();
+    let mut sent = Vec::new();
+    for mut message in manifest(app, plan).await? {
+        let page = settled.get(&message.page_id).map(|kept| &kept.value);
+        if page.and_then(|page| page.outcome.as_ref()).is_some_and(|outcome| outcome.is_ai()) {
+            continue;
+        }
+        message.attempt = page.map_or(0, |page| page.attempt) + 1;
+        message.deadline = deadline;
+        message.task_token = None;
+        sent.push(message.page_id);
+        let name = format!("{}:a{}", message.idempotency_key, message.attempt);
+        outgoing.push(Outgoing { name, lane: message.priority, body: message.encode() });
+    }
+    app.queue.send(&outgoing).await?;
+    Ok(sent)
+}

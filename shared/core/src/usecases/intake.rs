@@ -1,0 +1,180 @@
+//! From a request to an accepted job: once, however often it is asked.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    app::App,
+    domain::{
+        event::{hex, sha256_hex},
+        ids::{CorrelationId, JobId, TenantId},
+        job::{DocumentInfo, Job, JobEvent, JobOptions, Received},
+        secret::Secret,
+    },
+    ports::{
+        Fault,
+        clock::after,
+        records::{Batch, Change, When, Written},
+    },
+    store::{
+        jobs::{self, Idempotency, JobError},
+        secrets,
+    },
+};
+
+/// Within this the same document with the same options is the same request.
+const SAME_REQUEST_FOR: Duration = Duration::from_secs(24 * 3600);
+
+pub struct Submission {
+    pub tenant: TenantId,
+    pub user: Option<String>,
+    /// The door: `cli`, `api` or `s3`.
+    pub source: String,
+    /// What people call the document.
+    pub name: String,
+    pub file: PathBuf,
+    pub password: Option<Secret>,
+    pub options: JobOptions,
+    /// The caller's own name for the request.
+    pub idempotency_key: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    pub job: Job,
+    /// The job was there before: the request is a repetition.
+    pub existed: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    #[error("{file}: {error}")]
+    Unreadable { file: String, error: std::io::Error },
+    #[error("{file} has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES)")]
+    TooLarge { file: String, bytes: u64, limit: u64 },
+    #[error("the idempotency key {key:?} was used before for another document or other options")]
+    KeyReused { key: String },
+    #[error("the options can't be used: {0}")]
+    BadOptions(String),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub fn source_key(job: &JobId) -> String {
+    format!("jobs/{job}/source.pdf")
+}
+
+/// Makes the job durable and answers with it. Nothing is lost once this has answered; before
+/// that, nothing but an unused copy of the file can be left behind.
+pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, SubmitError> {
+    if submission.options.job_timeout_ms == 0 {
+        return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
+    }
+    let document = describe(app, &submission).await?;
+    // With the password among what is compared: the same file with the right one is a new request.
+    let password = submission.password.as_ref().map_or("", |password| password.expose());
+    let fingerprint = sha256_hex(
+        format!("{}/{}/{}", document.sha256, submission.options.fingerprint(), sha256_hex(password.as_bytes())).as_bytes(),
+    );
+    let named = submission.idempotency_key.clone();
+    let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
+    let key = jobs::idempotency_key(&submission.tenant, &request);
+
+    let id = JobId::new(app.ids.fresh());
+    loop {
+        let now = app.clock.now();
+        let known = jobs::find_idempotency(app, &key).await?;
+        if let Some(known) = &known
+            && now < known.value.expires
+        {
+            if known.value.fingerprint != fingerprint {
+                return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
+            }
+            let job = jobs::load(app, &known.value.job).await.map_err(unexpected)?.value;
+            // Whoever made it may have died before starting its flow; starting twice is harmless.
+            if job.id != id && !job.state.is_terminal() {
+                app.flow.start(&job.id).await?;
+            }
+            let existed = job.id != id;
+            return Ok(Submitted { job, existed });
+        }
+        app.blobs.put_file(&source_key(&id), &submission.file).await?;
+        let correlation = CorrelationId::new(id.as_str());
+        let received = Received {
+            tenant: submission.tenant.clone(),
+            user: submission.user.clone(),
+            source: submission.source.clone(),
+            document: document.clone(),
+            options: submission.options.clone(),
+            idempotency_key: request.clone(),
+        };
+        let deadline = after(now, submission.options.job_timeout());
+        let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
+        let (job, mut changes) =
+            jobs::moves(app, "intake", None, &id, &correlation, &events).map_err(unexpected)?;
+        let record = Idempotency { job: id.clone(), fingerprint: fingerprint.clone(), expires: after(now, SAME_REQUEST_FOR) };
+        let when = known.map_or(When::Absent, |kept| When::Version(kept.version));
+        changes.push(Change::Put { draft: jobs::idempotency_draft(key.clone(), &record)?, when });
+        if let Some(password) = &submission.password {
+            changes.push(secrets::keep(app, &id, password).await?);
+        }
+        match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+            Written::Applied => {
+                app.stored_event();
+                app.flow.start(&id).await?;
+                return Ok(Submitted { job, existed: false });
+            }
+            // The same request arrived twice at once; the other one made the job.
+            Written::Refused { .. } => {
+                app.blobs.delete_all(&format!("jobs/{id}/")).await?;
+            }
+        }
+    }
+}
+
+fn unexpected(error: JobError) -> SubmitError {
+    match error {
+        JobError::Fault(fault) => SubmitError::Fault(fault),
+        error => SubmitError::Fault(Fault::broken("records", error)),
+    }
+}
+
+async fn describe(app: &App, submission: &Submission) -> Result<DocumentInfo, SubmitError> {
+    let limit = app.settings.pdf.max_file_bytes;
+    let (file, name) = (submission.file.clone(), submission.name.clone());
+    let hashed = tokio::task::spawn_blocking(move || hash_file(&file, limit)).await;
+    let unreadable = |error| SubmitError::Unreadable { file: name.clone(), error };
+    let (bytes, sha256) = hashed.map_err(|error| unreadable(std::io::Error::other(error)))?.map_err(unreadable)?;
+    if bytes > limit {
+        return Err(SubmitError::TooLarge { file: name, bytes, limit });
+    }
+    Ok(DocumentInfo { name, bytes, sha256 })
+}
+
+/// Size and SHA-256; a file over `limit` is not read.
+fn hash_file(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
+    let mut file = std::fs::File::open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(std::io::Error::other("is not a file"));
+    }
+    if meta.len() > limit {
+        return Ok((meta.len(), String::new()));
+    }
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            return Ok((bytes, hex(&hash.finalize())));
+        }
+        bytes += count as u64;
+        hash.update(&buffer[..count]);
+    }
+}

@@ -1,0 +1,23 @@
+//! What happens to a document, step by step. Every engine calls these and adds nothing to them.
+//!
+//! Each step may be repeated, by a retry, by a second delivery or after a crash: it finds what it
+//! did before and goes on from there.
+
+pub mod bury;
+pub mod cancel;
+pub mod decide;
+pub mod dispatch;
+pub mod fail;
+pub mod failover;
+pub mod finalize;
+pub mod heal;
+pub mod intake;
+pub mod plan;
+pub mod prepare;
+pub mod redrive;
+pub mod relay;
+pub mod result;
+mod step;
+pub mod verify;
+
+pub use step::StepError;

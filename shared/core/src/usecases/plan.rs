@@ -1,0 +1,164 @@
+//! The plan: which pages go to AI, with what, at what cost, and who has to agree.
+
+use super::{
+    StepError,
+    prepare::{StoredPage, range_key, stored_range},
+};
+use crate::{
+    app::App,
+    domain::{
+        context,
+        event::sha256_hex,
+        job::{Job, JobEvent, State, Survey},
+        message::{self, PageMessage, idempotency_key},
+        plan::{PageFacts, Plan, Route, estimate_cost, route},
+        target::Target,
+    },
+    store::jobs,
+};
+
+/// Proposes a plan for an understood job and, where no person has to agree, approves it.
+/// With `no_ai` nothing goes to AI, for the reason given.
+pub async fn propose(app: &App, job: &Job, no_ai: Option<String>) -> Result<Job, StepError> {
+    if job.state != State::Understood {
+        return Ok(job.clone());
+    }
+    let plan = draw_up(app, job, 1, no_ai).await?;
+    let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
+        (State::Understood, None) => {
+            vec![JobEvent::Proposed(plan.clone()), JobEvent::Approved { by: "policy".into() }]
+        }
+        (State::Understood, Some(_)) => vec![JobEvent::Proposed(plan.clone())],
+        _ => vec![],
+    })
+    .await?;
+    Ok(kept.value)
+}
+
+/// A plan for the job as it is, with its manifest stored.
+pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) -> Result<Plan, StepError> {
+    let survey = job.survey.as_ref().ok_or_else(|| StepError::Broken {
+        code: "illegal_transition",
+        reason: "a plan needs an understood document".into(),
+    })?;
+    let options = &job.received.options;
+    let steps = app.settings.roster().led_by(options.engine).steps(options.tier);
+    let no_ai = no_ai.or_else(|| {
+        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned())
+    });
+    let mut messages = Vec::new();
+    if no_ai.is_none() {
+        let pages = all_pages(app, job, survey).await?;
+        for (index, (key, page)) in pages.iter().enumerate() {
+            let facts = PageFacts {
+                number: page.page,
+                reason: page.reason,
+                has_image: page.image.is_some(),
+                has_text: !page.text.trim().is_empty(),
+            };
+            let route = route(&facts, options.ai_pages, options.image_for_all);
+            if route != Route::Keep {
+                let context = context_of(app, &pages, index, survey.document_pages, route);
+                messages.push(page_message(app, job, version, key, page, route, context));
+            }
+        }
+    }
+    let image_pages = messages.iter().filter(|message| message.image.is_some()).count() as u32;
+    let ai_pages = messages.len() as u32;
+    let price = steps.first().map(|target: &Target| app.vision.price(target)).unwrap_or_default();
+    let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
+    let approval = app.settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
+        format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
+    });
+    let bytes = serde_json::to_vec(&messages)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+    // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
+    let manifest = format!("jobs/{}/manifest-v{version}-{}.json", job.id, &sha256_hex(&bytes)[..16]);
+    app.blobs.put_new(&manifest, bytes).await?;
+    Ok(Plan {
+        version,
+        tier: options.tier,
+        engine: options.engine,
+        ai_pages,
+        image_pages,
+        estimated_credits: ai_pages,
+        estimated_cost_micro_usd: cost,
+        manifest,
+        approval,
+        no_ai_because: no_ai,
+    })
+}
+
+/// The messages of a plan, one per page for AI.
+pub async fn manifest(app: &App, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
+    let broken = |reason: String| StepError::Broken { code: "manifest", reason };
+    let bytes = app.blobs.get(&plan.manifest).await?;
+    let bytes = bytes.ok_or_else(|| broken(format!("{} is gone", plan.manifest)))?;
+    serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
+}
+
+async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<(String, StoredPage)>, StepError> {
+    let mut pages = Vec::with_capacity(survey.page_count() as usize);
+    for range in &survey.ranges {
+        let key = range_key(&job.id, range);
+        for page in stored_range(app, &job.id, range).await?.unwrap_or_default() {
+            pages.push((key.clone(), page));
+        }
+    }
+    Ok(pages)
+}
+
+fn context_of(app: &App, pages: &[(String, StoredPage)], index: usize, of: u32, route: Route) -> String {
+    let radius = app.settings.context_radius as usize;
+    let number = pages[index].1.page.get();
+    // Neighbours by page number: with a selection, the page beside it in the list may be far away.
+    let joined = |range: std::ops::Range<usize>| {
+        let near = range.filter(|other| pages[*other].1.page.get().abs_diff(number) as usize <= radius);
+        near.map(|other| pages[other].1.text.trim()).collect::<Vec<_>>().join("\n")
+    };
+    let current = &pages[index].1.text;
+    let room = match route {
+        Route::SendImage | Route::Keep => app.settings.max_context_bytes,
+        // Without an image the page's own text is all there is: it is never cut.
+        Route::SendText => app.settings.max_context_bytes + current.len(),
+    };
+    let before = joined(index.saturating_sub(radius)..index);
+    let after = joined(index + 1..(index + 1 + radius).min(pages.len()));
+    context::build(number, of, &before, current, &after, room)
+}
+
+fn page_message(
+    app: &App,
+    job: &Job,
+    plan: u32,
+    text_key: &str,
+    page: &StoredPage,
+    route: Route,
+    context_text: String,
+) -> PageMessage {
+    let received = &job.received;
+    PageMessage {
+        version: message::VERSION,
+        job_id: job.id.clone(),
+        document_id: received.document.sha256.clone(),
+        page_id: page.page,
+        image: page.image.clone().filter(|_| route == Route::SendImage),
+        mupdf_text_key: text_key.to_owned(),
+        context_text,
+        system_prompt_version: sha256_hex(app.settings.system_prompt.as_bytes())[..8].to_owned(),
+        ai_provider: received.options.engine,
+        model_tier: received.options.tier,
+        classification: page.reason.classification(),
+        idempotency_key: idempotency_key(&job.id, page.page, plan),
+        plan_version: plan,
+        attempt: 0,
+        deadline: job.deadline,
+        priority: received.options.priority,
+        tenant: received.tenant.clone(),
+        user: received.user.clone(),
+        source: received.source.clone(),
+        correlation_id: job.correlation_id.clone(),
+        traceparent: String::new(),
+        task_token: None,
+    }
+}

@@ -1,0 +1,98 @@
+//! Is a job's trail what it was when it was written?
+
+use std::collections::BTreeMap;
+
+use super::{
+    StepError,
+    finalize::{SealedPages, seal_key},
+};
+use crate::{
+    app::App,
+    domain::{
+        event::{Aggregate, Event, decode, sha256_hex, verify},
+        ids::JobId,
+        job::{Job, JobEvent},
+        outcome::PageEvent,
+    },
+    store::{jobs, pages, trail},
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub job_events: usize,
+    pub page_events: usize,
+    /// What is wrong, in words; empty when all is well.
+    pub findings: Vec<String>,
+}
+
+/// Checks every hash and link, that replaying the trail gives the stored job and outcomes, and
+/// that the seal of the pages holds.
+pub async fn verify_job(app: &App, id: &JobId) -> Result<Report, StepError> {
+    let stored = jobs::load(app, id).await?.value;
+    let events = trail::read(app, &Aggregate::Job(id.clone())).await?;
+    let mut report = Report { job_events: events.len(), ..Report::default() };
+    if let Err(tampered) = verify(&events, &stored.head) {
+        report.findings.push(format!("job: {tampered}"));
+    }
+    match Job::replay(&events) {
+        Ok(replayed) if replayed.as_ref() == Some(&stored) => {}
+        Ok(_) => report.findings.push("job: the stored job is not what its trail says".into()),
+        Err(error) => report.findings.push(format!("job: {error}")),
+    }
+    let page_events = trail::read_pages(app, id).await?;
+    report.page_events = page_events.len();
+    let mut trails: BTreeMap<String, Vec<Event>> = BTreeMap::new();
+    for event in page_events {
+        trails.entry(event.aggregate.to_string()).or_default().push(event);
+    }
+    for (page, kept) in pages::all(app, id).await? {
+        let name = Aggregate::Page(id.clone(), page).to_string();
+        let empty = Vec::new();
+        let trail = trails.get(&name).unwrap_or(&empty);
+        if let Err(tampered) = verify(trail, &kept.value.head) {
+            report.findings.push(format!("page {page}: {tampered}"));
+        }
+        let last = trail.last().and_then(|event| decode::<PageEvent>(event).ok());
+        let told = last.map(|PageEvent::Settled(outcome)| outcome);
+        if told != kept.value.outcome {
+            report.findings.push(format!("page {page}: the stored outcome is not what its trail says"));
+        }
+        if let (Some(outcome), Some(text)) = (&kept.value.outcome, pages::text(app, &kept.value).await?)
+            && sha256_hex(text.as_bytes()) != outcome.text_sha256
+        {
+            report.findings.push(format!("page {page}: its text was changed"));
+        }
+    }
+    check_seals(app, id, &events, &trails, &mut report).await?;
+    Ok(report)
+}
+
+async fn check_seals(
+    app: &App,
+    id: &JobId,
+    events: &[Event],
+    trails: &BTreeMap<String, Vec<Event>>,
+    report: &mut Report,
+) -> Result<(), StepError> {
+    for event in events {
+        let digest = match decode::<JobEvent>(event) {
+            Ok(JobEvent::Audited { pages_digest, .. } | JobEvent::Healed { pages_digest, .. }) => pages_digest,
+            _ => continue,
+        };
+        let bytes = app.blobs.get(&seal_key(id, &digest)).await?.unwrap_or_default();
+        if sha256_hex(&bytes) != digest {
+            report.findings.push(format!("event {}: the seal of the pages is missing or was changed", event.sequence));
+            continue;
+        }
+        let sealed: SealedPages = serde_json::from_slice(&bytes).unwrap_or_default();
+        for (page, sequence, hash) in sealed {
+            let name = Aggregate::Page(id.clone(), page).to_string();
+            let found = trails.get(&name).and_then(|trail| trail.get(sequence.saturating_sub(1) as usize));
+            if found.is_none_or(|found| found.hash != hash) {
+                report.findings.push(format!("page {page}: event {sequence} is not the one that was sealed"));
+            }
+        }
+    }
+    Ok(())
+}
+

@@ -1,0 +1,209 @@
+//! Anthropic's messages.
+
+use base64::{display::Base64Display, engine::general_purpose::STANDARD};
+use everypage_core::ports::vision::{Finish, PageRequest, RequestImage};
+use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::reading::{Content, Reading, Tokens};
+
+pub(crate) const PATH: &str = "/v1/messages";
+
+pub(crate) fn headers(key: &str) -> Result<Vec<(HeaderName, HeaderValue)>, InvalidHeaderValue> {
+    let mut key = HeaderValue::from_str(key)?;
+    key.set_sensitive(true);
+    Ok(vec![
+        (HeaderName::from_static("x-api-key"), key),
+        (
+            HeaderName::from_static("anthropic-version"),
+            HeaderValue::from_static("2023-06-01"),
+        ),
+    ])
+}
+
+pub(crate) fn body(model: &str, request: &PageRequest) -> serde_json::Result<Vec<u8>> {
+    let data = |image: &RequestImage| Source {
+        kind: "base64",
+        media_type: image.format.mime(),
+        data: Base64(image.bytes.clone()),
+    };
+    // The image first, as Anthropic advises; an empty text block would be refused.
+    let image = request
+        .image
+        .as_ref()
+        .map(|image| Part::Image { source: data(image) });
+    let text = Some(&request.context_text)
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| Part::Text { text });
+    serde_json::to_vec(&Body {
+        model,
+        max_tokens: request.max_output_tokens,
+        system: Some(request.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        messages: [Message {
+            role: "user",
+            content: image.into_iter().chain(text).collect(),
+        }],
+    })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<&'a str>,
+    messages: [Message<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    Image { source: Source },
+}
+
+#[derive(Serialize)]
+struct Source {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'static str,
+    data: Base64,
+}
+
+/// Encoded while it is written, so that the image is in memory once as bytes and once as JSON.
+struct Base64(std::sync::Arc<[u8]>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    content: Content,
+    stop_reason: Option<String>,
+    usage: Option<Tokens>,
+}
+
+/// `None` when the answer lacks what the API promises.
+pub(crate) fn read(body: &[u8]) -> Option<Reading> {
+    let reply: Reply = serde_json::from_slice(body).ok()?;
+    let finish = match reply.stop_reason.as_deref() {
+        Some("refusal") => Finish::Refusal,
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        // end_turn, stop_sequence, and whatever is added later.
+        _ => Finish::Complete,
+    };
+    Some(Reading {
+        text: reply.content.text(),
+        finish,
+        tokens: reply.usage.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::domain::document::ImageFormat;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sent(context: &str, image: bool) -> Value {
+        let image = image.then(|| RequestImage {
+            format: ImageFormat::Png,
+            bytes: b"\xff\xd8\xff".as_slice().into(),
+        });
+        let request = PageRequest {
+            system_prompt: "be exact".into(),
+            context_text: context.into(),
+            image,
+            max_output_tokens: 77,
+        };
+        serde_json::from_slice(&body("claude-haiku-4-5", &request).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_request_is_what_the_api_documents() {
+        assert_eq!(
+            sent("Page 1 of 2", true),
+            json!({
+                "model": "claude-haiku-4-5",
+                "max_tokens": 77,
+                "system": "be exact",
+                "messages": [{ "role": "user", "content": [
+                    { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "/9j/" } },
+                    { "type": "text", "text": "Page 1 of 2" },
+                ] }],
+            })
+        );
+        assert_eq!(
+            sent(" \n", true)["messages"][0]["content"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(sent("text", false)["messages"][0]["content"][0]["text"], "text");
+    }
+
+    #[test]
+    fn answers_are_read_in_every_shape() {
+        let table = [
+            (
+                json!([{ "type": "text", "text": "hi" }]),
+                "end_turn",
+                "hi",
+                Finish::Complete,
+            ),
+            (
+                json!([{ "type": "text", "text": "hi" }]),
+                "stop_sequence",
+                "hi",
+                Finish::Complete,
+            ),
+            (
+                json!([{ "type": "text", "text": "hi" }]),
+                "max_tokens",
+                "hi",
+                Finish::Length,
+            ),
+            (json!([]), "refusal", "", Finish::Refusal),
+            (json!("hi"), "end_turn", "hi", Finish::Complete),
+            (
+                json!([{ "type": "thinking", "thinking": "hm", "text": "hm" }, { "type": "text", "text": "a" }, { "type": "text", "text": "b" }]),
+                "end_turn",
+                "ab",
+                Finish::Complete,
+            ),
+        ];
+        for (content, reason, text, finish) in table {
+            let body = json!({ "type": "message", "content": content, "stop_reason": reason,
+                "usage": { "input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 2 } });
+            let reading = read(body.to_string().as_bytes()).unwrap();
+            assert_eq!((reading.text.as_str(), reading.finish), (text, finish), "{body}");
+            assert_eq!((reading.tokens.input(), reading.tokens.output()), (10, 2));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_answer() {
+        for body in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            r#"{"content":null}"#,
+            r#"{"content":[7]}"#,
+            r#"{"choices":[]}"#,
+        ] {
+            assert!(read(body.as_bytes()).is_none(), "{body}");
+        }
+    }
+}

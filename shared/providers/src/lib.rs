@@ -1,0 +1,28 @@
+//! Vision models behind HTTP APIs: OpenAI (and whatever speaks its chat API) and Anthropic.
+//!
+//! [`Providers`] is the one adapter; everything else is a step of one call:
+//!
+//! ```text
+//! openai / anthropic   build the request, read the answer
+//! transport            one POST, its answer bounded in size
+//! failure              whatever was not an answer, sorted into a VisionError
+//! rate_limit           how long the API asks us to stay away
+//! redact               what may be said about a failure
+//! prices               what the answer cost
+//! ```
+
+mod anthropic;
+mod failure;
+mod openai;
+mod prices;
+mod providers;
+mod rate_limit;
+mod reading;
+mod redact;
+mod settings;
+mod tls;
+mod transport;
+
+pub use prices::{Prices, PricesError};
+pub use providers::Providers;
+pub use settings::{ANTHROPIC_BASE_URL, OPENAI_BASE_URL, ProviderSettings, Settings, SettingsError};

@@ -1,0 +1,11 @@
+//! Ports over plain memory, each a complete implementation that sits the same exam as the others.
+
+mod blobs;
+mod others;
+mod queue;
+mod records;
+
+pub use blobs::MemoryBlobs;
+pub use others::{PlainVault, RecordingBus, RecordingNotifier};
+pub use queue::MemoryQueue;
+pub use records::MemoryRecords;

@@ -1,0 +1,68 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::{event::Event, secret::Secret},
+    ports::{
+        Fault,
+        bus::Bus,
+        notifier::{Notice, Notifier},
+        vault::Vault,
+    },
+};
+
+/// Keeps what was published, in order.
+#[derive(Default)]
+pub struct RecordingBus {
+    events: Mutex<Vec<Event>>,
+}
+
+impl RecordingBus {
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+#[async_trait]
+impl Bus for RecordingBus {
+    async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
+        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(events);
+        Ok(())
+    }
+}
+
+/// Keeps what people were told.
+#[derive(Default)]
+pub struct RecordingNotifier {
+    notices: Mutex<Vec<Notice>>,
+}
+
+impl RecordingNotifier {
+    pub fn notices(&self) -> Vec<Notice> {
+        self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+#[async_trait]
+impl Notifier for RecordingNotifier {
+    async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
+        self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(notice.clone());
+        Ok(())
+    }
+}
+
+/// Hides nothing, but shows who forgot to seal: what it holds is readable only as `sealed:…`.
+#[derive(Default)]
+pub struct PlainVault;
+
+#[async_trait]
+impl Vault for PlainVault {
+    async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
+        Ok(format!("sealed:{}", secret.expose().chars().rev().collect::<String>()))
+    }
+
+    async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
+        let reversed = sealed.strip_prefix("sealed:").ok_or_else(|| Fault::broken("vault", "not sealed here"))?;
+        Ok(Secret::new(reversed.chars().rev().collect::<String>()))
+    }
+}

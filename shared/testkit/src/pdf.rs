@@ -1,0 +1,107 @@
+//! A PDF reader for documents that tests write in a line: no C, no child process.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::{
+        document::{Classification, ImageFormat, PageImage, PageReading, Reason},
+        ids::PageNumber,
+        secret::Secret,
+    },
+    ports::pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+};
+use serde::{Deserialize, Serialize};
+
+/// A document as a test wants it: its pages, and what opens it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FakeDocument {
+    pub password: Option<String>,
+    pub pages: Vec<FakePage>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FakePage {
+    pub text: String,
+    pub reason: Reason,
+}
+
+impl FakeDocument {
+    /// `count` pages, all of which need eyes.
+    pub fn graphics(count: u32) -> Self {
+        let page = |number| FakePage { text: format!("layer of page {number}"), reason: Reason::Image };
+        Self { password: None, pages: (1..=count).map(page).collect() }
+    }
+
+    /// Pages that alternate between text and figures.
+    pub fn mixed(count: u32) -> Self {
+        let mut document = Self::graphics(count);
+        for page in document.pages.iter_mut().step_by(2) {
+            page.reason = Reason::Text;
+        }
+        document
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// Reads [`FakeDocument`]s.
+#[derive(Default)]
+pub struct FakePdf;
+
+fn open(file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError> {
+    let bytes = std::fs::read(file).map_err(|error| PdfError::Unavailable(error.to_string()))?;
+    if bytes.is_empty() {
+        return Err(PdfError::Empty);
+    }
+    let document: FakeDocument =
+        serde_json::from_slice(&bytes).map_err(|error| PdfError::NotAPdf(error.to_string()))?;
+    match (&document.password, password) {
+        (None, _) => {}
+        (Some(_), None) => return Err(PdfError::PasswordNeeded),
+        (Some(wanted), Some(given)) if wanted != given.expose() => return Err(PdfError::PasswordWrong),
+        (Some(_), Some(_)) => {}
+    }
+    if document.pages.is_empty() {
+        return Err(PdfError::NoPages);
+    }
+    Ok(document)
+}
+
+#[async_trait]
+impl Pdf for FakePdf {
+    async fn inspect(&self, file: &Path, password: Option<&Secret>) -> Result<u32, PdfError> {
+        Ok(open(file, password)?.pages.len() as u32)
+    }
+
+    async fn read(
+        &self,
+        file: &Path,
+        password: Option<&Secret>,
+        pages: &[PageNumber],
+        options: &ReadOptions,
+    ) -> Result<Vec<PageReading>, PdfError> {
+        let document = open(file, password)?;
+        Ok(pages
+            .iter()
+            .filter_map(|number| {
+                let page = document.pages.get(number.get() as usize - 1)?;
+                let wanted = match options.render {
+                    RenderPages::None => false,
+                    RenderPages::Graphics => page.reason.classification() == Classification::HasGraphics,
+                    RenderPages::All => true,
+                };
+                let image = PageImage { format: ImageFormat::Jpeg, width_px: 10, height_px: 10, bytes: vec![1, 2, 3] };
+                Some(PageReading {
+                    number: *number,
+                    text: page.text.clone(),
+                    reason: page.reason,
+                    image: (wanted && page.reason != Reason::Unreadable).then_some(image),
+                    fault: None,
+                })
+            })
+            .collect())
+    }
+}

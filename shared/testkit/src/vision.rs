@@ -1,0 +1,138 @@
+//! A model for tests: a function from target and page to what happens, and a count of calls.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::target::Target,
+    ports::{
+        clock::Clock,
+        vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+    },
+};
+
+/// What a model does when asked.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    Answer(String),
+    AnswerAfter(Duration, String),
+    Finish(Finish, String),
+    Fail(VisionError),
+    Hang,
+}
+
+impl Reply {
+    pub fn down() -> Self {
+        Self::Fail(VisionError::Transient { detail: "503".into() })
+    }
+}
+
+type Behaviour = dyn Fn(&Target, u32) -> Reply + Send + Sync;
+
+#[derive(Default)]
+struct Counts {
+    calls: Vec<(Target, u32)>,
+    in_flight: HashMap<Target, usize>,
+    most_in_flight: HashMap<Target, usize>,
+}
+
+pub struct FakeVision {
+    clock: Arc<dyn Clock>,
+    behaviour: Mutex<Arc<Behaviour>>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl FakeVision {
+    pub fn new(clock: Arc<dyn Clock>, behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static) -> Self {
+        Self { clock, behaviour: Mutex::new(Arc::new(behaviour)), counts: Arc::default() }
+    }
+
+    /// Every model reads every page.
+    pub fn healthy(clock: Arc<dyn Clock>) -> Self {
+        Self::new(clock, |target, page| Reply::Answer(read_by(target, page)))
+    }
+
+    pub fn now_does(&self, behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static) {
+        *lock(&self.behaviour) = Arc::new(behaviour);
+    }
+
+    /// Every call so far: who was asked for which page.
+    pub fn calls(&self) -> Vec<(Target, u32)> {
+        lock(&self.counts).calls.clone()
+    }
+
+    pub fn calls_to(&self, model: &str) -> usize {
+        self.calls().iter().filter(|(target, _)| target.model == model).count()
+    }
+
+    pub fn most_in_flight(&self, model: &str) -> usize {
+        let counts = lock(&self.counts);
+        counts.most_in_flight.iter().filter(|(target, _)| target.model == model).map(|(_, most)| *most).sum()
+    }
+}
+
+pub fn read_by(target: &Target, page: u32) -> String {
+    format!("page {page} read by {target}")
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Counts a call out again, also when it is dropped in the middle.
+struct InFlight(Arc<Mutex<Counts>>, Target);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(count) = lock(&self.0).in_flight.get_mut(&self.1) {
+            *count -= 1;
+        }
+    }
+}
+
+fn page_of(request: &PageRequest) -> u32 {
+    let words: Vec<&str> = request.context_text.split_whitespace().take(2).collect();
+    words.get(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[async_trait]
+impl Vision for FakeVision {
+    async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError> {
+        let page = page_of(request);
+        let _in_flight = {
+            let mut counts = lock(&self.counts);
+            counts.calls.push((target.clone(), page));
+            let now = counts.in_flight.entry(target.clone()).or_default();
+            *now += 1;
+            let now = *now;
+            let most = counts.most_in_flight.entry(target.clone()).or_default();
+            *most = (*most).max(now);
+            InFlight(self.counts.clone(), target.clone())
+        };
+        let behaviour = lock(&self.behaviour).clone();
+        // Even the fastest model is not there before its caller has let go of the thread.
+        tokio::task::yield_now().await;
+        let answer = |finish, text| {
+            let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
+            Ok(Answer { text, finish, usage })
+        };
+        match behaviour(target, page) {
+            Reply::Answer(text) => answer(Finish::Complete, text),
+            Reply::AnswerAfter(time, text) => {
+                self.clock.sleep(time).await;
+                answer(Finish::Complete, text)
+            }
+            Reply::Finish(finish, text) => answer(finish, text),
+            Reply::Fail(error) => Err(error),
+            Reply::Hang => std::future::pending().await,
+        }
+    }
+
+    fn price(&self, _target: &Target) -> Price {
+        Price { input: 1.0, output: 4.0 }
+    }
+}

@@ -1,0 +1,27 @@
+//! The doubles sit the same exams as the real adapters.
+
+use std::sync::Arc;
+
+use everypage_testkit::{
+    clock::ManualClock,
+    memory::{MemoryBlobs, MemoryQueue, MemoryRecords},
+    suites::queue::Subject,
+};
+
+mod records {
+    use super::*;
+    everypage_testkit::records_exam!(async { MemoryRecords::default() });
+}
+
+mod blobs {
+    use super::*;
+    everypage_testkit::blobs_exam!(async { MemoryBlobs::default() });
+}
+
+mod queue {
+    use super::*;
+    everypage_testkit::queue_exam!(async {
+        let clock = Arc::new(ManualClock::default());
+        Subject { queue: Arc::new(MemoryQueue::new(clock.clone())), clock }
+    });
+}
