@@ -8,8 +8,8 @@ use crate::{
     config::Settings,
     domain::ids::JobId,
     ports::{
-        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, ids::Ids, notifier::Notifier, pdf::Pdf, queue::Queue,
-        records::Records, retrying::Retrying, vault::Vault, vision::Vision,
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, ids::Ids, notifier::Notifier, pdf::Pdf,
+        queue::Queue, records::Records, retrying::Retrying, vault::Vault, vision::Vision,
     },
     store::{breakers::BreakerCache, slots::Gates},
 };
@@ -58,7 +58,11 @@ impl App {
     pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
         let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
         Self {
-            records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
+            records: Arc::new(Retrying::new(
+                ports.records.clone(),
+                clock.clone(),
+                pauses.clone(),
+            )),
             records_once: ports.records,
             blobs: Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone())),
             queue: Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone())),

@@ -10,8 +10,8 @@ use crate::{
         breaker,
         document::{ImageColor, ImageFormat, ImageStyle},
         failover::Roster,
-        job::JobOptions,
         ids::Priority,
+        job::JobOptions,
         plan::AiPages,
         secret::Secret,
         selection::PageSelection,
@@ -110,10 +110,19 @@ impl Settings {
     /// Reads every variable through `var`; answers all mistakes together, each naming the
     /// variable, the value and what is accepted.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Reading, Vec<String>> {
-        let mut reader = Reader { var: &var, entries: vec![], warnings: vec![], faults: vec![] };
+        let mut reader = Reader {
+            var: &var,
+            entries: vec![],
+            warnings: vec![],
+            faults: vec![],
+        };
         let settings = reader.settings();
         if reader.faults.is_empty() {
-            Ok(Reading { settings, entries: reader.entries, warnings: reader.warnings })
+            Ok(Reading {
+                settings,
+                entries: reader.entries,
+                warnings: reader.warnings,
+            })
         } else {
             Err(reader.faults)
         }
@@ -122,7 +131,11 @@ impl Settings {
     /// Who can be asked, the preferred engine first; those without a key are left out.
     pub fn roster(&self) -> Roster {
         let usable = self.engines.iter().filter(|engine| engine.is_usable());
-        Roster { engines: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
+        Roster {
+            engines: usable
+                .map(|engine| (engine.provider, engine.models.clone()))
+                .collect(),
+        }
     }
 
     /// What a job does when its caller says nothing.
@@ -132,7 +145,10 @@ impl Settings {
             ai_pages: self.ai_pages,
             image_for_all: self.image_for_all,
             tier: self.tier,
-            engine: self.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
+            engine: self
+                .engines
+                .first()
+                .map_or(Provider::OpenAi, |engine| engine.provider),
             image: self.image,
             job_timeout_ms: self.job_timeout.as_millis() as u64,
             priority: Priority::Normal,
@@ -167,26 +183,58 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn settings(&mut self) -> Settings {
-        let request_timeout = self.duration("REQUEST_TIMEOUT", Some("PAGE_TOTAL_TIMEOUT"), 120_000, "longest AI call");
+        let request_timeout = self.duration(
+            "REQUEST_TIMEOUT",
+            Some("PAGE_TOTAL_TIMEOUT"),
+            120_000,
+            "longest AI call",
+        );
         let job_timeout = self.duration(
             "JOB_TIMEOUT",
             Some("DOCUMENT_PROCESSING_TIMEOUT"),
             300_000,
             "from acceptance to the published result",
         );
-        let step_timeout = self.duration("STEP_TIMEOUT", None, 60_000, "one step of our own, such as opening the file");
-        let primary = self.parsed("PRIMARY_ENGINE", Provider::OpenAi, "openai or anthropic", "asked first");
-        let other = if primary == Provider::OpenAi { Provider::Anthropic } else { Provider::OpenAi };
-        let secondary = self.parsed("SECONDARY_ENGINE", other, "openai or anthropic", "asked when the first fails");
+        let step_timeout = self.duration(
+            "STEP_TIMEOUT",
+            None,
+            60_000,
+            "one step of our own, such as opening the file",
+        );
+        let primary = self.parsed(
+            "PRIMARY_ENGINE",
+            Provider::OpenAi,
+            "openai or anthropic",
+            "asked first",
+        );
+        let other = if primary == Provider::OpenAi {
+            Provider::Anthropic
+        } else {
+            Provider::OpenAi
+        };
+        let secondary = self.parsed(
+            "SECONDARY_ENGINE",
+            other,
+            "openai or anthropic",
+            "asked when the first fails",
+        );
         let openai = self.engine(
             Provider::OpenAi,
-            ["OPENAI_PRIMARY_MODEL", "OPENAI_SECONDARY_MODEL", "OPENAI_FAST_MODEL"],
+            [
+                "OPENAI_PRIMARY_MODEL",
+                "OPENAI_SECONDARY_MODEL",
+                "OPENAI_FAST_MODEL",
+            ],
             ["gpt-5.4", "gpt-5.4-mini", "gpt-5.4-nano"],
             ["OPENAI_API_KEY", "OPENAI_BASE_URL"],
         );
         let anthropic = self.engine(
             Provider::Anthropic,
-            ["ANTHROPIC_PRIMARY_MODEL", "ANTHROPIC_SECONDARY_MODEL", "ANTHROPIC_FAST_MODEL"],
+            [
+                "ANTHROPIC_PRIMARY_MODEL",
+                "ANTHROPIC_SECONDARY_MODEL",
+                "ANTHROPIC_FAST_MODEL",
+            ],
             ["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
             ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"],
         );
@@ -196,14 +244,39 @@ impl Reader<'_> {
 
         let image = ImageStyle {
             dpi: self.bounded("IMAGE_DPI", 100, 20, 600, "resolution of page images"),
-            color: self.choice("IMAGE_COLOR", &[("rgb", ImageColor::Rgb), ("gray", ImageColor::Gray)], "colours of page images"),
-            format: self.choice("IMAGE_FORMAT", &[("jpeg", ImageFormat::Jpeg), ("png", ImageFormat::Png)], "format of page images"),
+            color: self.choice(
+                "IMAGE_COLOR",
+                &[("rgb", ImageColor::Rgb), ("gray", ImageColor::Gray)],
+                "colours of page images",
+            ),
+            format: self.choice(
+                "IMAGE_FORMAT",
+                &[("jpeg", ImageFormat::Jpeg), ("png", ImageFormat::Png)],
+                "format of page images",
+            ),
             jpeg_quality: self.bounded("IMAGE_JPEG_QUALITY", 70, 1, 100, "JPEG quality of page images"),
         };
         let breaker = breaker::Policy {
-            failure_threshold: self.bounded("BREAKER_FAILURE_THRESHOLD", 1, 1, 1000, "failures in a row that open a breaker"),
-            half_open_successes: self.bounded("BREAKER_HALF_OPEN_SUCCESSES", 1, 1, 1000, "good probes that close it"),
-            base_rest: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
+            failure_threshold: self.bounded(
+                "BREAKER_FAILURE_THRESHOLD",
+                1,
+                1,
+                1000,
+                "failures in a row that open a breaker",
+            ),
+            half_open_successes: self.bounded(
+                "BREAKER_HALF_OPEN_SUCCESSES",
+                1,
+                1,
+                1000,
+                "good probes that close it",
+            ),
+            base_rest: self.duration(
+                "BREAKER_BASE_BACKOFF",
+                None,
+                30_000,
+                "first rest of an open breaker",
+            ),
             max_rest: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
             // A probe that has not reported by then never will: its call has timed out.
             probe_lease: request_timeout + Duration::from_secs(15),
@@ -222,36 +295,124 @@ impl Reader<'_> {
             job_timeout,
             step_timeout,
             engines,
-            tier: self.parsed("MODEL_TIER", Tier::Primary, "primary, fast or secondary", "model that reads at first"),
-            ai_pages: self.choice("AI_PAGES", &[("graphics", AiPages::Graphics), ("all", AiPages::All)], "pages that go to AI"),
+            tier: self.parsed(
+                "MODEL_TIER",
+                Tier::Primary,
+                "primary, fast or secondary",
+                "model that reads at first",
+            ),
+            ai_pages: self.choice(
+                "AI_PAGES",
+                &[("graphics", AiPages::Graphics), ("all", AiPages::All)],
+                "pages that go to AI",
+            ),
             image,
             image_for_all: self.flag("IMAGE_SEND_ALL_PAGES", "send every page with its image"),
-            context_radius: self.bounded("IMAGE_CONTEXT_RADIUS", 1, 0, 20, "neighbour pages whose text is sent along"),
-            max_context_bytes: self.bounded("IMAGE_MAX_CONTEXT_BYTES", 3000, 0, 100_000, "most bytes of that text"),
-            max_output_tokens: self.bounded("AI_MAX_OUTPUT_TOKENS", 8192, 256, 200_000, "longest answer for a page"),
+            context_radius: self.bounded(
+                "IMAGE_CONTEXT_RADIUS",
+                1,
+                0,
+                20,
+                "neighbour pages whose text is sent along",
+            ),
+            max_context_bytes: self.bounded(
+                "IMAGE_MAX_CONTEXT_BYTES",
+                3000,
+                0,
+                100_000,
+                "most bytes of that text",
+            ),
+            max_output_tokens: self.bounded(
+                "AI_MAX_OUTPUT_TOKENS",
+                8192,
+                256,
+                200_000,
+                "longest answer for a page",
+            ),
             system_prompt: self
                 .text("AI_SYSTEM_PROMPT", "what the models are told (default: built in)")
                 .unwrap_or_else(|| DEFAULT_SYSTEM_PROMPT.to_owned()),
-            model_prices: self.text("MODEL_PRICES", "USD per million tokens: model=in/out,…").unwrap_or_default(),
+            model_prices: self
+                .text("MODEL_PRICES", "USD per million tokens: model=in/out,…")
+                .unwrap_or_default(),
             worker_concurrency: self.bounded("WORKER_CONCURRENCY", 8, 1, 1000, "pages worked on at once"),
-            max_inflight_per_model: self.bounded("MAX_INFLIGHT_PER_MODEL", 2, 1, 1000, "calls to one model at once, all workers together"),
+            max_inflight_per_model: self.bounded(
+                "MAX_INFLIGHT_PER_MODEL",
+                2,
+                1,
+                1000,
+                "calls to one model at once, all workers together",
+            ),
             breaker,
             retry_intervals: self.intervals(),
-            page_visibility: self.duration("PAGE_VISIBILITY", None, 60_000, "after this a silent worker's page goes to another"),
-            max_receive_count: self.bounded("MAX_RECEIVE_COUNT", 3, 1, 100, "deliveries of a page before it is a dead letter"),
-            approval_threshold_usd: self.optional_usd("APPROVAL_THRESHOLD_USD", "plans dearer than this wait for a person"),
+            page_visibility: self.duration(
+                "PAGE_VISIBILITY",
+                None,
+                60_000,
+                "after this a silent worker's page goes to another",
+            ),
+            max_receive_count: self.bounded(
+                "MAX_RECEIVE_COUNT",
+                3,
+                1,
+                100,
+                "deliveries of a page before it is a dead letter",
+            ),
+            approval_threshold_usd: self.optional_usd(
+                "APPROVAL_THRESHOLD_USD",
+                "plans dearer than this wait for a person",
+            ),
             pdf: PdfLimits {
-                max_file_bytes: self.bounded("MAX_FILE_BYTES", limits.max_file_bytes, 1, u64::MAX, "largest file"),
-                max_pages: self.bounded("MAX_PAGES", limits.max_pages, 1, 1_000_000, "most pages of a document"),
-                max_page_points: self.bounded("MAX_PAGE_POINTS", limits.max_page_points, 72, 1_000_000, "longest side of a page, in 1/72 inch"),
-                page_timeout: self.duration("PAGE_TIMEOUT", None, limits.page_timeout.as_millis() as u64, "reading one page with MuPDF"),
-                max_memory_bytes: self.bounded("PDF_MAX_MEMORY_BYTES", limits.max_memory_bytes, 64 << 20, 1 << 40, "memory of the process that parses"),
+                max_file_bytes: self.bounded(
+                    "MAX_FILE_BYTES",
+                    limits.max_file_bytes,
+                    1,
+                    u64::MAX,
+                    "largest file",
+                ),
+                max_pages: self.bounded(
+                    "MAX_PAGES",
+                    limits.max_pages,
+                    1,
+                    1_000_000,
+                    "most pages of a document",
+                ),
+                max_page_points: self.bounded(
+                    "MAX_PAGE_POINTS",
+                    limits.max_page_points,
+                    72,
+                    1_000_000,
+                    "longest side of a page, in 1/72 inch",
+                ),
+                page_timeout: self.duration(
+                    "PAGE_TIMEOUT",
+                    None,
+                    limits.page_timeout.as_millis() as u64,
+                    "reading one page with MuPDF",
+                ),
+                max_memory_bytes: self.bounded(
+                    "PDF_MAX_MEMORY_BYTES",
+                    limits.max_memory_bytes,
+                    64 << 20,
+                    1 << 40,
+                    "memory of the process that parses",
+                ),
             },
             range_pages: self.bounded("RANGE_PAGES", 32, 1, 1000, "pages prepared together"),
-            tenant: self.text("TENANT", "whose jobs these are (default: local)").unwrap_or_else(|| "local".into()),
+            tenant: self
+                .text("TENANT", "whose jobs these are (default: local)")
+                .unwrap_or_else(|| "local".into()),
             responsible: self.text("DEFAULT_RESPONSIBLE", "who is told of dead letters"),
-            environment: self.text("ENVIRONMENT", "name of this installation, in events (default: local)").unwrap_or_else(|| "local".into()),
-            data_dir: self.text("EVERYPAGE_DATA", "folder of jobs and results (default: ~/.local/share/everypage)"),
+            environment: self
+                .text(
+                    "ENVIRONMENT",
+                    "name of this installation, in events (default: local)",
+                )
+                .unwrap_or_else(|| "local".into()),
+            data_dir: self.text(
+                "EVERYPAGE_DATA",
+                "folder of jobs and results (default: ~/.local/share/everypage)",
+            ),
             log: LogSettings {
                 level: self.log_level(),
                 pretty: self.flag("LOG_PRETTY", "logs for people instead of JSON"),
@@ -261,7 +422,13 @@ impl Reader<'_> {
         }
     }
 
-    fn engine(&mut self, provider: Provider, models: [&'static str; 3], defaults: [&str; 3], access: [&'static str; 2]) -> EngineSettings {
+    fn engine(
+        &mut self,
+        provider: Provider,
+        models: [&'static str; 3],
+        defaults: [&str; 3],
+        access: [&'static str; 2],
+    ) -> EngineSettings {
         let mut model = |index: usize, about| {
             let default = defaults[index].to_owned();
             self.parsed(models[index], default, "a model's name", about)
@@ -282,29 +449,53 @@ impl Reader<'_> {
         }
         let shown = base_url.clone().unwrap_or_else(|| "(the vendor's)".into());
         self.note(access[1], shown, base_url.is_some(), "address of the API");
-        EngineSettings { provider, models, api_key, base_url }
+        EngineSettings {
+            provider,
+            models,
+            api_key,
+            base_url,
+        }
     }
 
     /// An empty value counts as not set.
     fn raw(&self, name: &str) -> Option<String> {
-        (self.var)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        (self.var)(name)
+            .map(|value| value.trim().to_owned())
+            .filter(|value| !value.is_empty())
     }
 
     fn note(&mut self, name: &'static str, value: String, from_environment: bool, about: &'static str) {
-        self.entries.push(Entry { name, value, from_environment, about });
+        self.entries.push(Entry {
+            name,
+            value,
+            from_environment,
+            about,
+        });
     }
 
     fn fault(&mut self, name: &str, value: &str, accepted: &str) {
-        self.faults.push(format!("{name} is {value:?}; accepted: {accepted}"));
+        self.faults
+            .push(format!("{name} is {value:?}; accepted: {accepted}"));
     }
 
     fn text(&mut self, name: &'static str, about: &'static str) -> Option<String> {
         let value = self.raw(name);
-        self.note(name, value.clone().unwrap_or_else(|| "(not set)".into()), value.is_some(), about);
+        self.note(
+            name,
+            value.clone().unwrap_or_else(|| "(not set)".into()),
+            value.is_some(),
+            about,
+        );
         value
     }
 
-    fn parsed<T: FromStr + Display + Clone>(&mut self, name: &'static str, default: T, accepted: &str, about: &'static str) -> T {
+    fn parsed<T: FromStr + Display + Clone>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        accepted: &str,
+        about: &'static str,
+    ) -> T {
         let raw = self.raw(name);
         let value = match raw.as_deref().map(str::parse) {
             None => default,
@@ -335,7 +526,12 @@ impl Reader<'_> {
         value
     }
 
-    fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&'static str, T)], about: &'static str) -> T {
+    fn choice<T: Copy>(
+        &mut self,
+        name: &'static str,
+        choices: &[(&'static str, T)],
+        about: &'static str,
+    ) -> T {
         let raw = self.raw(name);
         let wanted = raw.as_deref().unwrap_or(choices[0].0).to_ascii_lowercase();
         let found = choices.iter().find(|(word, _)| *word == wanted);
@@ -349,10 +545,27 @@ impl Reader<'_> {
     }
 
     fn flag(&mut self, name: &'static str, about: &'static str) -> bool {
-        self.choice(name, &[("false", false), ("true", true), ("0", false), ("1", true), ("no", false), ("yes", true)], about)
+        self.choice(
+            name,
+            &[
+                ("false", false),
+                ("true", true),
+                ("0", false),
+                ("1", true),
+                ("no", false),
+                ("yes", true),
+            ],
+            about,
+        )
     }
 
-    fn duration(&mut self, name: &'static str, legacy: Option<&'static str>, default_ms: u64, about: &'static str) -> Duration {
+    fn duration(
+        &mut self,
+        name: &'static str,
+        legacy: Option<&'static str>,
+        default_ms: u64,
+        about: &'static str,
+    ) -> Duration {
         let mut from = name;
         let mut raw = self.raw(name);
         if let Some(old) = legacy
@@ -390,7 +603,12 @@ impl Reader<'_> {
                 Err(accepted) => self.fault("RETRY_INTERVALS", &text, &format!("a list, each {accepted}")),
             }
         }
-        self.note("RETRY_INTERVALS", text, raw.is_some(), "pauses before our own calls are tried again");
+        self.note(
+            "RETRY_INTERVALS",
+            text,
+            raw.is_some(),
+            "pauses before our own calls are tried again",
+        );
         let most: usize = self.bounded("MAX_RETRIES", 3, 0, 20, "tries after the first");
         if let Some(last) = intervals.last().copied() {
             intervals.resize(most, last);
@@ -412,7 +630,14 @@ impl Reader<'_> {
     fn log_level(&mut self) -> String {
         self.choice(
             "LOG_LEVEL",
-            &[("warn", "warn"), ("error", "error"), ("info", "info"), ("debug", "debug"), ("trace", "trace"), ("off", "off")],
+            &[
+                ("warn", "warn"),
+                ("error", "error"),
+                ("info", "info"),
+                ("debug", "debug"),
+                ("trace", "trace"),
+                ("off", "off"),
+            ],
             "how much is logged",
         )
         .to_owned()

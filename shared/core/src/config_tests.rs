@@ -1,8 +1,16 @@
 use super::*;
 
 fn read(pairs: &[(&str, &str)]) -> Result<Reading, Vec<String>> {
-    let pairs: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    Settings::read(|name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()))
+    let pairs: Vec<(String, String)> = pairs
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
+    Settings::read(|name| {
+        pairs
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.clone())
+    })
 }
 
 #[test]
@@ -38,7 +46,10 @@ fn every_mistake_is_reported_with_variable_value_and_what_is_accepted() {
         ("RETRY_INTERVALS", "1s,soon"),
         ("APPROVAL_THRESHOLD_USD", "cheap"),
     ] {
-        let fault = faults.iter().find(|fault| fault.starts_with(name)).unwrap_or_else(|| panic!("{name}: {faults:?}"));
+        let fault = faults
+            .iter()
+            .find(|fault| fault.starts_with(name))
+            .unwrap_or_else(|| panic!("{name}: {faults:?}"));
         assert!(fault.contains(value) && fault.contains("accepted"), "{fault}");
     }
 }
@@ -56,8 +67,17 @@ fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
 #[test]
 fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
     let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.roster();
-    assert_eq!(one.engines.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
-    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.roster();
+    assert_eq!(
+        one.engines
+            .iter()
+            .map(|(provider, _)| *provider)
+            .collect::<Vec<_>>(),
+        [Provider::Anthropic]
+    );
+    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")])
+        .unwrap()
+        .settings
+        .roster();
     assert_eq!(local.engines.len(), 1);
 }
 

@@ -29,8 +29,14 @@ pub struct FakePage {
 impl FakeDocument {
     /// `count` pages, all of which need eyes.
     pub fn graphics(count: u32) -> Self {
-        let page = |number| FakePage { text: format!("layer of page {number}"), reason: Reason::Image };
-        Self { password: None, pages: (1..=count).map(page).collect() }
+        let page = |number| FakePage {
+            text: format!("layer of page {number}"),
+            reason: Reason::Image,
+        };
+        Self {
+            password: None,
+            pages: (1..=count).map(page).collect(),
+        }
     }
 
     /// Pages that alternate between text and figures.
@@ -93,7 +99,12 @@ impl Pdf for FakePdf {
                     RenderPages::Graphics => page.reason.classification() == Classification::HasGraphics,
                     RenderPages::All => true,
                 };
-                let image = PageImage { format: ImageFormat::Jpeg, width_px: 10, height_px: 10, bytes: vec![1, 2, 3] };
+                let image = PageImage {
+                    format: ImageFormat::Jpeg,
+                    width_px: 10,
+                    height_px: 10,
+                    bytes: vec![1, 2, 3],
+                };
                 Some(PageReading {
                     number: *number,
                     text: page.text.clone(),

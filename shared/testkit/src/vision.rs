@@ -47,8 +47,15 @@ pub struct FakeVision {
 }
 
 impl FakeVision {
-    pub fn new(clock: Arc<dyn Clock>, behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static) -> Self {
-        Self { clock, behaviour: Mutex::new(Arc::new(behaviour)), counts: Arc::default() }
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            clock,
+            behaviour: Mutex::new(Arc::new(behaviour)),
+            counts: Arc::default(),
+        }
     }
 
     /// Every model reads every page.
@@ -66,12 +73,20 @@ impl FakeVision {
     }
 
     pub fn calls_to(&self, model: &str) -> usize {
-        self.calls().iter().filter(|(target, _)| target.model == model).count()
+        self.calls()
+            .iter()
+            .filter(|(target, _)| target.model == model)
+            .count()
     }
 
     pub fn most_in_flight(&self, model: &str) -> usize {
         let counts = lock(&self.counts);
-        counts.most_in_flight.iter().filter(|(target, _)| target.model == model).map(|(_, most)| *most).sum()
+        counts
+            .most_in_flight
+            .iter()
+            .filter(|(target, _)| target.model == model)
+            .map(|(_, most)| *most)
+            .sum()
     }
 }
 
@@ -117,7 +132,11 @@ impl Vision for FakeVision {
         // Even the fastest model is not there before its caller has let go of the thread.
         tokio::task::yield_now().await;
         let answer = |finish, text| {
-            let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
+            let usage = Usage {
+                input_tokens: 1000,
+                output_tokens: 100,
+                cost_usd: 0.001,
+            };
             Ok(Answer { text, finish, usage })
         };
         match behaviour(target, page) {
@@ -133,6 +152,9 @@ impl Vision for FakeVision {
     }
 
     fn price(&self, _target: &Target) -> Price {
-        Price { input: 1.0, output: 4.0 }
+        Price {
+            input: 1.0,
+            output: 4.0,
+        }
     }
 }

@@ -89,7 +89,12 @@ pub struct ImageStyle {
 
 impl Default for ImageStyle {
     fn default() -> Self {
-        Self { dpi: 100, color: ImageColor::Rgb, format: ImageFormat::Jpeg, jpeg_quality: 70 }
+        Self {
+            dpi: 100,
+            color: ImageColor::Rgb,
+            format: ImageFormat::Jpeg,
+            jpeg_quality: 70,
+        }
     }
 }
 
@@ -104,7 +109,14 @@ pub struct PageImage {
 
 impl std::fmt::Debug for PageImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PageImage({} {}x{}, {} bytes)", self.format.mime(), self.width_px, self.height_px, self.bytes.len())
+        write!(
+            f,
+            "PageImage({} {}x{}, {} bytes)",
+            self.format.mime(),
+            self.width_px,
+            self.height_px,
+            self.bytes.len()
+        )
     }
 }
 

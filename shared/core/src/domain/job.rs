@@ -59,7 +59,10 @@ impl State {
 
     /// Nothing more happens by itself.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed)
+        matches!(
+            self,
+            Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed
+        )
     }
 
     pub fn may_become(self, next: Self) -> bool {
@@ -73,7 +76,10 @@ impl State {
             Modified | Rejected => self == Proposed,
             Executed => self == Approved,
             Audited => self == Executed,
-            Cancelled => matches!(self, Received | Acked | Understood | Proposed | Approved | Modified),
+            Cancelled => matches!(
+                self,
+                Received | Acked | Understood | Proposed | Approved | Modified
+            ),
             Failed => !self.is_terminal(),
         }
     }
@@ -182,7 +188,9 @@ impl Survey {
     }
 
     pub fn range_of(&self, page: PageNumber) -> Option<&PageRange> {
-        self.ranges.iter().find(|range| range.first <= page && page <= range.last)
+        self.ranges
+            .iter()
+            .find(|range| range.first <= page && page <= range.last)
     }
 }
 
@@ -246,7 +254,11 @@ pub enum JobEvent {
     #[serde(rename = "job.proposed")]
     Proposed(Plan),
     #[serde(rename = "job.modified")]
-    Modified { plan: Plan, deadline: Timestamp, by: String },
+    Modified {
+        plan: Plan,
+        deadline: Timestamp,
+        by: String,
+    },
     #[serde(rename = "job.approved")]
     Approved { by: String },
     #[serde(rename = "job.rejected")]
@@ -258,7 +270,11 @@ pub enum JobEvent {
     #[serde(rename = "job.executed")]
     Executed(ResultRef),
     #[serde(rename = "job.audited")]
-    Audited { credits: u32, cost_micro_usd: MicroUsd, pages_digest: String },
+    Audited {
+        credits: u32,
+        cost_micro_usd: MicroUsd,
+        pages_digest: String,
+    },
     #[serde(rename = "job.cancelled")]
     Cancelled { result: Option<ResultRef> },
     #[serde(rename = "job.failed")]
@@ -333,9 +349,17 @@ pub struct Job {
 
 impl Job {
     /// The job after `event`; an illegal one is an error and changes nothing.
-    pub fn apply(job: Option<&Job>, id: &JobId, correlation: &CorrelationId, event: &JobEvent, at: Timestamp) -> Result<Job, Illegal> {
+    pub fn apply(
+        job: Option<&Job>,
+        id: &JobId,
+        correlation: &CorrelationId,
+        event: &JobEvent,
+        at: Timestamp,
+    ) -> Result<Job, Illegal> {
         let Some(job) = job else {
-            let JobEvent::Received(received) = event else { return Err(Illegal::NotReceived) };
+            let JobEvent::Received(received) = event else {
+                return Err(Illegal::NotReceived);
+            };
             return Ok(Job {
                 id: id.clone(),
                 state: State::Received,
@@ -386,7 +410,10 @@ impl Job {
             }
             JobEvent::Approved { .. } | JobEvent::Audited { .. } => {}
             JobEvent::Rejected { by, reason } => {
-                next.failure = Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
+                next.failure = Some(Failure {
+                    code: "rejected".into(),
+                    reason: format!("{reason} (by {by})"),
+                });
             }
             JobEvent::DeadlineReached {} => next.note_halt(Halt::Deadline, "job.deadline_reached")?,
             JobEvent::CancelRequested { .. } => next.note_halt(Halt::Cancelled, "job.cancel_requested")?,
@@ -404,7 +431,10 @@ impl Job {
             }
             JobEvent::Healed { result, .. } => {
                 if !matches!(job.state, State::Executed | State::Audited | State::Cancelled) {
-                    return Err(Illegal::Note { from: job.state, event: "job.healed" });
+                    return Err(Illegal::Note {
+                        from: job.state,
+                        event: "job.healed",
+                    });
                 }
                 next.result = Some(result.clone());
             }
@@ -414,7 +444,10 @@ impl Job {
 
     fn note_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
         if self.is_over() || self.halt.is_some() {
-            return Err(Illegal::Note { from: self.state, event });
+            return Err(Illegal::Note {
+                from: self.state,
+                event,
+            });
         }
         self.halt = Some(halt);
         Ok(())
@@ -430,8 +463,11 @@ impl Job {
             let typed: JobEvent = decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
             let mut next = Job::apply(job.as_ref(), id, &event.correlation_id, &typed, event.timestamp)
                 .map_err(|illegal| format!("event {}: {illegal}", event.id))?;
-            next.head =
-                Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
+            next.head = Head {
+                sequence: event.sequence,
+                hash: event.hash.clone(),
+                at: Some(event.timestamp),
+            };
             job = Some(next);
         }
         Ok(job)

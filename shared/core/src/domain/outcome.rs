@@ -103,7 +103,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn read_by(target: Target, text: &str, attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+    pub fn read_by(
+        target: Target,
+        text: &str,
+        attempts: Vec<Attempt>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
         Self {
             source: Source::Ai,
             target: Some(target),
@@ -117,7 +123,12 @@ impl Outcome {
     }
 
     /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
-    pub fn fallback(why: String, attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+    pub fn fallback(
+        why: String,
+        attempts: Vec<Attempt>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
         Self {
             source: Source::MupdfFallback,
             target: None,

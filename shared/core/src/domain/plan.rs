@@ -91,7 +91,8 @@ pub const TOKENS_OUT_PAGE: u64 = 800;
 
 /// Prices are per million tokens, which makes tokens × USD come out in millionths of a dollar.
 pub fn estimate_cost(image_pages: u32, text_pages: u32, usd_in: f64, usd_out: f64) -> MicroUsd {
-    let tokens_in = u64::from(image_pages) * TOKENS_IN_IMAGE_PAGE + u64::from(text_pages) * TOKENS_IN_TEXT_PAGE;
+    let tokens_in =
+        u64::from(image_pages) * TOKENS_IN_IMAGE_PAGE + u64::from(text_pages) * TOKENS_IN_TEXT_PAGE;
     let tokens_out = u64::from(image_pages + text_pages) * TOKENS_OUT_PAGE;
     MicroUsd((tokens_in as f64 * usd_in + tokens_out as f64 * usd_out).round() as u64)
 }
@@ -101,7 +102,12 @@ mod tests {
     use super::*;
 
     fn page(reason: Reason, has_image: bool, has_text: bool) -> PageFacts {
-        PageFacts { number: PageNumber::new(1).unwrap(), reason, has_image, has_text }
+        PageFacts {
+            number: PageNumber::new(1).unwrap(),
+            reason,
+            has_image,
+            has_text,
+        }
     }
 
     #[test]
@@ -111,14 +117,23 @@ mod tests {
             (page(Reason::Text, false, true), Graphics, false, Route::Keep),
             (page(Reason::Text, false, true), All, false, Route::SendText),
             (page(Reason::Text, true, true), Graphics, true, Route::SendImage),
-            (page(Reason::Scanned, true, false), Graphics, false, Route::SendImage),
+            (
+                page(Reason::Scanned, true, false),
+                Graphics,
+                false,
+                Route::SendImage,
+            ),
             (page(Reason::Blank, false, false), All, false, Route::Keep),
             // The parser died on it: no image, no words, nothing to send.
             (page(Reason::Unreadable, false, false), All, true, Route::Keep),
             // Rendering failed but the words are there.
             (page(Reason::Image, false, true), All, false, Route::SendText),
         ] {
-            assert_eq!(route(&facts, ai, image_for_all), expected, "{facts:?} {ai:?} {image_for_all}");
+            assert_eq!(
+                route(&facts, ai, image_for_all),
+                expected,
+                "{facts:?} {ai:?} {image_for_all}"
+            );
         }
     }
 }

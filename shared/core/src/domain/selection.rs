@@ -47,7 +47,9 @@ impl FromStr for PageSelection {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = |part: &str| {
-            format!("{part:?} is not a page or a range of pages; write for example 1-10,12,40- (counted from 1)")
+            format!(
+                "{part:?} is not a page or a range of pages; write for example 1-10,12,40- (counted from 1)"
+            )
         };
         if text.trim().eq_ignore_ascii_case("all") {
             return Ok(Self::all());
@@ -56,9 +58,10 @@ impl FromStr for PageSelection {
         for part in text.split(',').map(str::trim) {
             let (first, last) = match part.split_once('-') {
                 Some((first, "")) => (first.trim().parse().map_err(|_| bad(part))?, u32::MAX),
-                Some((first, last)) => {
-                    (first.trim().parse().map_err(|_| bad(part))?, last.trim().parse().map_err(|_| bad(part))?)
-                }
+                Some((first, last)) => (
+                    first.trim().parse().map_err(|_| bad(part))?,
+                    last.trim().parse().map_err(|_| bad(part))?,
+                ),
                 None => {
                     let page = part.parse().map_err(|_| bad(part))?;
                     (page, page)
@@ -100,7 +103,9 @@ impl Serialize for PageSelection {
 
 impl<'de> Deserialize<'de> for PageSelection {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -109,7 +114,11 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str, count: u32) -> Vec<u32> {
-        text.parse::<PageSelection>().unwrap().pages(count).map(PageNumber::get).collect()
+        text.parse::<PageSelection>()
+            .unwrap()
+            .pages(count)
+            .map(PageNumber::get)
+            .collect()
     }
 
     #[test]
@@ -130,7 +139,10 @@ mod tests {
     #[test]
     fn nonsense_is_named_in_the_error() {
         for text in ["0", "5-2", "a-b", "", "1,,2", "-3"] {
-            assert!(text.parse::<PageSelection>().unwrap_err().contains("not a page"), "{text}");
+            assert!(
+                text.parse::<PageSelection>().unwrap_err().contains("not a page"),
+                "{text}"
+            );
         }
     }
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Fault;
-use crate::domain::ids::Priority;
+use crate::domain::ids::{JobId, Priority};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// Names the work: a queue may drop a message while another of the same name is waiting.
     pub name: String,
+    /// Whose work it is; a queue may deliver a job's messages only to those who drive it.
+    pub job: JobId,
     pub lane: Priority,
     pub body: String,
 }

@@ -18,7 +18,10 @@ pub struct Key {
 
 impl Key {
     pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self { partition: partition.into(), sort: sort.into() }
+        Self {
+            partition: partition.into(),
+            sort: sort.into(),
+        }
     }
 }
 
@@ -39,7 +42,10 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self { partition: partition.into(), sort: sort.into() }
+        Self {
+            partition: partition.into(),
+            sort: sort.into(),
+        }
     }
 }
 
@@ -57,7 +63,13 @@ pub struct Draft {
 
 impl Draft {
     pub fn new(key: Key, body: String) -> Self {
-        Self { key, body, tenant_index: None, state_index: None, expires: None }
+        Self {
+            key,
+            body,
+            tenant_index: None,
+            state_index: None,
+            expires: None,
+        }
     }
 }
 
@@ -128,7 +140,10 @@ pub struct Batch {
 pub enum Written {
     Applied,
     /// The condition of `changes[index]` did not hold; nothing was written.
-    Refused { index: usize, existing: Option<Item> },
+    Refused {
+        index: usize,
+        existing: Option<Item>,
+    },
 }
 
 /// One page of a listing.

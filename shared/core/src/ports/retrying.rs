@@ -30,11 +30,18 @@ pub struct Retrying<P: ?Sized> {
 
 impl<P: ?Sized> Retrying<P> {
     pub fn new(inner: Arc<P>, clock: Arc<dyn Clock>, intervals: Vec<Duration>) -> Self {
-        Self { inner, clock, intervals }
+        Self {
+            inner,
+            clock,
+            intervals,
+        }
     }
 
     /// Tells `call` which try it is, from 0.
-    async fn retry<T, F: Future<Output = Result<T, Fault>>>(&self, call: impl Fn(usize) -> F) -> Result<T, Fault> {
+    async fn retry<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        call: impl Fn(usize) -> F,
+    ) -> Result<T, Fault> {
         let mut attempt = 0;
         loop {
             let fault = match call(attempt).await {
@@ -63,8 +70,15 @@ impl Records for Retrying<dyn Records> {
         self.retry(|_| self.inner.get_many(keys)).await
     }
 
-    async fn list(&self, partition: &str, prefix: &str, after: Option<&str>, limit: usize) -> Result<Listing, Fault> {
-        self.retry(|_| self.inner.list(partition, prefix, after, limit)).await
+    async fn list(
+        &self,
+        partition: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
+        self.retry(|_| self.inner.list(partition, prefix, after, limit))
+            .await
     }
 
     async fn list_index(
@@ -75,7 +89,8 @@ impl Records for Retrying<dyn Records> {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.retry(|_| self.inner.list_index(index, partition, after, descending, limit)).await
+        self.retry(|_| self.inner.list_index(index, partition, after, descending, limit))
+            .await
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {

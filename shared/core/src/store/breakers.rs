@@ -79,7 +79,10 @@ fn key(name: &str) -> Key {
 async fn load(app: &App, name: &str) -> Result<Kept<Record>, Fault> {
     let item = app.records_once.get(&key(name)).await?;
     let kept = item.as_ref().map(decode::<Record>).transpose()?;
-    Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
+    Ok(kept.unwrap_or(Kept {
+        value: Record::default(),
+        version: 0,
+    }))
 }
 
 /// Is it worth waiting for a slot of this model? Answers from the cache where it can.
@@ -177,20 +180,33 @@ pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
     ];
     for (guarded, pass) in pairs {
         if let Some(pass) = pass {
-            report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
+            report(app, &guarded, |breaker, now| {
+                breaker.succeeded(pass, now, &app.settings.breaker)
+            })
+            .await;
         }
     }
 }
 
 /// A failure that says something about the model, or about the provider as a whole.
-pub async fn failed(app: &App, target: &Target, passes: &Passes, whole_provider: bool, cause: &str, rest: Option<Duration>) {
+pub async fn failed(
+    app: &App,
+    target: &Target,
+    passes: &Passes,
+    whole_provider: bool,
+    cause: &str,
+    rest: Option<Duration>,
+) {
     let (guarded, pass) = if whole_provider {
         (Guarded::Provider(target.provider), &passes.provider)
     } else {
         (Guarded::Model(target.clone()), &passes.model)
     };
     if let Some(pass) = pass {
-        report(app, &guarded, |breaker, now| breaker.failed(pass, cause, rest, now, &app.settings.breaker)).await;
+        report(app, &guarded, |breaker, now| {
+            breaker.failed(pass, cause, rest, now, &app.settings.breaker)
+        })
+        .await;
     }
 }
 
@@ -249,11 +265,30 @@ async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Res
         changes.push(trail::append(app, &event)?);
         head = next_head;
     }
-    let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
-    let body = encode(&Record { breaker: next.clone(), head })?;
+    let when = if kept.version == 0 {
+        When::Absent
+    } else {
+        When::Version(kept.version)
+    };
+    let body = encode(&Record {
+        breaker: next.clone(),
+        head,
+    })?;
     // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
-    changes.insert(0, Change::Put { draft: Draft::new(key(name), body), when });
-    let written = app.records_once.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    changes.insert(
+        0,
+        Change::Put {
+            draft: Draft::new(key(name), body),
+            when,
+        },
+    );
+    let written = app
+        .records_once
+        .write(&Batch {
+            stamp: app.ids.fresh(),
+            changes,
+        })
+        .await?;
     if written == Written::Applied {
         app.breakers.put(name, now, next).await;
         app.stored_event();
@@ -270,7 +305,10 @@ pub async fn all(app: &App) -> Result<Vec<(String, Breaker)>, Fault> {
         .iter()
         .map(|item| {
             let record: Record = decode(item)?.value;
-            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &app.settings.breaker)))
+            Ok((
+                item.draft.key.sort.clone(),
+                record.breaker.current(now, &app.settings.breaker),
+            ))
         })
         .collect()
 }

@@ -20,8 +20,13 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Subject {
-    Job { job: JobId },
-    Page { job: JobId, page: PageNumber },
+    Job {
+        job: JobId,
+    },
+    Page {
+        job: JobId,
+        page: PageNumber,
+    },
     /// A message that nobody could read.
     Message,
 }
@@ -52,7 +57,11 @@ pub struct DeadLetter {
 #[serde(tag = "type", content = "data")]
 pub enum DeadEvent {
     #[serde(rename = "dlq.added")]
-    Added { subject: Subject, reason: String, attempts: u32 },
+    Added {
+        subject: Subject,
+        reason: String,
+        attempts: u32,
+    },
     #[serde(rename = "dlq.redriven")]
     Redriven { by: String },
     #[serde(rename = "dlq.purged")]
@@ -64,7 +73,12 @@ fn key(id: &DeadLetterId) -> Key {
 }
 
 /// Writes the letter after `event`; false when somebody else changed it first.
-pub async fn store(app: &App, before: Option<&Kept<DeadLetter>>, mut letter: DeadLetter, event: DeadEvent) -> Result<bool, Fault> {
+pub async fn store(
+    app: &App,
+    before: Option<&Kept<DeadLetter>>,
+    mut letter: DeadLetter,
+    event: DeadEvent,
+) -> Result<bool, Fault> {
     let metadata = Metadata {
         user_id: None,
         tenant: letter.tenant.clone(),
@@ -91,7 +105,13 @@ pub async fn store(app: &App, before: Option<&Kept<DeadLetter>>, mut letter: Dea
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     let changes = vec![Change::Put { draft, when }, trail::append(app, &stored)?];
-    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    let written = app
+        .records
+        .write(&Batch {
+            stamp: app.ids.fresh(),
+            changes,
+        })
+        .await?;
     app.stored_event();
     Ok(written == Written::Applied)
 }
@@ -105,7 +125,10 @@ pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, F
     let mut letters = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, 200).await?;
+        let listing = app
+            .records
+            .list_index(Index::State, "dead", after.as_deref(), false, 200)
+            .await?;
         for item in &listing.items {
             letters.push(decode(item)?);
             if letters.len() == limit {

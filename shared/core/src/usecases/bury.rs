@@ -28,17 +28,48 @@ pub async fn bury(
         Subject::Job { job } | Subject::Page { job, .. } => CorrelationId::new(job.as_str()),
         Subject::Message => CorrelationId::new(name),
     };
-    write(app, name, subject, tenant, priority, correlation, reason, attempts, message).await
+    write(
+        app,
+        name,
+        subject,
+        tenant,
+        priority,
+        correlation,
+        reason,
+        attempts,
+        message,
+    )
+    .await
 }
 
 /// For a message that can't be read: nothing is known but its body.
-pub async fn bury_unreadable(app: &App, name: &str, reason: String, attempts: u32, body: String) -> Result<(), Fault> {
+pub async fn bury_unreadable(
+    app: &App,
+    name: &str,
+    reason: String,
+    attempts: u32,
+    body: String,
+) -> Result<(), Fault> {
     let tenant = TenantId::new(app.settings.tenant.clone());
     let correlation = CorrelationId::new(name);
-    write(app, name, Subject::Message, tenant, Priority::Normal, correlation, reason, attempts, Some(body)).await
+    write(
+        app,
+        name,
+        Subject::Message,
+        tenant,
+        Priority::Normal,
+        correlation,
+        reason,
+        attempts,
+        Some(body),
+    )
+    .await
 }
 
-#[expect(clippy::too_many_arguments, reason = "a letter is made here and nowhere else; each part is named in it")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a letter is made here and nowhere else; each part is named in it"
+)]
 async fn write(
     app: &App,
     name: &str,
@@ -69,7 +100,11 @@ async fn write(
         redriven_at: None,
         head: Head::default(),
     };
-    let event = DeadEvent::Added { subject, reason: reason.clone(), attempts };
+    let event = DeadEvent::Added {
+        subject,
+        reason: reason.clone(),
+        attempts,
+    };
     if dead::store(app, None, letter, event).await? {
         error!(dead_letter = %id, %tenant, reason, "dead letter added");
         let notice = Notice {

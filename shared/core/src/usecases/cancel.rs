@@ -14,7 +14,11 @@ use crate::{
 pub async fn cancel(app: &App, job: &JobId, by: &str) -> Result<Job, JobError> {
     let kept = jobs::advance(app, "cancel", job, |job| {
         // A cancel after the deadline was noted comes too late: that job is being published.
-        if job.is_over() || job.halt.is_some() { vec![] } else { vec![JobEvent::CancelRequested { by: by.to_owned() }] }
+        if job.is_over() || job.halt.is_some() {
+            vec![]
+        } else {
+            vec![JobEvent::CancelRequested { by: by.to_owned() }]
+        }
     })
     .await?;
     app.interrupt(job);

@@ -29,7 +29,9 @@ use crate::{
         vision::{PageRequest, RequestImage},
     },
     store::{
-        Kept, dead::Subject, jobs,
+        Kept,
+        dead::Subject,
+        jobs,
         pages::{self, Claim, Page},
     },
 };
@@ -85,12 +87,21 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
 
 fn later(app: &App, fault: &Fault) -> Disposition {
     warn!(%fault, "page goes back to the queue");
-    Disposition::Later(app.settings.retry_intervals.first().copied().unwrap_or(Duration::from_secs(1)))
+    Disposition::Later(
+        app.settings
+            .retry_intervals
+            .first()
+            .copied()
+            .unwrap_or(Duration::from_secs(1)),
+    )
 }
 
 async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<Disposition, StepError> {
     let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
-        return Err(StepError::Broken { code: "unknown_job", reason: format!("there is no job {}", message.job_id) });
+        return Err(StepError::Broken {
+            code: "unknown_job",
+            reason: format!("there is no job {}", message.job_id),
+        });
     };
     let now = app.clock.now();
     let Some(deadline) = time_for(&job, message, now) else {
@@ -103,7 +114,16 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     }
     let holder = app.holder();
     let visibility = app.settings.page_visibility;
-    let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await? {
+    let held = match pages::claim(
+        app,
+        &job.id,
+        message.page_id,
+        message.attempt,
+        &holder,
+        visibility,
+    )
+    .await?
+    {
         Claim::Granted(held) => held,
         Claim::AlreadyDone => {
             settle_and_heal(app, message).await?;
@@ -111,7 +131,9 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
         }
         Claim::Busy { until: busy } => {
             debug!("another worker has the page");
-            return Ok(Disposition::Later(until(now, busy).clamp(Duration::from_secs(1), visibility)));
+            return Ok(Disposition::Later(
+                until(now, busy).clamp(Duration::from_secs(1), visibility),
+            ));
         }
     };
     let held = Arc::new(Mutex::new(held));
@@ -172,12 +194,23 @@ async fn read_page(
     let image = match &message.image {
         None => None,
         Some(image) => {
-            let bytes = app.blobs.get(&image.key).await?.ok_or_else(|| StepError::Broken {
-                code: "image_missing",
-                reason: format!("{} is gone", image.key),
-            })?;
-            let format = if image.mime == ImageFormat::Png.mime() { ImageFormat::Png } else { ImageFormat::Jpeg };
-            Some(RequestImage { format, bytes: bytes.into() })
+            let bytes = app
+                .blobs
+                .get(&image.key)
+                .await?
+                .ok_or_else(|| StepError::Broken {
+                    code: "image_missing",
+                    reason: format!("{} is gone", image.key),
+                })?;
+            let format = if image.mime == ImageFormat::Png.mime() {
+                ImageFormat::Png
+            } else {
+                ImageFormat::Jpeg
+            };
+            Some(RequestImage {
+                format,
+                bytes: bytes.into(),
+            })
         }
     };
     let request = PageRequest {
@@ -186,7 +219,11 @@ async fn read_page(
         image,
         max_output_tokens: app.settings.max_output_tokens,
     };
-    let steps: Vec<Target> = app.settings.roster().led_by(message.ai_provider).steps(message.model_tier);
+    let steps: Vec<Target> = app
+        .settings
+        .roster()
+        .led_by(message.ai_provider)
+        .steps(message.model_tier);
     // A scan's OCR layer is often worse than what the model reads: it is no measure.
     let sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
     let questions = Questions {
@@ -199,19 +236,29 @@ async fn read_page(
     let round = ask(app, &questions).await?;
     let now = app.clock.now();
     Ok(match round {
-        Round::Answered { target, text, attempts } => {
-            (Outcome::read_by(target, &text, attempts, started, now), Some(text))
-        }
+        Round::Answered {
+            target,
+            text,
+            attempts,
+        } => (
+            Outcome::read_by(target, &text, attempts, started, now),
+            Some(text),
+        ),
         Round::Exhausted { why, attempts } => (Outcome::fallback(why, attempts, started, now), None),
     })
 }
 
 async fn stored_page(app: &App, message: &PageMessage) -> Result<StoredPage, StepError> {
-    let pages = stored_pages(app, &message.mupdf_text_key).await?.unwrap_or_default();
-    pages.into_iter().find(|page| page.page == message.page_id).ok_or_else(|| StepError::Broken {
-        code: "stored_text",
-        reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
-    })
+    let pages = stored_pages(app, &message.mupdf_text_key)
+        .await?
+        .unwrap_or_default();
+    pages
+        .into_iter()
+        .find(|page| page.page == message.page_id)
+        .ok_or_else(|| StepError::Broken {
+            code: "stored_text",
+            reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
+        })
 }
 
 enum Stopped {
@@ -277,7 +324,12 @@ async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepErr
 }
 
 /// Delivered too often without ever being settled: whoever worked on it died each time.
-async fn exhausted(app: &App, delivery: &Delivery, message: &PageMessage, now: Timestamp) -> Result<Disposition, StepError> {
+async fn exhausted(
+    app: &App,
+    delivery: &Delivery,
+    message: &PageMessage,
+    now: Timestamp,
+) -> Result<Disposition, StepError> {
     let page = pages::find(app, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
         // A second copy of a message whose page is in good hands, or done, is nobody's loss.
@@ -288,7 +340,8 @@ async fn exhausted(app: &App, delivery: &Delivery, message: &PageMessage, now: T
         }
     }
     let times = delivery.receive_count - 1;
-    let reason = format!("delivered {times} times and never settled: the worker died or lost its storage each time");
+    let reason =
+        format!("delivered {times} times and never settled: the worker died or lost its storage each time");
     give_up(app, delivery, message, reason).await?;
     Ok(Disposition::Done)
 }
@@ -300,11 +353,31 @@ async fn give_up(app: &App, delivery: &Delivery, message: &PageMessage, reason: 
     let Some(job) = job else {
         return bury::bury_unreadable(app, name, reason, delivery.receive_count, body).await;
     };
-    let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
-    bury::bury(app, name, subject, &job.received, reason.clone(), delivery.receive_count, Some(body)).await?;
+    let subject = Subject::Page {
+        job: job.id.clone(),
+        page: message.page_id,
+    };
+    bury::bury(
+        app,
+        name,
+        subject,
+        &job.received,
+        reason.clone(),
+        delivery.receive_count,
+        Some(body),
+    )
+    .await?;
     let now = app.clock.now();
     let (holder, visibility) = (app.holder(), app.settings.page_visibility);
-    let claim = pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?;
+    let claim = pages::claim(
+        app,
+        &job.id,
+        message.page_id,
+        message.attempt,
+        &holder,
+        visibility,
+    )
+    .await?;
     if let Claim::Granted(held) = claim {
         let outcome = Outcome::fallback(reason, vec![], now, now);
         // Lost only to somebody who settles it: either way the page has its text.

@@ -13,7 +13,11 @@ use crate::{
 /// Notes the failure, then the dead letter. A crash in between is mended by the next call.
 pub async fn fail(app: &App, id: &JobId, failure: Failure) -> Result<Job, StepError> {
     let kept = jobs::advance(app, "finalize", id, |job| {
-        if job.is_over() { vec![] } else { vec![JobEvent::Failed(failure.clone())] }
+        if job.is_over() {
+            vec![]
+        } else {
+            vec![JobEvent::Failed(failure.clone())]
+        }
     })
     .await?;
     let job = kept.value;
@@ -21,7 +25,16 @@ pub async fn fail(app: &App, id: &JobId, failure: Failure) -> Result<Job, StepEr
     if let Some(failure) = &job.failure {
         let name = format!("{}-{}", job.id, job.redrives);
         let reason = format!("{}: {}", failure.code, failure.reason);
-        bury::bury(app, &name, Subject::Job { job: id.clone() }, &job.received, reason, job.redrives + 1, None).await?;
+        bury::bury(
+            app,
+            &name,
+            Subject::Job { job: id.clone() },
+            &job.received,
+            reason,
+            job.redrives + 1,
+            None,
+        )
+        .await?;
     }
     Ok(job)
 }

@@ -21,8 +21,15 @@ use crate::{
 
 /// How a page's round of questions ended.
 pub enum Round {
-    Answered { target: Target, text: String, attempts: Vec<Attempt> },
-    Exhausted { why: String, attempts: Vec<Attempt> },
+    Answered {
+        target: Target,
+        text: String,
+        attempts: Vec<Attempt>,
+    },
+    Exhausted {
+        why: String,
+        attempts: Vec<Attempt>,
+    },
 }
 
 /// What the round works with.
@@ -42,7 +49,11 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
         match ask_one(app, questions, target).await? {
             Step::Answered(attempt, text) => {
                 attempts.push(attempt);
-                return Ok(Round::Answered { target: target.clone(), text, attempts });
+                return Ok(Round::Answered {
+                    target: target.clone(),
+                    text,
+                    attempts,
+                });
             }
             Step::Next(attempt) => attempts.push(attempt),
             Step::Last(attempt) => {
@@ -51,11 +62,17 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
                 return Ok(Round::Exhausted { why, attempts });
             }
             Step::OutOfTime => {
-                return Ok(Round::Exhausted { why: "no time was left before the deadline".into(), attempts });
+                return Ok(Round::Exhausted {
+                    why: "no time was left before the deadline".into(),
+                    attempts,
+                });
             }
         }
     }
-    let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
+    let why = if attempts
+        .iter()
+        .all(|attempt| attempt.result == AttemptResult::BreakerOpen)
+    {
         "every model's breaker was open".to_owned()
     } else {
         "no model gave the page's text".to_owned()
@@ -77,7 +94,9 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         return Ok(skipped(app.clock.now()));
     }
     let longest = app.settings.request_timeout;
-    let Some(slot) = slots::acquire(app, target, longest, questions.deadline).await? else { return Ok(Step::OutOfTime) };
+    let Some(slot) = slots::acquire(app, target, longest, questions.deadline).await? else {
+        return Ok(Step::OutOfTime);
+    };
     // The breaker may have opened while this page waited for its slot.
     let Some(passes) = breakers::admit(app, target, questions.holder).await else {
         slots::release(app, slot).await;
@@ -88,7 +107,12 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         slots::release(app, slot).await;
         return Ok(Step::OutOfTime);
     };
-    let reply = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request)).await;
+    let reply = within(
+        app.clock.as_ref(),
+        time,
+        app.vision.read_page(target, questions.request),
+    )
+    .await;
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
@@ -116,7 +140,13 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
                 breakers::failed(app, target, &passes, false, &detail, None).await;
             }
             warn!(%target, latency_ms = latency, "model timed out");
-            return Ok(Step::Next(attempt(target, AttemptResult::Timeout, detail, started, latency)));
+            return Ok(Step::Next(attempt(
+                target,
+                AttemptResult::Timeout,
+                detail,
+                started,
+                latency,
+            )));
         }
     };
     let detail = error.to_string();
@@ -124,9 +154,12 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     let (result, counts, whole_provider, rest) = match &error {
         VisionError::Transient { .. } => (AttemptResult::Transient, true, false, None),
         VisionError::Exhausted { retry_after, .. } => (AttemptResult::Exhausted, true, false, *retry_after),
-        VisionError::Configuration { scope, .. } => {
-            (AttemptResult::Configuration, true, *scope == Scope::Provider, None)
-        }
+        VisionError::Configuration { scope, .. } => (
+            AttemptResult::Configuration,
+            true,
+            *scope == Scope::Provider,
+            None,
+        ),
         VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
         VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
     };
@@ -134,11 +167,23 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         breakers::failed(app, target, &passes, whole_provider, &detail, rest).await;
     }
     let attempt = attempt(target, result, detail, started, latency);
-    Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
+    Ok(if result == AttemptResult::Request {
+        Step::Last(attempt)
+    } else {
+        Step::Next(attempt)
+    })
 }
 
-fn weigh(target: &Target, answer: Answer, layer: Option<&str>, started: Timestamp, latency: u64) -> (Attempt, String) {
-    let result = judge(&answer.text, answer.finish, layer).err().unwrap_or(AttemptResult::Answered);
+fn weigh(
+    target: &Target,
+    answer: Answer,
+    layer: Option<&str>,
+    started: Timestamp,
+    latency: u64,
+) -> (Attempt, String) {
+    let result = judge(&answer.text, answer.finish, layer)
+        .err()
+        .unwrap_or(AttemptResult::Answered);
     let mut attempt = attempt(target, result, String::new(), started, latency);
     attempt.input_tokens = answer.usage.input_tokens;
     attempt.output_tokens = answer.usage.output_tokens;
@@ -146,7 +191,13 @@ fn weigh(target: &Target, answer: Answer, layer: Option<&str>, started: Timestam
     (attempt, answer.text)
 }
 
-fn attempt(target: &Target, result: AttemptResult, detail: String, started_at: Timestamp, latency_ms: u64) -> Attempt {
+fn attempt(
+    target: &Target,
+    result: AttemptResult,
+    detail: String,
+    started_at: Timestamp,
+    latency_ms: u64,
+) -> Attempt {
     Attempt {
         target: target.clone(),
         result,

@@ -24,7 +24,9 @@ pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepEr
         job = match job.state {
             State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),
             State::Executed => audit(app, id).await?,
-            State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => cancel_unseen(app, &job).await?,
+            State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
+                cancel_unseen(app, &job).await?
+            }
             State::Received | State::Acked => prepare::understand_what_is_there(app, &job).await?,
             State::Understood => {
                 let why = "the job ended before its plan was made".to_owned();
@@ -32,7 +34,11 @@ pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepEr
             }
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
             State::Proposed | State::Modified => {
-                let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
+                let by = if job.halt == Some(Halt::Cancelled) {
+                    "cancel"
+                } else {
+                    "deadline"
+                };
                 let approve = |job: &Job| match job.state {
                     State::Proposed | State::Modified => vec![JobEvent::Approved { by: by.into() }],
                     _ => vec![],
@@ -70,7 +76,9 @@ async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
     let version = job.result.as_ref().map_or(0, |result| result.version) + 1;
     let published = result::publish(app, job, version, cause).await?;
     let kept = jobs::advance(app, "finalize", &job.id, |now| match (now.state, now.halt) {
-        (State::Approved, Some(Halt::Cancelled)) => vec![JobEvent::Cancelled { result: Some(published.clone()) }],
+        (State::Approved, Some(Halt::Cancelled)) => vec![JobEvent::Cancelled {
+            result: Some(published.clone()),
+        }],
         (State::Approved, _) => vec![JobEvent::Executed(published.clone())],
         _ => vec![],
     })
@@ -124,8 +132,10 @@ pub async fn seal(app: &App, id: &JobId) -> Result<String, StepError> {
         .filter(|kept| kept.value.head.sequence > 0)
         .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
         .collect();
-    let bytes = serde_json::to_vec(&sealed)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+    let bytes = serde_json::to_vec(&sealed).map_err(|error| StepError::Broken {
+        code: "encoding",
+        reason: error.to_string(),
+    })?;
     let digest = sha256_hex(&bytes);
     app.blobs.put_new(&seal_key(id, &digest), bytes).await?;
     Ok(digest)

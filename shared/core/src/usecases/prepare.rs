@@ -50,10 +50,13 @@ fn image_key(job: &JobId, page: PageNumber, extension: &str) -> String {
 }
 
 async fn source(app: &App, job: &Job) -> Result<LocalFile, StepError> {
-    app.blobs.open(&source_key(&job.id)).await?.ok_or_else(|| StepError::Broken {
-        code: "source_missing",
-        reason: "the stored copy of the document is gone".into(),
-    })
+    app.blobs
+        .open(&source_key(&job.id))
+        .await?
+        .ok_or_else(|| StepError::Broken {
+            code: "source_missing",
+            reason: "the stored copy of the document is gone".into(),
+        })
 }
 
 /// Opens the document and answers with the ranges to prepare, those of the selected pages.
@@ -66,7 +69,11 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     let opening = app.pdf.inspect(file.path(), password.as_ref());
     let pages = within(app.clock.as_ref(), app.settings.step_timeout, opening)
         .await
-        .unwrap_or_else(|| Err(PdfError::ParserDied("did not answer in time (STEP_TIMEOUT)".into())))?;
+        .unwrap_or_else(|| {
+            Err(PdfError::ParserDied(
+                "did not answer in time (STEP_TIMEOUT)".into(),
+            ))
+        })?;
     let bytes = serde_json::to_vec(&Inspected { pages }).unwrap_or_default();
     app.blobs.put_new(&inspected_key(job), bytes).await?;
     selected(app, job, pages)
@@ -74,7 +81,9 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
 
 async fn inspected(app: &App, job: &Job) -> Result<Option<u32>, StepError> {
     let bytes = app.blobs.get(&inspected_key(job)).await?;
-    Ok(bytes.and_then(|bytes| serde_json::from_slice::<Inspected>(&bytes).ok()).map(|inspected| inspected.pages))
+    Ok(bytes
+        .and_then(|bytes| serde_json::from_slice::<Inspected>(&bytes).ok())
+        .map(|inspected| inspected.pages))
 }
 
 fn selected(app: &App, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepError> {
@@ -82,7 +91,10 @@ fn selected(app: &App, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepErro
     let ranges = split(selection, pages, app.settings.range_pages);
     if ranges.is_empty() {
         let reason = format!("pages {selection} were asked for, but the document has {pages}");
-        return Err(StepError::Broken { code: "no_such_pages", reason });
+        return Err(StepError::Broken {
+            code: "no_such_pages",
+            reason,
+        });
     }
     Ok(ranges)
 }
@@ -97,9 +109,18 @@ fn split(selection: &PageSelection, pages: u32, size: u32) -> Vec<PageRange> {
             let pages = if (last.get() - first.get()) as usize + 1 == chunk.len() {
                 format!("{first}-{last}")
             } else {
-                chunk.iter().map(PageNumber::to_string).collect::<Vec<_>>().join(",")
+                chunk
+                    .iter()
+                    .map(PageNumber::to_string)
+                    .collect::<Vec<_>>()
+                    .join(",")
             };
-            PageRange { first, last, count: chunk.len() as u32, pages: pages.parse().unwrap_or_default() }
+            PageRange {
+                first,
+                last,
+                count: chunk.len() as u32,
+                pages: pages.parse().unwrap_or_default(),
+            }
         })
         .collect()
 }
@@ -114,13 +135,18 @@ pub async fn prepare_range(app: &App, job: &Job, range: &PageRange) -> Result<()
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
-    let readings = app.pdf.read(file.path(), password.as_ref(), &pages, &read_options(app, job)).await?;
+    let readings = app
+        .pdf
+        .read(file.path(), password.as_ref(), &pages, &read_options(app, job))
+        .await?;
     let mut stored = Vec::with_capacity(readings.len());
     for reading in readings {
         stored.push(store_page(app, &job.id, reading).await?);
     }
-    let bytes = serde_json::to_vec(&stored)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+    let bytes = serde_json::to_vec(&stored).map_err(|error| StepError::Broken {
+        code: "encoding",
+        reason: error.to_string(),
+    })?;
     app.blobs.put_new(&key, bytes).await?;
     Ok(())
 }
@@ -133,7 +159,10 @@ fn read_options(app: &App, job: &Job) -> ReadOptions {
         true => RenderPages::All,
         false => RenderPages::Graphics,
     };
-    ReadOptions { render, style: options.image }
+    ReadOptions {
+        render,
+        style: options.image,
+    }
 }
 
 async fn store_page(app: &App, job: &JobId, reading: PageReading) -> Result<StoredPage, StepError> {
@@ -142,23 +171,44 @@ async fn store_page(app: &App, job: &JobId, reading: PageReading) -> Result<Stor
         Some(image) => {
             let key = image_key(job, reading.number, image.format.extension());
             app.blobs.put_new(&key, image.bytes).await?;
-            let (mime, width_px, height_px) = (image.format.mime().to_owned(), image.width_px, image.height_px);
-            Some(ImageRef { key, mime, width_px, height_px })
+            let (mime, width_px, height_px) =
+                (image.format.mime().to_owned(), image.width_px, image.height_px);
+            Some(ImageRef {
+                key,
+                mime,
+                width_px,
+                height_px,
+            })
         }
     };
-    Ok(StoredPage { page: reading.number, reason: reading.reason, text: reading.text, image, fault: reading.fault })
+    Ok(StoredPage {
+        page: reading.number,
+        reason: reading.reason,
+        text: reading.text,
+        image,
+        fault: reading.fault,
+    })
 }
 
 /// The stored pages of a range; `None` while it is not prepared.
-pub async fn stored_range(app: &App, job: &JobId, range: &PageRange) -> Result<Option<Vec<StoredPage>>, StepError> {
+pub async fn stored_range(
+    app: &App,
+    job: &JobId,
+    range: &PageRange,
+) -> Result<Option<Vec<StoredPage>>, StepError> {
     stored_pages(app, &range_key(job, range)).await
 }
 
 pub async fn stored_pages(app: &App, key: &str) -> Result<Option<Vec<StoredPage>>, StepError> {
-    let Some(bytes) = app.blobs.get(key).await? else { return Ok(None) };
+    let Some(bytes) = app.blobs.get(key).await? else {
+        return Ok(None);
+    };
     serde_json::from_slice(&bytes)
         .map(Some)
-        .map_err(|error| StepError::Broken { code: "stored_text", reason: format!("{key}: {error}") })
+        .map_err(|error| StepError::Broken {
+            code: "stored_text",
+            reason: format!("{key}: {error}"),
+        })
 }
 
 /// Notes that the document is understood and forgets its password.
@@ -166,7 +216,10 @@ pub async fn understand(app: &App, job: &Job) -> Result<Job, StepError> {
     let ranges = inspect(app, job).await?;
     let survey = survey(app, job, ranges).await?;
     if !survey.complete {
-        return Err(StepError::Broken { code: "not_prepared", reason: "some pages are not prepared yet".into() });
+        return Err(StepError::Broken {
+            code: "not_prepared",
+            reason: "some pages are not prepared yet".into(),
+        });
     }
     note(app, &job.id, survey).await
 }
@@ -175,7 +228,10 @@ pub async fn understand(app: &App, job: &Job) -> Result<Job, StepError> {
 pub async fn understand_what_is_there(app: &App, job: &Job) -> Result<Job, StepError> {
     let Some(pages) = inspected(app, job).await? else {
         let reason = "the document could not be opened before its deadline".to_owned();
-        return Err(StepError::Broken { code: "deadline", reason });
+        return Err(StepError::Broken {
+            code: "deadline",
+            reason,
+        });
     };
     let ranges = selected(app, job, pages)?;
     let survey = survey(app, job, ranges).await?;
@@ -194,8 +250,14 @@ async fn note(app: &App, job: &JobId, survey: Survey) -> Result<Job, StepError> 
 
 async fn survey(app: &App, job: &Job, ranges: Vec<PageRange>) -> Result<Survey, StepError> {
     let document_pages = inspected(app, job).await?.unwrap_or(0);
-    let mut survey =
-        Survey { document_pages, ranges: vec![], text_only: 0, has_graphics: 0, unreadable: 0, complete: true };
+    let mut survey = Survey {
+        document_pages,
+        ranges: vec![],
+        text_only: 0,
+        has_graphics: 0,
+        unreadable: 0,
+        complete: true,
+    };
     for range in ranges {
         match stored_range(app, &job.id, &range).await? {
             None => survey.complete = false,
@@ -222,7 +284,11 @@ mod tests {
     fn ranges_cover_each_selected_page_once() {
         let selection: PageSelection = "1-5,9,11-".parse().unwrap();
         let ranges = split(&selection, 14, 4);
-        let pages: Vec<u32> = ranges.iter().flat_map(|range| range.pages.pages(u32::MAX)).map(PageNumber::get).collect();
+        let pages: Vec<u32> = ranges
+            .iter()
+            .flat_map(|range| range.pages.pages(u32::MAX))
+            .map(PageNumber::get)
+            .collect();
         assert_eq!(pages, [1, 2, 3, 4, 5, 9, 11, 12, 13, 14]);
         assert_eq!(ranges.iter().map(|range| range.count).sum::<u32>(), 10);
         assert!(split(&"20".parse().unwrap(), 14, 4).is_empty());

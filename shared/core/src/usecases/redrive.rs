@@ -38,7 +38,12 @@ async fn load(app: &App, id: &DeadLetterId) -> Result<Kept<DeadLetter>, StepErro
 
 /// Sends one dead letter back with its counters reset. It is sent first and marked then: a crash
 /// in between sends it twice, which is harmless, and never loses it.
-pub async fn redrive(app: &App, id: &DeadLetterId, by: &str, password: Option<Secret>) -> Result<Redriven, StepError> {
+pub async fn redrive(
+    app: &App,
+    id: &DeadLetterId,
+    by: &str,
+    password: Option<Secret>,
+) -> Result<Redriven, StepError> {
     let kept = load(app, id).await?;
     let letter = &kept.value;
     let redriven = match &letter.subject {
@@ -52,12 +57,24 @@ pub async fn redrive(app: &App, id: &DeadLetterId, by: &str, password: Option<Se
         }
         Subject::Message => {
             let reason = format!("the message can't be read and would die again: {}", letter.reason);
-            return Err(StepError::Broken { code: "unreadable_message", reason });
+            return Err(StepError::Broken {
+                code: "unreadable_message",
+                reason,
+            });
         }
     };
-    let marked = DeadLetter { redriven_at: Some(app.clock.now()), ..letter.clone() };
+    let marked = DeadLetter {
+        redriven_at: Some(app.clock.now()),
+        ..letter.clone()
+    };
     // Refused when somebody else redrove it at the same time: also fine.
-    dead::store(app, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() }).await?;
+    dead::store(
+        app,
+        Some(&kept),
+        marked,
+        DeadEvent::Redriven { by: by.to_owned() },
+    )
+    .await?;
     Ok(redriven)
 }
 
@@ -65,14 +82,23 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
     if let Some(password) = password {
         secrets::forget(app, id).await?;
         let changes = vec![secrets::keep(app, id, &password).await?];
-        let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        let written = app
+            .records
+            .write(&Batch {
+                stamp: app.ids.fresh(),
+                changes,
+            })
+            .await?;
         debug_assert_eq!(written, Written::Applied);
     }
     let now = app.clock.now();
     jobs::advance(app, "operator", id, |job| match job.state {
         State::Failed => {
             let deadline = after(now, job.received.options.job_timeout());
-            vec![JobEvent::Redriven { deadline, by: by.to_owned() }]
+            vec![JobEvent::Redriven {
+                deadline,
+                by: by.to_owned(),
+            }]
         }
         _ => vec![],
     })
@@ -83,14 +109,21 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
 
 async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     let body = letter.message.as_deref().unwrap_or_default();
-    let mut message = PageMessage::parse(body)
-        .map_err(|error| StepError::Broken { code: "unreadable_message", reason: error.to_string() })?;
+    let mut message = PageMessage::parse(body).map_err(|error| StepError::Broken {
+        code: "unreadable_message",
+        reason: error.to_string(),
+    })?;
     message.attempt += 1;
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.attempt);
-    let outgoing = Outgoing { name, lane: message.priority, body: message.encode() };
+    let outgoing = Outgoing {
+        name,
+        job: message.job_id.clone(),
+        lane: message.priority,
+        body: message.encode(),
+    };
     app.queue.send(&[outgoing]).await?;
     Ok(())
 }
@@ -98,7 +131,10 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
 /// Lets a dead letter go: it is no longer listed, and its message is forgotten.
 pub async fn purge(app: &App, id: &DeadLetterId, by: &str) -> Result<(), StepError> {
     let kept = load(app, id).await?;
-    let letter = DeadLetter { message: None, ..kept.value.clone() };
+    let letter = DeadLetter {
+        message: None,
+        ..kept.value.clone()
+    };
     dead::store(app, Some(&kept), letter, DeadEvent::Purged { by: by.to_owned() }).await?;
     Ok(())
 }

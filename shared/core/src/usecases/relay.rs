@@ -23,7 +23,10 @@ pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
     let partition = format!("outbox#{node}");
     let mut published = 0;
     loop {
-        let listing = app.records.list_index(Index::State, &partition, None, false, AT_ONCE).await?;
+        let listing = app
+            .records
+            .list_index(Index::State, &partition, None, false, AT_ONCE)
+            .await?;
         if listing.items.is_empty() {
             return Ok(published);
         }
@@ -37,11 +40,19 @@ pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
             .items
             .into_iter()
             .map(|item| Change::Put {
-                draft: Draft { state_index: None, ..item.draft },
+                draft: Draft {
+                    state_index: None,
+                    ..item.draft
+                },
                 when: When::Version(item.version),
             })
             .collect();
-        app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        app.records
+            .write(&Batch {
+                stamp: app.ids.fresh(),
+                changes,
+            })
+            .await?;
     }
 }
 

@@ -46,7 +46,9 @@ impl Blobs for MemoryBlobs {
     }
 
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
-        let Some(bytes) = self.blobs().get(key).cloned() else { return Ok(None) };
+        let Some(bytes) = self.blobs().get(key).cloned() else {
+            return Ok(None);
+        };
         let broken = |error: std::io::Error| Fault::broken("blobs", error);
         let file = tempfile::NamedTempFile::new().map_err(broken)?;
         std::fs::write(file.path(), bytes).map_err(broken)?;

@@ -43,7 +43,13 @@ impl Records for MemoryRecords {
         Ok(keys.iter().map(|key| items.get(key).cloned()).collect())
     }
 
-    async fn list(&self, partition: &str, prefix: &str, after: Option<&str>, limit: usize) -> Result<Listing, Fault> {
+    async fn list(
+        &self,
+        partition: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
         let found: Vec<(String, Item)> = self
             .items()
             .iter()
@@ -71,10 +77,18 @@ impl Records for MemoryRecords {
                     Index::Tenant => item.draft.tenant_index.as_ref(),
                     Index::State => item.draft.state_index.as_ref(),
                 };
-                entry.filter(|entry| entry.partition == partition).map(|entry| (entry.sort.clone(), item.clone()))
+                entry
+                    .filter(|entry| entry.partition == partition)
+                    .map(|entry| (entry.sort.clone(), item.clone()))
             })
             .filter(|(sort, _)| {
-                after.is_none_or(|after| if descending { sort.as_str() < after } else { sort.as_str() > after })
+                after.is_none_or(|after| {
+                    if descending {
+                        sort.as_str() < after
+                    } else {
+                        sort.as_str() > after
+                    }
+                })
             })
             .collect();
         found.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
@@ -86,14 +100,20 @@ impl Records for MemoryRecords {
         for (index, change) in batch.changes.iter().enumerate() {
             let existing = items.get(change.key());
             if !change.when().holds(existing.map(|item| item.version)) {
-                return Ok(Written::Refused { index, existing: existing.cloned() });
+                return Ok(Written::Refused {
+                    index,
+                    existing: existing.cloned(),
+                });
             }
         }
         for change in &batch.changes {
             match change {
                 Change::Put { draft, when } => {
-                    let item =
-                        Item { draft: draft.clone(), version: when.next_version(), stamp: batch.stamp.clone() };
+                    let item = Item {
+                        draft: draft.clone(),
+                        version: when.next_version(),
+                        stamp: batch.stamp.clone(),
+                    };
                     items.insert(draft.key.clone(), item);
                 }
                 Change::Delete { key, .. } => {
@@ -108,6 +128,13 @@ impl Records for MemoryRecords {
 fn page(mut found: Vec<(String, Item)>, limit: usize) -> Listing {
     let more = found.len() > limit;
     found.truncate(limit);
-    let next = if more { found.last().map(|(sort, _)| sort.clone()) } else { None };
-    Listing { items: found.into_iter().map(|(_, item)| item).collect(), next }
+    let next = if more {
+        found.last().map(|(sort, _)| sort.clone())
+    } else {
+        None
+    };
+    Listing {
+        items: found.into_iter().map(|(_, item)| item).collect(),
+        next,
+    }
 }

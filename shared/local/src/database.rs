@@ -1,0 +1,215 @@
+//! One SQLite file: a thread that writes, two that read.
+//!
+//! Writes that wait for each other are committed together, so that a hundred pages settling at
+//! once cost one flush to disk and not a hundred. A write is answered after its commit, never before.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::Duration,
+};
+
+use everypage_core::ports::Fault;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
+
+/// Most writes of one commit; more would only make the first of them wait.
+const MOST_IN_A_COMMIT: usize = 200;
+const READERS: usize = 2;
+/// Another process of the same data folder may be writing; its commits take milliseconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS items (
+    id INTEGER PRIMARY KEY,
+    partition TEXT NOT NULL, sort TEXT NOT NULL,
+    version INTEGER NOT NULL, stamp TEXT NOT NULL, body TEXT NOT NULL,
+    tenant_partition TEXT, tenant_sort TEXT,
+    state_partition TEXT, state_sort TEXT,
+    expires INTEGER,
+    UNIQUE (partition, sort)
+);
+CREATE INDEX IF NOT EXISTS items_tenant ON items (tenant_partition, tenant_sort) WHERE tenant_partition IS NOT NULL;
+CREATE INDEX IF NOT EXISTS items_state ON items (state_partition, state_sort) WHERE state_partition IS NOT NULL;
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
+    visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS messages_job ON messages (job, visible_at);
+CREATE INDEX IF NOT EXISTS messages_lane ON messages (lane DESC, id);
+CREATE TABLE IF NOT EXISTS drives (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+";
+
+/// Written into the file; a newer program's file is refused rather than misread.
+const SCHEMA_VERSION: i64 = 1;
+
+/// Runs inside the commit; what it returns is called once the commit is through, or has failed.
+type WriteJob = Box<dyn FnOnce(&Connection) -> Box<dyn FnOnce(Result<(), String>) + Send> + Send>;
+type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
+
+#[derive(Clone)]
+pub struct Database {
+    writer: mpsc::Sender<WriteJob>,
+    reader: mpsc::Sender<ReadJob>,
+}
+
+impl Database {
+    /// Opens or creates the file.
+    pub fn open(path: &Path) -> Result<Self, Fault> {
+        let fault =
+            |error: rusqlite::Error| Fault::unreachable("database", format!("{}: {error}", path.display()));
+        let connection = Connection::open(path).map_err(fault)?;
+        set_up(&connection).map_err(fault)?;
+        let version: i64 = connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(fault)?;
+        if version > SCHEMA_VERSION {
+            let detail = format!(
+                "{} was written by a newer Everypage (format {version})",
+                path.display()
+            );
+            return Err(Fault::broken("database", detail));
+        }
+        connection.execute_batch(SCHEMA).map_err(fault)?;
+        connection
+            .pragma_update(None, "user_version", SCHEMA_VERSION)
+            .map_err(fault)?;
+
+        let (writer, writes) = mpsc::channel();
+        thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || write_loop(connection, &writes))
+            .map_err(|error| Fault::unreachable("database", error))?;
+        let (reader, reads) = mpsc::channel::<ReadJob>();
+        let reads = Arc::new(Mutex::new(reads));
+        for _ in 0..READERS {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+            connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
+            let reads = reads.clone();
+            thread::Builder::new()
+                .name("sqlite-reader".into())
+                .spawn(move || read_loop(&connection, &reads))
+                .map_err(|error| Fault::unreachable("database", error))?;
+        }
+        Ok(Self { writer, reader })
+    }
+
+    /// Runs `work` in a transaction; durable when this answers. `work` may be rolled back and its
+    /// error answered, without harm to others in the same commit.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let job: WriteJob = Box::new(move |connection| {
+            let result = in_savepoint(connection, work);
+            Box::new(move |committed| {
+                // Nobody waiting any more is fine: the write stands all the same.
+                let _ = reply.send(match committed {
+                    Ok(()) => result.map_err(fault),
+                    Err(error) => Err(Fault::unreachable("database", error)),
+                });
+            })
+        });
+        self.writer
+            .send(job)
+            .map_err(|_| Fault::unreachable("database", "the writer has stopped"))?;
+        answer
+            .await
+            .map_err(|_| Fault::unreachable("database", "the writer has stopped"))?
+    }
+
+    /// Sees every write that was answered before.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let job: ReadJob = Box::new(move |connection| {
+            let _ = reply.send(work(connection).map_err(fault));
+        });
+        self.reader
+            .send(job)
+            .map_err(|_| Fault::unreachable("database", "the readers have stopped"))?;
+        answer
+            .await
+            .map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
+    }
+}
+
+fn fault(error: rusqlite::Error) -> Fault {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => Fault::Throttled {
+            service: "database",
+            retry_after: None,
+        },
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+            Fault::broken("database", error)
+        }
+        _ => Fault::unreachable("database", error),
+    }
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // An accepted job survives a power cut, not only a crash.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(())
+}
+
+fn in_savepoint<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.execute_batch("SAVEPOINT one")?;
+    let result = work(connection);
+    connection.execute_batch(if result.is_ok() {
+        "RELEASE one"
+    } else {
+        "ROLLBACK TO one; RELEASE one"
+    })?;
+    result
+}
+
+fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>) {
+    while let Ok(first) = jobs.recv() {
+        let begun = connection.execute_batch("BEGIN IMMEDIATE");
+        if let Err(error) = begun {
+            // The job still has to hear of it: it is run against nothing and answered with the error.
+            let answer = first(&connection);
+            let _ = connection.execute_batch("ROLLBACK");
+            answer(Err(error.to_string()));
+            continue;
+        }
+        let mut answers = vec![first(&connection)];
+        while answers.len() < MOST_IN_A_COMMIT
+            && let Ok(job) = jobs.try_recv()
+        {
+            answers.push(job(&connection));
+        }
+        let committed = connection.execute_batch("COMMIT").map_err(|error| {
+            let _ = connection.execute_batch("ROLLBACK");
+            error.to_string()
+        });
+        for answer in answers {
+            answer(committed.clone());
+        }
+    }
+}
+
+fn read_loop(connection: &Connection, jobs: &Mutex<mpsc::Receiver<ReadJob>>) {
+    loop {
+        let next = jobs
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .recv();
+        match next {
+            Ok(job) => job(connection),
+            Err(_) => return,
+        }
+    }
+}

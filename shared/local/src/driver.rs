@@ -1,0 +1,323 @@
+//! Drives jobs from step to step and pages through workers: what Step Functions and the event
+//! source mapping do on AWS.
+//!
+//! The driver holds nothing that can't be found again: every step reads where the job stands and
+//! goes on from there, so dropping it anywhere and starting another is always safe.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use everypage_core::{
+    app::App,
+    domain::{
+        ids::{JobId, PageNumber},
+        job::{Failure, Halt, Job, State},
+        result::Cause,
+    },
+    ports::{
+        Fault,
+        clock::until,
+        queue::{Delivery, Outgoing},
+    },
+    store::{jobs, pages},
+    usecases::{
+        StepError,
+        dispatch::{Disposition, dispatch},
+        fail::fail,
+        finalize::finalize,
+        plan, prepare,
+    },
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use tokio::{sync::Semaphore, task::JoinSet};
+use tracing::{Instrument, error, info_span, warn};
+
+use crate::flow::LocalFlow;
+
+/// How often a job is looked at for what another process did to it (a cancel, an approval).
+const LOOK: Duration = Duration::from_secs(1);
+/// How often workers look for messages that came back; new ones are announced.
+const POLL: Duration = Duration::from_millis(250);
+/// How often the list of settled pages is read again, in case an announcement was lost.
+const RECOUNT: u32 = 15;
+/// Messages of one send.
+const SEND: usize = 100;
+/// A job whose end can't even be written down is tried again after this, for ever.
+const STORE_DOWN: Duration = Duration::from_secs(5);
+
+pub struct Driver {
+    app: Arc<App>,
+    flow: Arc<LocalFlow>,
+    parallel_ranges: usize,
+    /// Wakes the workers: messages were sent.
+    sent: tokio::sync::Notify,
+}
+
+impl Driver {
+    pub fn new(app: Arc<App>, flow: Arc<LocalFlow>, parallel_ranges: usize) -> Self {
+        Self {
+            app,
+            flow,
+            parallel_ranges: parallel_ranges.max(1),
+            sent: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// Takes messages off the queue and works on as many at once as configured, for ever.
+    pub async fn work(&self) {
+        let permits = Arc::new(Semaphore::new(self.app.settings.worker_concurrency));
+        let mut workers = JoinSet::new();
+        loop {
+            while workers.try_join_next().is_some() {}
+            let Ok(permit) = permits.clone().acquire_owned().await else {
+                return;
+            };
+            let free = 1 + permits.available_permits();
+            let received = self
+                .app
+                .queue
+                .receive(free, self.app.settings.page_visibility)
+                .await;
+            let deliveries = received.unwrap_or_else(|fault| {
+                warn!(%fault, "queue not read");
+                vec![]
+            });
+            if deliveries.is_empty() {
+                drop(permit);
+                let app = &self.app;
+                tokio::select! {
+                    () = self.sent.notified() => {}
+                    () = app.clock.sleep(POLL) => {}
+                }
+                continue;
+            }
+            let mut permit = Some(permit);
+            for delivery in deliveries {
+                // The first delivery has its permit; the others' were counted as free a moment ago.
+                let permit = match permit.take() {
+                    Some(permit) => permit,
+                    None => match permits.clone().acquire_owned().await {
+                        Ok(permit) => permit,
+                        Err(_) => return,
+                    },
+                };
+                let app = self.app.clone();
+                workers.spawn(async move {
+                    handle(&app, &delivery).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+
+    /// More messages are there than the workers have been told of.
+    pub fn announce(&self) {
+        self.sent.notify_one();
+    }
+
+    /// Brings one job to its end, whatever happens on the way.
+    pub async fn drive(&self, id: &JobId) -> Job {
+        let span = info_span!("job", job = %id);
+        async {
+            self.flow.watch(id);
+            let job = loop {
+                match self.drive_once(id).await {
+                    Ok(job) if job.state.is_terminal() => break job,
+                    Ok(_) => continue,
+                    Err(error) => {
+                        let failure = Failure {
+                            code: error.code().to_owned(),
+                            reason: error.to_string(),
+                        };
+                        warn!(reason = failure.reason, "job failed");
+                        match fail(&self.app, id, failure).await {
+                            Ok(job) if job.state.is_terminal() => break job,
+                            // Published already, and only its audit is missing: that is tried again.
+                            Ok(_) => self.app.clock.sleep(STORE_DOWN).await,
+                            Err(error) => {
+                                error!(%error, "the job's end could not be written down, trying again");
+                                self.app.clock.sleep(STORE_DOWN).await;
+                            }
+                        }
+                    }
+                }
+            };
+            self.flow.unwatch(id);
+            job
+        }
+        .instrument(span)
+        .await
+    }
+
+    /// From where the job stands to its next stop: work done, deadline, or cancelled.
+    async fn drive_once(&self, id: &JobId) -> Result<Job, StepError> {
+        let job = jobs::load(&self.app, id).await?.value;
+        if job.state.is_terminal() {
+            return Ok(job);
+        }
+        let cause = match job.halt {
+            Some(Halt::Cancelled) => Cause::Cancelled,
+            Some(Halt::Deadline) => Cause::Deadline,
+            None if job.state == State::Executed => Cause::Settled,
+            None => {
+                let left = until(self.app.clock.now(), job.deadline);
+                tokio::select! {
+                    // Work that is done at the very deadline is done.
+                    biased;
+                    worked = self.work_through(&job) => match worked? {
+                        Some(cause) => cause,
+                        None => return Ok(jobs::load(&self.app, id).await?.value),
+                    },
+                    () = self.app.clock.sleep(left) => Cause::Deadline,
+                    () = self.cancelled(id) => Cause::Cancelled,
+                }
+            }
+        };
+        finalize(&self.app, id, cause).await
+    }
+
+    /// The steps of a job that nobody stops. `None` when the job ended by somebody's decision.
+    async fn work_through(&self, job: &Job) -> Result<Option<Cause>, StepError> {
+        let mut job = job.clone();
+        loop {
+            job = match job.state {
+                State::Received | State::Acked => self.step(|| self.prepare(&job)).await?,
+                State::Understood => self.step(|| plan::propose(&self.app, &job, None)).await?,
+                State::Proposed => self.decided(&job).await?,
+                State::Modified => return Ok(None),
+                State::Approved => {
+                    self.step(|| self.read_pages(&job)).await?;
+                    return Ok(Some(Cause::Settled));
+                }
+                State::Executed | State::Audited => return Ok(Some(Cause::Settled)),
+                State::Rejected | State::Cancelled | State::Failed => return Ok(None),
+            };
+        }
+    }
+
+    /// A step that fails on our side is tried again after 1 s, 4 s and 16 s.
+    async fn step<T, F: Future<Output = Result<T, StepError>>>(
+        &self,
+        step: impl Fn() -> F,
+    ) -> Result<T, StepError> {
+        for pause in &self.app.settings.retry_intervals {
+            match step().await {
+                Err(StepError::Fault(fault)) => {
+                    warn!(%fault, "step failed, trying again");
+                    self.app.clock.sleep(*pause).await;
+                }
+                done => return done,
+            }
+        }
+        step().await
+    }
+
+    async fn prepare(&self, job: &Job) -> Result<Job, StepError> {
+        let ranges = prepare::inspect(&self.app, job).await?;
+        let work: Vec<_> = ranges
+            .iter()
+            .map(|range| prepare::prepare_range(&self.app, job, range))
+            .collect();
+        stream::iter(work)
+            .buffer_unordered(self.parallel_ranges)
+            .try_collect::<()>()
+            .await?;
+        prepare::understand(&self.app, job).await
+    }
+
+    /// Waits for a person's word on the plan.
+    async fn decided(&self, job: &Job) -> Result<Job, StepError> {
+        let changed = self.flow.watch(&job.id);
+        loop {
+            let now = jobs::load(&self.app, &job.id).await?.value;
+            if now.state != State::Proposed {
+                return Ok(now);
+            }
+            tokio::select! {
+                () = changed.notified() => {}
+                () = self.app.clock.sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Sends every page that is not settled yet and waits until all are.
+    async fn read_pages(&self, job: &Job) -> Result<(), StepError> {
+        let Some(plan) = job.plan.as_ref().filter(|plan| plan.ai_pages > 0) else {
+            return Ok(());
+        };
+        let changed = self.flow.watch(&job.id);
+        let settled = self.settled(&job.id).await?;
+        let mut waiting = HashSet::new();
+        let mut outgoing = Vec::new();
+        for mut message in plan::manifest(&self.app, plan).await? {
+            if settled.contains(&message.page_id) {
+                continue;
+            }
+            waiting.insert(message.page_id);
+            message.task_token = Some(LocalFlow::token(&job.id, message.page_id));
+            let name = format!("{}:a{}", message.idempotency_key, message.attempt);
+            outgoing.push(Outgoing {
+                name,
+                job: job.id.clone(),
+                lane: message.priority,
+                body: message.encode(),
+            });
+        }
+        for batch in outgoing.chunks(SEND) {
+            self.app.queue.send(batch).await?;
+            self.announce();
+        }
+        let mut looks = 0;
+        while !waiting.is_empty() {
+            tokio::select! {
+                () = changed.notified() => {}
+                () = self.app.clock.sleep(LOOK) => looks += 1,
+            }
+            for page in self.flow.take_settled(&job.id) {
+                waiting.remove(&page);
+            }
+            if looks >= RECOUNT {
+                looks = 0;
+                let settled = self.settled(&job.id).await?;
+                waiting.retain(|page| !settled.contains(page));
+            }
+        }
+        Ok(())
+    }
+
+    async fn settled(&self, job: &JobId) -> Result<HashSet<PageNumber>, Fault> {
+        let all = pages::all(&self.app, job).await?;
+        Ok(all
+            .into_iter()
+            .filter(|(_, kept)| kept.value.outcome.is_some())
+            .map(|(page, _)| page)
+            .collect())
+    }
+
+    /// Ends when somebody, here or in another process, asked for the job's end.
+    async fn cancelled(&self, id: &JobId) {
+        loop {
+            tokio::select! {
+                () = self.app.interrupted(id) => {}
+                () = self.app.clock.sleep(LOOK) => {}
+            }
+            match jobs::find(&self.app, id).await {
+                Ok(Some(kept)) if kept.value.halt.is_some() => return,
+                Ok(_) => {}
+                Err(fault) => warn!(%fault, "job not read"),
+            }
+        }
+    }
+}
+
+/// One delivery to its end. A panic in here is a bug, costs one page's delivery and nothing else:
+/// the message comes back when its visibility has run out.
+async fn handle(app: &App, delivery: &Delivery) {
+    let done = match dispatch(app, delivery).await {
+        Disposition::Done => app.queue.delete(&delivery.receipt).await,
+        Disposition::Later(time) => app.queue.extend(&delivery.receipt, time).await,
+    };
+    if let Err(fault) = done {
+        // It comes back; what was done is found again.
+        warn!(%fault, message = delivery.id, "message not taken off the queue");
+    }
+}

@@ -1,0 +1,245 @@
+//! The whole of Everypage in one process over one data folder.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use everypage_core::{
+    app::{App, Ports},
+    config::Settings,
+    domain::{ids::JobId, job::Job, target::Tier},
+    ports::{
+        Fault,
+        clock::{Clock, within},
+        ids::Ids,
+        pdf::Pdf,
+        vision::Vision,
+    },
+    store::{jobs, pages, slots},
+    usecases::relay,
+};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::{
+    blobs::FolderBlobs,
+    bus::LocalBus,
+    clock::SystemClock,
+    database::Database,
+    driver::Driver,
+    flow::LocalFlow,
+    ids::UlidIds,
+    notifier::LogNotifier,
+    owner::{self, Owner},
+    queue::SqliteQueue,
+    records::SqliteRecords,
+    vault::FileVault,
+};
+
+/// How often jobs are looked for whose process has died.
+const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(15);
+/// How often it is tried to let go of an ended job.
+const LET_GO: Duration = Duration::from_millis(100);
+/// How long leftover messages of ended jobs may take to be worked off.
+const DRAIN: Duration = Duration::from_secs(3);
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the data folder {folder} can't be used: {error}; set EVERYPAGE_DATA to a folder that can be written to"
+    )]
+    Folder { folder: String, error: std::io::Error },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub struct Engine {
+    pub app: Arc<App>,
+    pub bus: Arc<LocalBus>,
+    flow: Arc<LocalFlow>,
+    queue: Arc<SqliteQueue>,
+    driver: Arc<Driver>,
+    owners: PathBuf,
+    /// Held while this process drives jobs.
+    owner: std::sync::Mutex<Option<Owner>>,
+}
+
+impl Engine {
+    /// Opens the data folder, making it if need be. Nothing is driven until [`Engine::run`].
+    pub async fn open(
+        folder: &Path,
+        settings: Settings,
+        pdf: Arc<dyn Pdf>,
+        vision: Arc<dyn Vision>,
+    ) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(folder).map_err(|error| OpenError::Folder {
+            folder: folder.display().to_string(),
+            error,
+        })?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let database = Database::open(&folder.join("everypage.db"))?;
+        let records = Arc::new(SqliteRecords::new(database.clone()));
+        records.drop_expired(clock.now()).await?;
+        let node = UlidIds.fresh();
+        let queue = Arc::new(SqliteQueue::new(database, clock.clone(), node.clone()));
+        let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
+        let ports = Ports {
+            records,
+            blobs: Arc::new(FolderBlobs::new(folder.join("blobs"))?),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            pdf,
+            vision,
+            bus: bus.clone(),
+            notifier: Arc::new(LogNotifier),
+            vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
+            clock,
+            ids: Arc::new(UlidIds),
+        };
+        let app = Arc::new(App::new(ports, settings, node));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
+        Ok(Self {
+            app,
+            bus,
+            flow,
+            queue,
+            driver,
+            owners: folder.join("owners"),
+            owner: Default::default(),
+        })
+    }
+
+    /// Drives every job that is started here or whose process has died, for ever. Dropping the
+    /// future at any moment is safe.
+    pub async fn run(&self) -> Result<(), OpenError> {
+        let owner = Owner::register(&self.owners, &self.app.node).map_err(|error| OpenError::Folder {
+            folder: self.owners.display().to_string(),
+            error,
+        })?;
+        *self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(owner);
+        for id in self.adopt_orphans().await? {
+            self.start(&id).await;
+        }
+        let mut driven = JoinSet::new();
+        let drive = async {
+            loop {
+                tokio::select! {
+                    id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
+                        // Somebody else has it and is alive.
+                        Ok(false) => {}
+                        Ok(true) => self.spawn(&mut driven, id),
+                        Err(fault) => {
+                            warn!(%fault, job = %id, "job not started yet");
+                            self.app.clock.sleep(Duration::from_secs(1)).await;
+                            self.start(&id).await;
+                        }
+                    },
+                    Some(_) = driven.join_next() => {}
+                    () = self.app.clock.sleep(LOOK_FOR_ORPHANS) => match self.adopt_orphans().await {
+                        Err(fault) => warn!(%fault, "orphans not looked for"),
+                        Ok(found) => for id in found {
+                            self.start(&id).await;
+                        },
+                    },
+                }
+            }
+        };
+        tokio::join!(self.driver.work(), relay::run(&self.app), drive);
+        Ok(())
+    }
+
+    async fn start(&self, id: &JobId) {
+        use everypage_core::ports::flow::Flow;
+        // The flow of one process has no way to fail.
+        let _ = self.flow.start(id).await;
+    }
+
+    fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {
+        let (driver, queue, app) = (self.driver.clone(), self.queue.clone(), self.app.clone());
+        driven.spawn(async move {
+            driver.drive(&id).await;
+            // Its messages may outlive the job; they are worked off before it is let go of.
+            while !queue.let_go(&id).await.unwrap_or(false) {
+                app.clock.sleep(LET_GO).await;
+            }
+        });
+    }
+
+    /// Takes over what dead processes left: open jobs without a driver, and everything they held.
+    async fn adopt_orphans(&self) -> Result<Vec<JobId>, Fault> {
+        let mut adopted = Vec::new();
+        for (job, driver) in self.queue.drives().await? {
+            if driver == self.app.node || owner::is_alive(&self.owners, &driver) {
+                continue;
+            }
+            if self.queue.take_over(&job, Some(&driver)).await? {
+                info!(%job, from = driver, "job taken over");
+                self.free(&job, &driver).await?;
+                relay::relay(&self.app, &driver).await?;
+                adopted.push(job);
+            }
+        }
+        for job in jobs::open(&self.app).await? {
+            if self.queue.driver_of(&job.id).await?.is_none() && self.queue.take_over(&job.id, None).await? {
+                adopted.push(job.id);
+            }
+        }
+        owner::sweep(&self.owners);
+        Ok(adopted)
+    }
+
+    /// The dead need their leases and slots no longer: nobody should wait for them to run out.
+    async fn free(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
+        pages::free_all_of(&self.app, job, dead).await?;
+        for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
+            for target in self.app.settings.roster().steps(tier) {
+                slots::free_all_of(&self.app, &target, dead).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the job has ended, whoever drives it.
+    pub async fn wait_for(&self, id: &JobId) -> Result<Job, Fault> {
+        loop {
+            if let Some(kept) = jobs::find(&self.app, id).await?
+                && kept.value.state.is_terminal()
+            {
+                return Ok(kept.value);
+            }
+            self.app.clock.sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Lets this process work off messages of a job that has ended, such as those that heal it.
+    pub async fn take_on(&self, id: &JobId) -> Result<bool, Fault> {
+        let driver = self.queue.driver_of(id).await?;
+        let from = driver.filter(|driver| !owner::is_alive(&self.owners, driver));
+        let taken = self.queue.take_over(id, from.as_deref()).await?;
+        self.driver.announce();
+        Ok(taken)
+    }
+
+    /// Waits until nothing of an ended job is left in the queue, for a while at most.
+    pub async fn drain(&self, id: &JobId) -> Result<(), Fault> {
+        let emptied = async {
+            while !self.queue.let_go(id).await? {
+                self.driver.announce();
+                self.app.clock.sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        within(self.app.clock.as_ref(), DRAIN, emptied)
+            .await
+            .unwrap_or(Ok(()))
+    }
+
+    /// Publishes what was stored and not yet published; for commands that do not drive.
+    pub async fn flush(&self) -> Result<(), Fault> {
+        relay::relay(&self.app, &self.app.node).await?;
+        Ok(())
+    }
+}

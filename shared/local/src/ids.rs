@@ -1,0 +1,20 @@
+//! Names that sort by time and are never the same twice.
+
+use everypage_core::ports::ids::Ids;
+use rand::Rng;
+
+pub struct UlidIds;
+
+impl Ids for UlidIds {
+    fn fresh(&self) -> String {
+        ulid::Ulid::new().to_string().to_lowercase()
+    }
+
+    fn roll(&self, bound: u64) -> u64 {
+        if bound == 0 {
+            0
+        } else {
+            rand::rng().random_range(0..bound)
+        }
+    }
+}

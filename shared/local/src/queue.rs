@@ -1,0 +1,228 @@
+//! The page queue as a table. Each process works on the messages of the jobs that it drives.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::ids::{JobId, Priority},
+    ports::{
+        Fault,
+        clock::{Clock, after},
+        queue::{Delivery, Outgoing, Queue, Receipt},
+    },
+};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::database::Database;
+
+/// Every so many looks the oldest message goes first, whatever its lane: lower lanes never starve.
+const FAIR_TURN: u64 = 5;
+
+pub struct SqliteQueue {
+    database: Database,
+    clock: Arc<dyn Clock>,
+    owner: String,
+    turns: AtomicU64,
+}
+
+impl SqliteQueue {
+    pub fn new(database: Database, clock: Arc<dyn Clock>, owner: impl Into<String>) -> Self {
+        Self {
+            database,
+            clock,
+            owner: owner.into(),
+            turns: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes the driving of a job, when nobody has it or `from` does; its messages then come here,
+    /// those that the last driver had in hand at once. False when somebody else has it.
+    pub async fn take_over(&self, job: &JobId, from: Option<&str>) -> Result<bool, Fault> {
+        let (job, from, owner, now) = (
+            job.to_string(),
+            from.map(str::to_owned),
+            self.owner.clone(),
+            self.now(),
+        );
+        self.database
+            .write(move |db| {
+                db.execute(
+                    "INSERT OR IGNORE INTO drives (job, owner) VALUES (?1, ?2)",
+                    [&job, &owner],
+                )?;
+                if let Some(from) = &from {
+                    let moved = db.execute(
+                        "UPDATE drives SET owner = ?1 WHERE job = ?2 AND owner = ?3",
+                        [&owner, &job, from],
+                    )?;
+                    if moved > 0 {
+                        db.execute(
+                            "UPDATE messages SET visible_at = ?1 WHERE job = ?2",
+                            params![now, job],
+                        )?;
+                    }
+                }
+                db.query_row(
+                    "SELECT owner = ?1 FROM drives WHERE job = ?2",
+                    [&owner, &job],
+                    |row| row.get(0),
+                )
+            })
+            .await
+    }
+
+    /// Who drives a job, if anybody does.
+    pub async fn driver_of(&self, job: &JobId) -> Result<Option<String>, Fault> {
+        let job = job.to_string();
+        self.database
+            .read(move |db| {
+                db.query_row("SELECT owner FROM drives WHERE job = ?1", [job], |row| row.get(0))
+                    .optional()
+            })
+            .await
+    }
+
+    /// Lets go of a job, unless messages of it are still to be worked off; false while that is so.
+    pub async fn let_go(&self, job: &JobId) -> Result<bool, Fault> {
+        let (job, owner) = (job.to_string(), self.owner.clone());
+        self.database
+            .write(move |db| {
+                db.execute(
+                    "DELETE FROM drives WHERE job = ?1 AND owner = ?2
+                     AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.job = drives.job)",
+                    [&job, &owner],
+                )?;
+                let held = "SELECT NOT EXISTS (SELECT 1 FROM drives WHERE job = ?1 AND owner = ?2)";
+                db.query_row(held, [&job, &owner], |row| row.get(0))
+            })
+            .await
+    }
+
+    /// Jobs with a driver, and who that is.
+    pub async fn drives(&self) -> Result<Vec<(JobId, String)>, Fault> {
+        self.database
+            .read(move |db| {
+                db.prepare_cached("SELECT job, owner FROM drives")?
+                    .query_map([], |row| Ok((JobId::new(row.get::<_, String>(0)?), row.get(1)?)))?
+                    .collect()
+            })
+            .await
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now().as_millisecond()
+    }
+}
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    let (id, count): (i64, u32) = (row.get("id")?, row.get("receive_count")?);
+    let level: u8 = row.get("lane")?;
+    let lane = Priority::ALL
+        .into_iter()
+        .find(|lane| lane.level() == level)
+        .unwrap_or_default();
+    Ok(Delivery {
+        id: id.to_string(),
+        receipt: Receipt(format!("{id}/{count}")),
+        lane,
+        body: row.get("body")?,
+        receive_count: count,
+    })
+}
+
+/// A receipt is the message and the delivery it proves; a later delivery makes it void.
+fn parts(receipt: &Receipt) -> (i64, i64) {
+    let (id, count) = receipt.0.split_once('/').unwrap_or(("", ""));
+    (id.parse().unwrap_or(-1), count.parse().unwrap_or(-1))
+}
+
+#[async_trait]
+impl Queue for SqliteQueue {
+    async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
+        let (messages, now) = (messages.to_vec(), self.now());
+        self.database
+            .write(move |db| {
+                let mut insert = db.prepare_cached(
+                    "INSERT OR IGNORE INTO messages (job, name, lane, body, visible_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?;
+                for message in &messages {
+                    insert.execute(params![message.job.as_str(), message.name, message.lane.level(), message.body, now])?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
+        let order = if turn.is_multiple_of(FAIR_TURN) {
+            "messages.id"
+        } else {
+            "lane DESC, messages.id"
+        };
+        let (owner, now) = (self.owner.clone(), self.clock.now());
+        let hidden_until = after(now, visibility).as_millisecond();
+        let now = now.as_millisecond();
+        // Looking costs no write: most looks find nothing.
+        let seen: Vec<i64> = {
+            self.database
+                .read(move |db| {
+                    db.prepare_cached(&format!(
+                        "SELECT messages.id FROM messages JOIN drives USING (job) WHERE owner = ?1 AND visible_at <= ?2
+                         ORDER BY {order} LIMIT ?3"
+                    ))?
+                    .query_map(params![owner, now, max], |row| row.get(0))?
+                    .collect()
+                })
+                .await?
+        };
+        if seen.is_empty() {
+            return Ok(vec![]);
+        }
+        self.database
+            .write(move |db| {
+                let mut take = db.prepare_cached(
+                    "UPDATE messages SET receive_count = receive_count + 1, visible_at = ?1
+                     WHERE id = ?2 AND visible_at <= ?3 RETURNING id, lane, body, receive_count",
+                )?;
+                let mut taken = Vec::with_capacity(seen.len());
+                for id in seen {
+                    let rows = take.query_map(params![hidden_until, id, now], delivery)?;
+                    for row in rows {
+                        taken.push(row?);
+                    }
+                }
+                Ok(taken)
+            })
+            .await
+    }
+
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
+        let (id, count) = parts(receipt);
+        let visible_at = after(self.clock.now(), visibility).as_millisecond();
+        self.database
+            .write(move |db| {
+                db.prepare_cached("UPDATE messages SET visible_at = ?1 WHERE id = ?2 AND receive_count = ?3")?
+                    .execute(params![visible_at, id, count])
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
+        let (id, count) = parts(receipt);
+        self.database
+            .write(move |db| {
+                db.prepare_cached("DELETE FROM messages WHERE id = ?1 AND receive_count = ?2")?
+                    .execute(params![id, count])
+            })
+            .await?;
+        Ok(())
+    }
+}
