@@ -54,15 +54,31 @@ pub struct App {
     outbox: tokio::sync::Notify,
 }
 
+/// A wish to stop, seen by work that can then put away what it holds.
+#[derive(Clone, Default)]
+pub struct Stop(tokio::sync::watch::Sender<bool>);
+
+impl Stop {
+    pub fn ask(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Ends once [`Stop::ask`] was called.
+    pub async fn asked(&self) {
+        // An error would mean that the sender is gone, but it is `self`.
+        let _ = self.0.subscribe().wait_for(|asked| *asked).await;
+    }
+}
+
 impl App {
     pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
         let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
         Self {
-            records: Arc::new(Retrying::new(
-                ports.records.clone(),
-                clock.clone(),
-                pauses.clone(),
-            )),
+            records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
             records_once: ports.records,
             blobs: Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone())),
             queue: Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone())),

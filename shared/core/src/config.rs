@@ -110,19 +110,10 @@ impl Settings {
     /// Reads every variable through `var`; answers all mistakes together, each naming the
     /// variable, the value and what is accepted.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Reading, Vec<String>> {
-        let mut reader = Reader {
-            var: &var,
-            entries: vec![],
-            warnings: vec![],
-            faults: vec![],
-        };
+        let mut reader = Reader { var: &var, entries: vec![], warnings: vec![], faults: vec![] };
         let settings = reader.settings();
         if reader.faults.is_empty() {
-            Ok(Reading {
-                settings,
-                entries: reader.entries,
-                warnings: reader.warnings,
-            })
+            Ok(Reading { settings, entries: reader.entries, warnings: reader.warnings })
         } else {
             Err(reader.faults)
         }
@@ -131,11 +122,7 @@ impl Settings {
     /// Who can be asked, the preferred engine first; those without a key are left out.
     pub fn roster(&self) -> Roster {
         let usable = self.engines.iter().filter(|engine| engine.is_usable());
-        Roster {
-            engines: usable
-                .map(|engine| (engine.provider, engine.models.clone()))
-                .collect(),
-        }
+        Roster { engines: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
     }
 
     /// What a job does when its caller says nothing.
@@ -145,10 +132,7 @@ impl Settings {
             ai_pages: self.ai_pages,
             image_for_all: self.image_for_all,
             tier: self.tier,
-            engine: self
-                .engines
-                .first()
-                .map_or(Provider::OpenAi, |engine| engine.provider),
+            engine: self.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
             image: self.image,
             job_timeout_ms: self.job_timeout.as_millis() as u64,
             priority: Priority::Normal,
@@ -183,58 +167,29 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn settings(&mut self) -> Settings {
-        let request_timeout = self.duration(
-            "REQUEST_TIMEOUT",
-            Some("PAGE_TOTAL_TIMEOUT"),
-            120_000,
-            "longest AI call",
-        );
+        let request_timeout =
+            self.duration("REQUEST_TIMEOUT", Some("PAGE_TOTAL_TIMEOUT"), 120_000, "longest AI call");
         let job_timeout = self.duration(
             "JOB_TIMEOUT",
             Some("DOCUMENT_PROCESSING_TIMEOUT"),
             300_000,
             "from acceptance to the published result",
         );
-        let step_timeout = self.duration(
-            "STEP_TIMEOUT",
-            None,
-            60_000,
-            "one step of our own, such as opening the file",
-        );
-        let primary = self.parsed(
-            "PRIMARY_ENGINE",
-            Provider::OpenAi,
-            "openai or anthropic",
-            "asked first",
-        );
-        let other = if primary == Provider::OpenAi {
-            Provider::Anthropic
-        } else {
-            Provider::OpenAi
-        };
-        let secondary = self.parsed(
-            "SECONDARY_ENGINE",
-            other,
-            "openai or anthropic",
-            "asked when the first fails",
-        );
+        let step_timeout =
+            self.duration("STEP_TIMEOUT", None, 60_000, "one step of our own, such as opening the file");
+        let primary = self.parsed("PRIMARY_ENGINE", Provider::OpenAi, "openai or anthropic", "asked first");
+        let other = if primary == Provider::OpenAi { Provider::Anthropic } else { Provider::OpenAi };
+        let secondary =
+            self.parsed("SECONDARY_ENGINE", other, "openai or anthropic", "asked when the first fails");
         let openai = self.engine(
             Provider::OpenAi,
-            [
-                "OPENAI_PRIMARY_MODEL",
-                "OPENAI_SECONDARY_MODEL",
-                "OPENAI_FAST_MODEL",
-            ],
+            ["OPENAI_PRIMARY_MODEL", "OPENAI_SECONDARY_MODEL", "OPENAI_FAST_MODEL"],
             ["gpt-5.4", "gpt-5.4-mini", "gpt-5.4-nano"],
             ["OPENAI_API_KEY", "OPENAI_BASE_URL"],
         );
         let anthropic = self.engine(
             Provider::Anthropic,
-            [
-                "ANTHROPIC_PRIMARY_MODEL",
-                "ANTHROPIC_SECONDARY_MODEL",
-                "ANTHROPIC_FAST_MODEL",
-            ],
+            ["ANTHROPIC_PRIMARY_MODEL", "ANTHROPIC_SECONDARY_MODEL", "ANTHROPIC_FAST_MODEL"],
             ["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
             ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"],
         );
@@ -271,12 +226,7 @@ impl Reader<'_> {
                 1000,
                 "good probes that close it",
             ),
-            base_rest: self.duration(
-                "BREAKER_BASE_BACKOFF",
-                None,
-                30_000,
-                "first rest of an open breaker",
-            ),
+            base_rest: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
             max_rest: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
             // A probe that has not reported by then never will: its call has timed out.
             probe_lease: request_timeout + Duration::from_secs(15),
@@ -358,10 +308,8 @@ impl Reader<'_> {
                 100,
                 "deliveries of a page before it is a dead letter",
             ),
-            approval_threshold_usd: self.optional_usd(
-                "APPROVAL_THRESHOLD_USD",
-                "plans dearer than this wait for a person",
-            ),
+            approval_threshold_usd: self
+                .optional_usd("APPROVAL_THRESHOLD_USD", "plans dearer than this wait for a person"),
             pdf: PdfLimits {
                 max_file_bytes: self.bounded(
                     "MAX_FILE_BYTES",
@@ -404,15 +352,10 @@ impl Reader<'_> {
                 .unwrap_or_else(|| "local".into()),
             responsible: self.text("DEFAULT_RESPONSIBLE", "who is told of dead letters"),
             environment: self
-                .text(
-                    "ENVIRONMENT",
-                    "name of this installation, in events (default: local)",
-                )
+                .text("ENVIRONMENT", "name of this installation, in events (default: local)")
                 .unwrap_or_else(|| "local".into()),
-            data_dir: self.text(
-                "EVERYPAGE_DATA",
-                "folder of jobs and results (default: ~/.local/share/everypage)",
-            ),
+            data_dir: self
+                .text("EVERYPAGE_DATA", "folder of jobs and results (default: ~/.local/share/everypage)"),
             log: LogSettings {
                 level: self.log_level(),
                 pretty: self.flag("LOG_PRETTY", "logs for people instead of JSON"),
@@ -449,43 +392,25 @@ impl Reader<'_> {
         }
         let shown = base_url.clone().unwrap_or_else(|| "(the vendor's)".into());
         self.note(access[1], shown, base_url.is_some(), "address of the API");
-        EngineSettings {
-            provider,
-            models,
-            api_key,
-            base_url,
-        }
+        EngineSettings { provider, models, api_key, base_url }
     }
 
     /// An empty value counts as not set.
     fn raw(&self, name: &str) -> Option<String> {
-        (self.var)(name)
-            .map(|value| value.trim().to_owned())
-            .filter(|value| !value.is_empty())
+        (self.var)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
     fn note(&mut self, name: &'static str, value: String, from_environment: bool, about: &'static str) {
-        self.entries.push(Entry {
-            name,
-            value,
-            from_environment,
-            about,
-        });
+        self.entries.push(Entry { name, value, from_environment, about });
     }
 
     fn fault(&mut self, name: &str, value: &str, accepted: &str) {
-        self.faults
-            .push(format!("{name} is {value:?}; accepted: {accepted}"));
+        self.faults.push(format!("{name} is {value:?}; accepted: {accepted}"));
     }
 
     fn text(&mut self, name: &'static str, about: &'static str) -> Option<String> {
         let value = self.raw(name);
-        self.note(
-            name,
-            value.clone().unwrap_or_else(|| "(not set)".into()),
-            value.is_some(),
-            about,
-        );
+        self.note(name, value.clone().unwrap_or_else(|| "(not set)".into()), value.is_some(), about);
         value
     }
 
@@ -547,14 +472,7 @@ impl Reader<'_> {
     fn flag(&mut self, name: &'static str, about: &'static str) -> bool {
         self.choice(
             name,
-            &[
-                ("false", false),
-                ("true", true),
-                ("0", false),
-                ("1", true),
-                ("no", false),
-                ("yes", true),
-            ],
+            &[("false", false), ("true", true), ("0", false), ("1", true), ("no", false), ("yes", true)],
             about,
         )
     }
@@ -603,12 +521,7 @@ impl Reader<'_> {
                 Err(accepted) => self.fault("RETRY_INTERVALS", &text, &format!("a list, each {accepted}")),
             }
         }
-        self.note(
-            "RETRY_INTERVALS",
-            text,
-            raw.is_some(),
-            "pauses before our own calls are tried again",
-        );
+        self.note("RETRY_INTERVALS", text, raw.is_some(), "pauses before our own calls are tried again");
         let most: usize = self.bounded("MAX_RETRIES", 3, 0, 20, "tries after the first");
         if let Some(last) = intervals.last().copied() {
             intervals.resize(most, last);

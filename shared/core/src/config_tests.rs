@@ -1,16 +1,8 @@
 use super::*;
 
 fn read(pairs: &[(&str, &str)]) -> Result<Reading, Vec<String>> {
-    let pairs: Vec<(String, String)> = pairs
-        .iter()
-        .map(|(k, v)| (k.to_string(), v.to_string()))
-        .collect();
-    Settings::read(|name| {
-        pairs
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.clone())
-    })
+    let pairs: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Settings::read(|name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()))
 }
 
 #[test]
@@ -67,17 +59,8 @@ fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
 #[test]
 fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
     let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.roster();
-    assert_eq!(
-        one.engines
-            .iter()
-            .map(|(provider, _)| *provider)
-            .collect::<Vec<_>>(),
-        [Provider::Anthropic]
-    );
-    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")])
-        .unwrap()
-        .settings
-        .roster();
+    assert_eq!(one.engines.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
+    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.roster();
     assert_eq!(local.engines.len(), 1);
 }
 

@@ -26,10 +26,7 @@ impl FolderBlobs {
     /// Keys are relative paths of plain names; anything else is refused.
     fn path(&self, key: &str) -> Result<PathBuf, Fault> {
         let relative = Path::new(key);
-        if relative
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)))
-        {
+        if relative.components().all(|part| matches!(part, Component::Normal(_))) {
             Ok(self.root.join(relative))
         } else {
             Err(Fault::broken("blobs", format!("{key:?} is not a key")))
@@ -44,9 +41,7 @@ fn fault(path: &Path, error: io::Error) -> Fault {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Fault::unreachable("blobs", error))?
+    tokio::task::spawn_blocking(work).await.map_err(|error| Fault::unreachable("blobs", error))?
 }
 
 /// Fills a temporary file beside the target, flushes it and gives it its name; `Existed` when the
@@ -57,15 +52,10 @@ fn create(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Re
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| fault(folder, error))?;
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)
-        .map_err(|error| fault(folder, error))?;
+    let mut temporary =
+        tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(|error| fault(folder, error))?;
     fill(temporary.as_file_mut()).map_err(|error| fault(path, error))?;
-    temporary
-        .as_file()
-        .sync_data()
-        .map_err(|error| fault(path, error))?;
+    temporary.as_file().sync_data().map_err(|error| fault(path, error))?;
     match temporary.persist_noclobber(path) {
         Ok(_) => {
             // The name itself is durable only once its folder is.
@@ -88,12 +78,8 @@ impl Blobs for FolderBlobs {
 
     async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
         let (path, source) = (self.path(key)?, file.to_owned());
-        blocking(move || {
-            create(&path, |file| {
-                io::copy(&mut fs::File::open(&source)?, file).map(|_| ())
-            })
-        })
-        .await
+        blocking(move || create(&path, |file| io::copy(&mut fs::File::open(&source)?, file).map(|_| ())))
+            .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {

@@ -16,9 +16,7 @@ pub struct LocalBus {
 
 impl Default for LocalBus {
     fn default() -> Self {
-        Self {
-            sender: broadcast::Sender::new(KEPT_FOR_SLOW_LISTENERS),
-        }
+        Self { sender: broadcast::Sender::new(KEPT_FOR_SLOW_LISTENERS) }
     }
 }
 

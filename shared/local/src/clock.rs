@@ -10,18 +10,12 @@ pub struct SystemClock;
 
 #[async_trait]
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that the others are told to ask"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that the others are told to ask"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

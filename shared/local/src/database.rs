@@ -62,20 +62,14 @@ impl Database {
             |error: rusqlite::Error| Fault::unreachable("database", format!("{}: {error}", path.display()));
         let connection = Connection::open(path).map_err(fault)?;
         set_up(&connection).map_err(fault)?;
-        let version: i64 = connection
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(fault)?;
+        let version: i64 =
+            connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
         if version > SCHEMA_VERSION {
-            let detail = format!(
-                "{} was written by a newer Everypage (format {version})",
-                path.display()
-            );
+            let detail = format!("{} was written by a newer Everypage (format {version})", path.display());
             return Err(Fault::broken("database", detail));
         }
         connection.execute_batch(SCHEMA).map_err(fault)?;
-        connection
-            .pragma_update(None, "user_version", SCHEMA_VERSION)
-            .map_err(fault)?;
+        connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fault)?;
 
         let (writer, writes) = mpsc::channel();
         thread::Builder::new()
@@ -114,12 +108,8 @@ impl Database {
                 });
             })
         });
-        self.writer
-            .send(job)
-            .map_err(|_| Fault::unreachable("database", "the writer has stopped"))?;
-        answer
-            .await
-            .map_err(|_| Fault::unreachable("database", "the writer has stopped"))?
+        self.writer.send(job).map_err(|_| Fault::unreachable("database", "the writer has stopped"))?;
+        answer.await.map_err(|_| Fault::unreachable("database", "the writer has stopped"))?
     }
 
     /// Sees every write that was answered before.
@@ -131,21 +121,16 @@ impl Database {
         let job: ReadJob = Box::new(move |connection| {
             let _ = reply.send(work(connection).map_err(fault));
         });
-        self.reader
-            .send(job)
-            .map_err(|_| Fault::unreachable("database", "the readers have stopped"))?;
-        answer
-            .await
-            .map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
+        self.reader.send(job).map_err(|_| Fault::unreachable("database", "the readers have stopped"))?;
+        answer.await.map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
     }
 }
 
 fn fault(error: rusqlite::Error) -> Fault {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => Fault::Throttled {
-            service: "database",
-            retry_after: None,
-        },
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+            Fault::Throttled { service: "database", retry_after: None }
+        }
         Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
             Fault::broken("database", error)
         }
@@ -167,11 +152,7 @@ fn in_savepoint<T>(
 ) -> rusqlite::Result<T> {
     connection.execute_batch("SAVEPOINT one")?;
     let result = work(connection);
-    connection.execute_batch(if result.is_ok() {
-        "RELEASE one"
-    } else {
-        "ROLLBACK TO one; RELEASE one"
-    })?;
+    connection.execute_batch(if result.is_ok() { "RELEASE one" } else { "ROLLBACK TO one; RELEASE one" })?;
     result
 }
 
@@ -203,10 +184,7 @@ fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>) {
 
 fn read_loop(connection: &Connection, jobs: &Mutex<mpsc::Receiver<ReadJob>>) {
     loop {
-        let next = jobs
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .recv();
+        let next = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
         match next {
             Ok(job) => job(connection),
             Err(_) => return,

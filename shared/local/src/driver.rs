@@ -54,12 +54,7 @@ pub struct Driver {
 
 impl Driver {
     pub fn new(app: Arc<App>, flow: Arc<LocalFlow>, parallel_ranges: usize) -> Self {
-        Self {
-            app,
-            flow,
-            parallel_ranges: parallel_ranges.max(1),
-            sent: tokio::sync::Notify::new(),
-        }
+        Self { app, flow, parallel_ranges: parallel_ranges.max(1), sent: tokio::sync::Notify::new() }
     }
 
     /// Takes messages off the queue and works on as many at once as configured, for ever.
@@ -72,11 +67,7 @@ impl Driver {
                 return;
             };
             let free = 1 + permits.available_permits();
-            let received = self
-                .app
-                .queue
-                .receive(free, self.app.settings.page_visibility)
-                .await;
+            let received = self.app.queue.receive(free, self.app.settings.page_visibility).await;
             let deliveries = received.unwrap_or_else(|fault| {
                 warn!(%fault, "queue not read");
                 vec![]
@@ -124,10 +115,7 @@ impl Driver {
                     Ok(job) if job.state.is_terminal() => break job,
                     Ok(_) => continue,
                     Err(error) => {
-                        let failure = Failure {
-                            code: error.code().to_owned(),
-                            reason: error.to_string(),
-                        };
+                        let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
                         warn!(reason = failure.reason, "job failed");
                         match fail(&self.app, id, failure).await {
                             Ok(job) if job.state.is_terminal() => break job,
@@ -213,14 +201,8 @@ impl Driver {
 
     async fn prepare(&self, job: &Job) -> Result<Job, StepError> {
         let ranges = prepare::inspect(&self.app, job).await?;
-        let work: Vec<_> = ranges
-            .iter()
-            .map(|range| prepare::prepare_range(&self.app, job, range))
-            .collect();
-        stream::iter(work)
-            .buffer_unordered(self.parallel_ranges)
-            .try_collect::<()>()
-            .await?;
+        let work: Vec<_> = ranges.iter().map(|range| prepare::prepare_range(&self.app, job, range)).collect();
+        stream::iter(work).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
         prepare::understand(&self.app, job).await
     }
 
@@ -286,11 +268,7 @@ impl Driver {
 
     async fn settled(&self, job: &JobId) -> Result<HashSet<PageNumber>, Fault> {
         let all = pages::all(&self.app, job).await?;
-        Ok(all
-            .into_iter()
-            .filter(|(_, kept)| kept.value.outcome.is_some())
-            .map(|(page, _)| page)
-            .collect())
+        Ok(all.into_iter().filter(|(_, kept)| kept.value.outcome.is_some()).map(|(page, _)| page).collect())
     }
 
     /// Ends when somebody, here or in another process, asked for the job's end.

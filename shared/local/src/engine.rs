@@ -74,10 +74,8 @@ impl Engine {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
     ) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder).map_err(|error| OpenError::Folder {
-            folder: folder.display().to_string(),
-            error,
-        })?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let database = Database::open(&folder.join("everypage.db"))?;
         let records = Arc::new(SqliteRecords::new(database.clone()));
@@ -101,24 +99,14 @@ impl Engine {
         let app = Arc::new(App::new(ports, settings, node));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
-        Ok(Self {
-            app,
-            bus,
-            flow,
-            queue,
-            driver,
-            owners: folder.join("owners"),
-            owner: Default::default(),
-        })
+        Ok(Self { app, bus, flow, queue, driver, owners: folder.join("owners"), owner: Default::default() })
     }
 
     /// Drives every job that is started here or whose process has died, for ever. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
-        let owner = Owner::register(&self.owners, &self.app.node).map_err(|error| OpenError::Folder {
-            folder: self.owners.display().to_string(),
-            error,
-        })?;
+        let owner = Owner::register(&self.owners, &self.app.node)
+            .map_err(|error| OpenError::Folder { folder: self.owners.display().to_string(), error })?;
         *self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(owner);
         for id in self.adopt_orphans().await? {
             self.start(&id).await;
@@ -232,9 +220,7 @@ impl Engine {
             }
             Ok(())
         };
-        within(self.app.clock.as_ref(), DRAIN, emptied)
-            .await
-            .unwrap_or(Ok(()))
+        within(self.app.clock.as_ref(), DRAIN, emptied).await.unwrap_or(Ok(()))
     }
 
     /// Publishes what was stored and not yet published; for commands that do not drive.

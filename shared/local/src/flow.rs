@@ -50,12 +50,7 @@ impl LocalFlow {
 
     /// Begins to take settlements for a job; those of a job that nobody watches are stale.
     pub fn watch(&self, job: &JobId) -> Arc<Notify> {
-        self.state()
-            .watches
-            .entry(job.clone())
-            .or_default()
-            .changed
-            .clone()
+        self.state().watches.entry(job.clone()).or_default().changed.clone()
     }
 
     pub fn unwatch(&self, job: &JobId) {
@@ -64,11 +59,7 @@ impl LocalFlow {
 
     /// What has settled since the last time.
     pub fn take_settled(&self, job: &JobId) -> HashSet<PageNumber> {
-        self.state()
-            .watches
-            .get_mut(job)
-            .map(|watch| std::mem::take(&mut watch.settled))
-            .unwrap_or_default()
+        self.state().watches.get_mut(job).map(|watch| std::mem::take(&mut watch.settled)).unwrap_or_default()
     }
 
     pub fn token(job: &JobId, page: PageNumber) -> TaskToken {
@@ -90,9 +81,7 @@ impl Flow for LocalFlow {
 
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
         let parts = token.as_str().rsplit_once('/');
-        let page = parts
-            .and_then(|(_, page)| page.parse().ok())
-            .and_then(PageNumber::new);
+        let page = parts.and_then(|(_, page)| page.parse().ok()).and_then(PageNumber::new);
         let (Some((job, _)), Some(page)) = (parts, page) else {
             return Ok(Settlement::Stale);
         };

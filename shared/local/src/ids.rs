@@ -11,10 +11,6 @@ impl Ids for UlidIds {
     }
 
     fn roll(&self, bound: u64) -> u64 {
-        if bound == 0 {
-            0
-        } else {
-            rand::rng().random_range(0..bound)
-        }
+        if bound == 0 { 0 } else { rand::rng().random_range(0..bound) }
     }
 }

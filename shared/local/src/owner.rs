@@ -39,10 +39,7 @@ pub fn is_alive(folder: &Path, name: &str) -> bool {
     match File::open(folder.join(name)) {
         Err(error) => error.kind() != io::ErrorKind::NotFound,
         // Shared, so that two who look at the same time do not take each other for the owner.
-        Ok(file) => matches!(
-            file.try_lock_shared(),
-            Err(TryLockError::WouldBlock | TryLockError::Error(_))
-        ),
+        Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_))),
     }
 }
 

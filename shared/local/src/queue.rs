@@ -33,46 +33,27 @@ pub struct SqliteQueue {
 
 impl SqliteQueue {
     pub fn new(database: Database, clock: Arc<dyn Clock>, owner: impl Into<String>) -> Self {
-        Self {
-            database,
-            clock,
-            owner: owner.into(),
-            turns: AtomicU64::new(0),
-        }
+        Self { database, clock, owner: owner.into(), turns: AtomicU64::new(0) }
     }
 
     /// Takes the driving of a job, when nobody has it or `from` does; its messages then come here,
     /// those that the last driver had in hand at once. False when somebody else has it.
     pub async fn take_over(&self, job: &JobId, from: Option<&str>) -> Result<bool, Fault> {
-        let (job, from, owner, now) = (
-            job.to_string(),
-            from.map(str::to_owned),
-            self.owner.clone(),
-            self.now(),
-        );
+        let (job, from, owner, now) =
+            (job.to_string(), from.map(str::to_owned), self.owner.clone(), self.now());
         self.database
             .write(move |db| {
-                db.execute(
-                    "INSERT OR IGNORE INTO drives (job, owner) VALUES (?1, ?2)",
-                    [&job, &owner],
-                )?;
+                db.execute("INSERT OR IGNORE INTO drives (job, owner) VALUES (?1, ?2)", [&job, &owner])?;
                 if let Some(from) = &from {
                     let moved = db.execute(
                         "UPDATE drives SET owner = ?1 WHERE job = ?2 AND owner = ?3",
                         [&owner, &job, from],
                     )?;
                     if moved > 0 {
-                        db.execute(
-                            "UPDATE messages SET visible_at = ?1 WHERE job = ?2",
-                            params![now, job],
-                        )?;
+                        db.execute("UPDATE messages SET visible_at = ?1 WHERE job = ?2", params![now, job])?;
                     }
                 }
-                db.query_row(
-                    "SELECT owner = ?1 FROM drives WHERE job = ?2",
-                    [&owner, &job],
-                    |row| row.get(0),
-                )
+                db.query_row("SELECT owner = ?1 FROM drives WHERE job = ?2", [&owner, &job], |row| row.get(0))
             })
             .await
     }
@@ -82,8 +63,7 @@ impl SqliteQueue {
         let job = job.to_string();
         self.database
             .read(move |db| {
-                db.query_row("SELECT owner FROM drives WHERE job = ?1", [job], |row| row.get(0))
-                    .optional()
+                db.query_row("SELECT owner FROM drives WHERE job = ?1", [job], |row| row.get(0)).optional()
             })
             .await
     }
@@ -123,10 +103,7 @@ impl SqliteQueue {
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     let (id, count): (i64, u32) = (row.get("id")?, row.get("receive_count")?);
     let level: u8 = row.get("lane")?;
-    let lane = Priority::ALL
-        .into_iter()
-        .find(|lane| lane.level() == level)
-        .unwrap_or_default();
+    let lane = Priority::ALL.into_iter().find(|lane| lane.level() == level).unwrap_or_default();
     Ok(Delivery {
         id: id.to_string(),
         receipt: Receipt(format!("{id}/{count}")),
@@ -161,11 +138,7 @@ impl Queue for SqliteQueue {
 
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
-        let order = if turn.is_multiple_of(FAIR_TURN) {
-            "messages.id"
-        } else {
-            "lane DESC, messages.id"
-        };
+        let order = if turn.is_multiple_of(FAIR_TURN) { "messages.id" } else { "lane DESC, messages.id" };
         let (owner, now) = (self.owner.clone(), self.clock.now());
         let hidden_until = after(now, visibility).as_millisecond();
         let now = now.as_millisecond();

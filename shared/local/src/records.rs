@@ -35,9 +35,7 @@ fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
     let entry = |partition: &str, sort: &str| -> rusqlite::Result<Option<IndexEntry>> {
         let partition: Option<String> = row.get(partition)?;
         let sort: Option<String> = row.get(sort)?;
-        Ok(partition
-            .zip(sort)
-            .map(|(partition, sort)| IndexEntry { partition, sort }))
+        Ok(partition.zip(sort).map(|(partition, sort)| IndexEntry { partition, sort }))
     };
     let expires: Option<i64> = row.get("expires")?;
     Ok(Item {
@@ -54,11 +52,9 @@ fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
 }
 
 fn find(db: &Connection, key: &Key) -> rusqlite::Result<Option<Item>> {
-    db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM items WHERE partition = ?1 AND sort = ?2"
-    ))?
-    .query_row([&key.partition, &key.sort], item)
-    .optional()
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM items WHERE partition = ?1 AND sort = ?2"))?
+        .query_row([&key.partition, &key.sort], item)
+        .optional()
 }
 
 fn apply(db: &Connection, batch: &Batch) -> rusqlite::Result<Written> {
@@ -116,9 +112,7 @@ impl Records for SqliteRecords {
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
         let keys = keys.to_vec();
-        self.database
-            .read(move |db| keys.iter().map(|key| find(db, key)).collect())
-            .await
+        self.database.read(move |db| keys.iter().map(|key| find(db, key)).collect()).await
     }
 
     async fn list(

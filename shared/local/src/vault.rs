@@ -27,31 +27,20 @@ impl FileVault {
     /// Reads the key, or makes one on first use.
     pub fn open(path: &Path) -> Result<Self, Fault> {
         let fault = |error: io::Error| Fault::unreachable("vault", format!("{}: {error}", path.display()));
-        let created = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
+        let created = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         match created {
             Ok(mut file) => {
                 let key = ChaCha20Poly1305::generate_key(&mut OsRng);
-                file.write_all(&key)
-                    .and_then(|()| file.sync_all())
-                    .map_err(fault)?;
+                file.write_all(&key).and_then(|()| file.sync_all()).map_err(fault)?;
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(fault(error)),
         }
         let bytes = fs::read(path).map_err(fault)?;
         if bytes.len() != 32 {
-            return Err(Fault::broken(
-                "vault",
-                format!("{} is not a key of 32 bytes", path.display()),
-            ));
+            return Err(Fault::broken("vault", format!("{} is not a key of 32 bytes", path.display())));
         }
-        Ok(Self {
-            cipher: ChaCha20Poly1305::new(Key::from_slice(&bytes)),
-        })
+        Ok(Self { cipher: ChaCha20Poly1305::new(Key::from_slice(&bytes)) })
     }
 }
 
@@ -61,21 +50,14 @@ impl Vault for FileVault {
         let nonce = ChaCha20Poly1305::generate_nonce(&mut OsRng);
         let sealed = self.cipher.encrypt(&nonce, secret.expose().as_bytes());
         let sealed = sealed.map_err(|_| Fault::broken("vault", "the secret can't be sealed"))?;
-        Ok(everypage_core::domain::event::hex(
-            &[nonce.as_slice(), &sealed].concat(),
-        ))
+        Ok(everypage_core::domain::event::hex(&[nonce.as_slice(), &sealed].concat()))
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
         let foreign = || Fault::broken("vault", "this was not sealed with the key of this data folder");
-        let bytes = from_hex(sealed)
-            .filter(|bytes| bytes.len() > NONCE_BYTES)
-            .ok_or_else(foreign)?;
+        let bytes = from_hex(sealed).filter(|bytes| bytes.len() > NONCE_BYTES).ok_or_else(foreign)?;
         let (nonce, sealed) = bytes.split_at(NONCE_BYTES);
-        let opened = self
-            .cipher
-            .decrypt(Nonce::from_slice(nonce), sealed)
-            .map_err(|_| foreign())?;
+        let opened = self.cipher.decrypt(Nonce::from_slice(nonce), sealed).map_err(|_| foreign())?;
         String::from_utf8(opened).map(Secret::new).map_err(|_| foreign())
     }
 }
@@ -86,9 +68,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !pairs.remainder().is_empty() {
         return None;
     }
-    pairs
-        .map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8))
-        .collect()
+    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)).collect()
 }
 
 #[cfg(test)]
@@ -99,16 +79,9 @@ mod tests {
     async fn a_sealed_secret_opens_again_and_is_not_readable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let sealed = FileVault::open(&path)
-            .unwrap()
-            .seal(&Secret::new("pässword"))
-            .await
-            .unwrap();
+        let sealed = FileVault::open(&path).unwrap().seal(&Secret::new("pässword")).await.unwrap();
         assert!(!sealed.contains("ssword"));
-        assert_eq!(
-            FileVault::open(&path).unwrap().open(&sealed).await.unwrap(),
-            Secret::new("pässword")
-        );
+        assert_eq!(FileVault::open(&path).unwrap().open(&sealed).await.unwrap(), Secret::new("pässword"));
         let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -120,13 +93,7 @@ mod tests {
         let sealed = vault.seal(&Secret::new("x")).await.unwrap();
         let other = FileVault::open(&folder.path().join("b")).unwrap();
         assert!(other.open(&sealed).await.is_err());
-        for broken in [
-            "",
-            "zz",
-            "abc",
-            &sealed[..sealed.len() - 2],
-            &format!("{sealed}00"),
-        ] {
+        for broken in ["", "zz", "abc", &sealed[..sealed.len() - 2], &format!("{sealed}00")] {
             assert!(vault.open(broken).await.is_err(), "{broken}");
         }
     }

@@ -14,10 +14,7 @@ pub(crate) fn headers(key: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Inval
     key.set_sensitive(true);
     Ok(vec![
         (HeaderName::from_static("x-api-key"), key),
-        (
-            HeaderName::from_static("anthropic-version"),
-            HeaderValue::from_static("2023-06-01"),
-        ),
+        (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01")),
     ])
 }
 
@@ -28,21 +25,14 @@ pub(crate) fn body(model: &str, request: &PageRequest) -> serde_json::Result<Vec
         data: Base64(image.bytes.clone()),
     };
     // The image first, as Anthropic advises; an empty text block would be refused.
-    let image = request
-        .image
-        .as_ref()
-        .map(|image| Part::Image { source: data(image) });
-    let text = Some(&request.context_text)
-        .filter(|text| !text.trim().is_empty())
-        .map(|text| Part::Text { text });
+    let image = request.image.as_ref().map(|image| Part::Image { source: data(image) });
+    let text =
+        Some(&request.context_text).filter(|text| !text.trim().is_empty()).map(|text| Part::Text { text });
     serde_json::to_vec(&Body {
         model,
         max_tokens: request.max_output_tokens,
         system: Some(request.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
-        messages: [Message {
-            role: "user",
-            content: image.into_iter().chain(text).collect(),
-        }],
+        messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
     })
 }
 
@@ -101,11 +91,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Reading> {
         // end_turn, stop_sequence, and whatever is added later.
         _ => Finish::Complete,
     };
-    Some(Reading {
-        text: reply.content.text(),
-        finish,
-        tokens: reply.usage.unwrap_or_default(),
-    })
+    Some(Reading { text: reply.content.text(), finish, tokens: reply.usage.unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -116,10 +102,8 @@ mod tests {
     use super::*;
 
     fn sent(context: &str, image: bool) -> Value {
-        let image = image.then(|| RequestImage {
-            format: ImageFormat::Png,
-            bytes: b"\xff\xd8\xff".as_slice().into(),
-        });
+        let image = image
+            .then(|| RequestImage { format: ImageFormat::Png, bytes: b"\xff\xd8\xff".as_slice().into() });
         let request = PageRequest {
             system_prompt: "be exact".into(),
             context_text: context.into(),
@@ -143,37 +127,16 @@ mod tests {
                 ] }],
             })
         );
-        assert_eq!(
-            sent(" \n", true)["messages"][0]["content"]
-                .as_array()
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(sent(" \n", true)["messages"][0]["content"].as_array().unwrap().len(), 1);
         assert_eq!(sent("text", false)["messages"][0]["content"][0]["text"], "text");
     }
 
     #[test]
     fn answers_are_read_in_every_shape() {
         let table = [
-            (
-                json!([{ "type": "text", "text": "hi" }]),
-                "end_turn",
-                "hi",
-                Finish::Complete,
-            ),
-            (
-                json!([{ "type": "text", "text": "hi" }]),
-                "stop_sequence",
-                "hi",
-                Finish::Complete,
-            ),
-            (
-                json!([{ "type": "text", "text": "hi" }]),
-                "max_tokens",
-                "hi",
-                Finish::Length,
-            ),
+            (json!([{ "type": "text", "text": "hi" }]), "end_turn", "hi", Finish::Complete),
+            (json!([{ "type": "text", "text": "hi" }]), "stop_sequence", "hi", Finish::Complete),
+            (json!([{ "type": "text", "text": "hi" }]), "max_tokens", "hi", Finish::Length),
             (json!([]), "refusal", "", Finish::Refusal),
             (json!("hi"), "end_turn", "hi", Finish::Complete),
             (
@@ -194,15 +157,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_answer() {
-        for body in [
-            "",
-            "null",
-            "[]",
-            "{}",
-            r#"{"content":null}"#,
-            r#"{"content":[7]}"#,
-            r#"{"choices":[]}"#,
-        ] {
+        for body in ["", "null", "[]", "{}", r#"{"content":null}"#, r#"{"content":[7]}"#, r#"{"choices":[]}"#]
+        {
             assert!(read(body.as_bytes()).is_none(), "{body}");
         }
     }

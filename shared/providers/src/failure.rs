@@ -20,17 +20,12 @@ pub(crate) struct Subject<'a> {
 impl Subject<'_> {
     /// No usable HTTP answer, or one that is not what the API promises.
     pub(crate) fn transient(&self, what: &str) -> VisionError {
-        VisionError::Transient {
-            detail: self.detail(&redact::shown(what, self.key, &self.target.model)),
-        }
+        VisionError::Transient { detail: self.detail(&redact::shown(what, self.key, &self.target.model)) }
     }
 
     /// Nobody was asked, because nobody could answer.
     pub(crate) fn no_provider(&self, what: &str) -> VisionError {
-        VisionError::Configuration {
-            detail: self.detail(what),
-            scope: Scope::Provider,
-        }
+        VisionError::Configuration { detail: self.detail(what), scope: Scope::Provider }
     }
 
     /// An answer that says what went wrong.
@@ -38,10 +33,8 @@ impl Subject<'_> {
         let said = Said::read(&reply.body);
         let status = said.status_within(reply.status);
         let detail = self.detail(&self.words(status, &said));
-        let exhausted = |detail| VisionError::Exhausted {
-            detail,
-            retry_after: rate_limit::retry_after(&reply.headers),
-        };
+        let exhausted =
+            |detail| VisionError::Exhausted { detail, retry_after: rate_limit::retry_after(&reply.headers) };
         let configuration = |detail, scope| VisionError::Configuration { detail, scope };
         match status.as_u16() {
             _ if said.is_quota() => exhausted(detail),
@@ -80,11 +73,7 @@ impl Subject<'_> {
         for name in said.code.iter().chain(&said.kind).take(1) {
             words = format!("{words} {}", redact::shown(name, self.key, model));
         }
-        match said
-            .message
-            .as_ref()
-            .and_then(|text| redact::message(text, self.key, model, self.request))
-        {
+        match said.message.as_ref().and_then(|text| redact::message(text, self.key, model, self.request)) {
             Some(message) => format!("{words}: {message}"),
             None => words,
         }
@@ -98,10 +87,7 @@ pub(crate) fn is_refusal(reply: &Reply) -> bool {
         return false;
     }
     let said = Said::read(&reply.body);
-    let blocked = said
-        .message
-        .as_ref()
-        .is_some_and(|text| text.contains("blocked by content filtering"));
+    let blocked = said.message.as_ref().is_some_and(|text| text.contains("blocked by content filtering"));
     blocked || said.has_code("content_filter") || said.has_code("content_policy_violation")
 }
 
@@ -120,10 +106,7 @@ impl Said {
         };
         let error = match &body["error"] {
             Value::String(message) => {
-                return Self {
-                    message: Some(message.clone()),
-                    ..Self::default()
-                };
+                return Self { message: Some(message.clone()), ..Self::default() };
             }
             Value::Object(_) => &body["error"],
             _ => &body,
@@ -133,43 +116,27 @@ impl Said {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        Self {
-            kind: text("type"),
-            code: text("code"),
-            message: text("message"),
-        }
+        Self { kind: text("type"), code: text("code"), message: text("message") }
     }
 
     fn has_code(&self, code: &str) -> bool {
-        [&self.code, &self.kind]
-            .into_iter()
-            .flatten()
-            .any(|said| said == code)
+        [&self.code, &self.kind].into_iter().flatten().any(|said| said == code)
     }
 
     /// Money is used up: waiting helps, or another provider, but not a smaller page. Anthropic
     /// says it as a 400 without a code of its own.
     fn is_quota(&self) -> bool {
-        let codes = [
-            "insufficient_quota",
-            "billing_hard_limit_reached",
-            "billing_not_active",
-            "billing_error",
-        ];
+        let codes =
+            ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"];
         codes.into_iter().any(|code| self.has_code(code))
-            || self
-                .message
-                .as_ref()
-                .is_some_and(|text| text.contains("credit balance is too low"))
+            || self.message.as_ref().is_some_and(|text| text.contains("credit balance is too low"))
     }
 
     /// Gateways wrap an upstream's error in a 200 and put its status into `code`.
     fn status_within(&self, status: StatusCode) -> StatusCode {
         let code = self.code.as_ref().filter(|_| status.is_success());
         let inner = code.and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
-        inner
-            .filter(|inner| inner.is_client_error() || inner.is_server_error())
-            .unwrap_or(status)
+        inner.filter(|inner| inner.is_client_error() || inner.is_server_error()).unwrap_or(status)
     }
 }
 

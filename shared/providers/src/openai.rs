@@ -25,31 +25,18 @@ pub(crate) fn body(model: &str, request: &PageRequest, custom: bool) -> serde_js
         Some(image) => Said::Parts(parts(&request.context_text, image)),
     };
     let system = Some(&request.system_prompt).filter(|prompt| !prompt.is_empty());
-    let system = system.map(|prompt| Message {
-        role: "system",
-        content: Said::Text(prompt),
-    });
+    let system = system.map(|prompt| Message { role: "system", content: Said::Text(prompt) });
     serde_json::to_vec(&Body {
         model,
-        messages: system
-            .into_iter()
-            .chain([Message {
-                role: "user",
-                content: user,
-            }])
-            .collect(),
+        messages: system.into_iter().chain([Message { role: "user", content: user }]).collect(),
         max_tokens: custom.then_some(limit),
         max_completion_tokens: (!custom).then_some(limit),
     })
 }
 
 fn parts<'a>(context: &'a str, image: &'a RequestImage) -> Vec<Part<'a>> {
-    let text = Some(context)
-        .filter(|text| !text.is_empty())
-        .map(|text| Part::Text { text });
-    let image = Part::ImageUrl {
-        image_url: ImageUrl { url: DataUrl(image) },
-    };
+    let text = Some(context).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
+    let image = Part::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } };
     text.into_iter().chain([image]).collect()
 }
 
@@ -124,10 +111,7 @@ struct Reply {
 /// `None` when the answer lacks what the API promises.
 pub(crate) fn read(body: &[u8]) -> Option<Reading> {
     let completion: Completion = serde_json::from_slice(body).ok()?;
-    let Choice {
-        message,
-        finish_reason,
-    } = completion.choices.into_iter().next()?;
+    let Choice { message, finish_reason } = completion.choices.into_iter().next()?;
     let declined = message.refusal.is_some_and(|refusal| !refusal.is_empty())
         || message.content.as_ref().is_some_and(Content::has_refusal);
     let finish = match finish_reason.as_deref() {
@@ -138,11 +122,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Reading> {
         _ => Finish::Complete,
     };
     let text = message.content.map(Content::text).unwrap_or_default();
-    Some(Reading {
-        text,
-        finish,
-        tokens: completion.usage.unwrap_or_default(),
-    })
+    Some(Reading { text, finish, tokens: completion.usage.unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -153,10 +133,8 @@ mod tests {
     use super::*;
 
     fn sent(image: bool, custom: bool) -> Value {
-        let image = image.then(|| RequestImage {
-            format: ImageFormat::Jpeg,
-            bytes: b"\xff\xd8\xff".as_slice().into(),
-        });
+        let image = image
+            .then(|| RequestImage { format: ImageFormat::Jpeg, bytes: b"\xff\xd8\xff".as_slice().into() });
         let request = PageRequest {
             system_prompt: "be exact".into(),
             context_text: "Page 1 of 2".into(),
@@ -198,24 +176,9 @@ mod tests {
             (json!({ "content": "hi" }), json!("stop"), "hi", Finish::Complete),
             (json!({ "content": "hi" }), json!(null), "hi", Finish::Complete),
             (json!({ "content": "hi" }), json!("length"), "hi", Finish::Length),
-            (
-                json!({ "content": "hi" }),
-                json!("content_filter"),
-                "hi",
-                Finish::Refusal,
-            ),
-            (
-                json!({ "content": null, "refusal": "I can't" }),
-                json!("stop"),
-                "",
-                Finish::Refusal,
-            ),
-            (
-                json!({ "content": "hi", "refusal": null }),
-                json!("stop"),
-                "hi",
-                Finish::Complete,
-            ),
+            (json!({ "content": "hi" }), json!("content_filter"), "hi", Finish::Refusal),
+            (json!({ "content": null, "refusal": "I can't" }), json!("stop"), "", Finish::Refusal),
+            (json!({ "content": "hi", "refusal": null }), json!("stop"), "hi", Finish::Complete),
             (
                 json!({ "content": [{ "type": "text", "text": "a" }, { "text": "b" }] }),
                 json!("stop"),

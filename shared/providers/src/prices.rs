@@ -57,15 +57,9 @@ impl Prices {
     /// `gpt-5.1` covers `gpt-5.1-2025-11-13`, not `gpt-5.10`.
     pub fn of(&self, model: &str) -> Option<Price> {
         let covers = |name: &str| {
-            model
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
+            model.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
         };
-        let longest = self
-            .0
-            .iter()
-            .filter(|(name, _)| covers(name))
-            .max_by_key(|(name, _)| name.len());
+        let longest = self.0.iter().filter(|(name, _)| covers(name)).max_by_key(|(name, _)| name.len());
         longest.map(|(_, price)| *price)
     }
 
@@ -86,9 +80,7 @@ impl FromStr for Prices {
 }
 
 fn parse_entry(entry: &str) -> Result<(String, Price), PricesError> {
-    let shape = || PricesError::Shape {
-        entry: entry.to_owned(),
-    };
+    let shape = || PricesError::Shape { entry: entry.to_owned() };
     let (model, amounts) = entry.rsplit_once('=').ok_or_else(shape)?;
     let (input, output) = amounts.split_once('/').ok_or_else(shape)?;
     let model = model.trim();
@@ -96,23 +88,10 @@ fn parse_entry(entry: &str) -> Result<(String, Price), PricesError> {
         return Err(shape());
     }
     let amount = |text: &str| {
-        let parsed = text
-            .trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|amount| amount.is_finite() && *amount >= 0.0);
-        parsed.ok_or_else(|| PricesError::Amount {
-            entry: entry.to_owned(),
-            amount: text.trim().to_owned(),
-        })
+        let parsed = text.trim().parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
+        parsed.ok_or_else(|| PricesError::Amount { entry: entry.to_owned(), amount: text.trim().to_owned() })
     };
-    Ok((
-        model.to_owned(),
-        Price {
-            input: amount(input)?,
-            output: amount(output)?,
-        },
-    ))
+    Ok((model.to_owned(), Price { input: amount(input)?, output: amount(output)? }))
 }
 
 #[cfg(test)]
@@ -151,34 +130,10 @@ mod tests {
     #[test]
     fn a_list_adds_to_the_built_in_prices_and_overrides_them() {
         let prices = Prices::parse("gpt-5.1=2/20, my-model=0/0 ,a=b=1.5/3,").unwrap();
-        assert_eq!(
-            prices.of("gpt-5.1"),
-            Some(Price {
-                input: 2.0,
-                output: 20.0
-            })
-        );
-        assert_eq!(
-            prices.of("my-model"),
-            Some(Price {
-                input: 0.0,
-                output: 0.0
-            })
-        );
-        assert_eq!(
-            prices.of("a=b"),
-            Some(Price {
-                input: 1.5,
-                output: 3.0
-            })
-        );
-        assert_eq!(
-            prices.of("gpt-4.1"),
-            Some(Price {
-                input: 2.0,
-                output: 8.0
-            })
-        );
+        assert_eq!(prices.of("gpt-5.1"), Some(Price { input: 2.0, output: 20.0 }));
+        assert_eq!(prices.of("my-model"), Some(Price { input: 0.0, output: 0.0 }));
+        assert_eq!(prices.of("a=b"), Some(Price { input: 1.5, output: 3.0 }));
+        assert_eq!(prices.of("gpt-4.1"), Some(Price { input: 2.0, output: 8.0 }));
         assert_eq!(Prices::parse(""), Ok(Prices::default()));
     }
 

@@ -33,10 +33,7 @@ struct Endpoint {
 
 impl Endpoint {
     fn new(provider: Provider, settings: ProviderSettings) -> Result<Self, SettingsError> {
-        Ok(Self {
-            base: Base::check(provider, &settings.base_url)?,
-            settings,
-        })
+        Ok(Self { base: Base::check(provider, &settings.base_url)?, settings })
     }
 }
 
@@ -46,12 +43,7 @@ impl Providers {
         let openai = Endpoint::new(Provider::OpenAi, settings.openai.clone())?;
         let anthropic = Endpoint::new(Provider::Anthropic, settings.anthropic.clone())?;
         let transport = Transport::new(&settings, openai.base.https || anthropic.base.https)?;
-        Ok(Self {
-            openai,
-            anthropic,
-            prices: settings.prices,
-            transport,
-        })
+        Ok(Self { openai, anthropic, prices: settings.prices, transport })
     }
 
     async fn ask_openai(&self, subject: Subject<'_>) -> Result<Reply, VisionError> {
@@ -65,13 +57,10 @@ impl Providers {
     }
 
     async fn ask_anthropic(&self, subject: Subject<'_>) -> Result<Reply, VisionError> {
-        let key = subject
-            .key
-            .ok_or_else(|| subject.no_provider("no API key is set"))?;
+        let key = subject.key.ok_or_else(|| subject.no_provider("no API key is set"))?;
         let headers = anthropic::headers(key).map_err(|_| subject.no_provider(UNSENDABLE_KEY))?;
         let body = anthropic::body(&subject.target.model, subject.request);
-        self.post(subject, &self.anthropic.base.join(anthropic::PATH), headers, body)
-            .await
+        self.post(subject, &self.anthropic.base.join(anthropic::PATH), headers, body).await
     }
 
     async fn post(
@@ -81,13 +70,9 @@ impl Providers {
         headers: Headers,
         body: serde_json::Result<Vec<u8>>,
     ) -> Result<Reply, VisionError> {
-        let body = body.map_err(|error| VisionError::Unknown {
-            detail: format!("{}: {error}", subject.target),
-        })?;
-        self.transport
-            .post(url, headers, body)
-            .await
-            .map_err(|broken| subject.transient(&broken.0))
+        let body =
+            body.map_err(|error| VisionError::Unknown { detail: format!("{}: {error}", subject.target) })?;
+        self.transport.post(url, headers, body).await.map_err(|broken| subject.transient(&broken.0))
     }
 
     fn answer(&self, model: &str, reading: Reading) -> Answer {
@@ -96,11 +81,7 @@ impl Providers {
         Answer {
             text: reading.text,
             finish: reading.finish,
-            usage: Usage {
-                input_tokens,
-                output_tokens,
-                cost_usd,
-            },
+            usage: Usage { input_tokens, output_tokens, cost_usd },
         }
     }
 }
@@ -116,11 +97,7 @@ impl Vision for Providers {
             Provider::OpenAi => &self.openai,
             Provider::Anthropic => &self.anthropic,
         };
-        let subject = Subject {
-            target,
-            request,
-            key: endpoint.settings.key(),
-        };
+        let subject = Subject { target, request, key: endpoint.settings.key() };
         let (reading, reply) = match target.provider {
             Provider::OpenAi => {
                 let reply = self.ask_openai(subject).await?;
@@ -132,11 +109,7 @@ impl Vision for Providers {
             }
         };
         if failure::is_refusal(&reply) {
-            return Ok(Answer {
-                text: String::new(),
-                finish: Finish::Refusal,
-                usage: Usage::default(),
-            });
+            return Ok(Answer { text: String::new(), finish: Finish::Refusal, usage: Usage::default() });
         }
         if !reply.status.is_success() {
             return Err(subject.failure(&reply));

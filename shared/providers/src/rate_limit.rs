@@ -41,19 +41,11 @@ fn anthropic_resets(headers: &HeaderMap) -> Option<Duration> {
         let value = text(headers, &format!("anthropic-ratelimit-{what}-reset")).filter(|_| left == 0)?;
         until(headers, value.parse().ok()?)
     };
-    ["requests", "tokens", "input-tokens", "output-tokens"]
-        .into_iter()
-        .filter_map(reset)
-        .max()
+    ["requests", "tokens", "input-tokens", "output-tokens"].into_iter().filter_map(reset).max()
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers
-        .get(name)?
-        .to_str()
-        .ok()
-        .map(str::trim)
-        .filter(|value| !value.is_empty())
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
 }
 
 /// A count of units of `unit` seconds; a negative one means now.
@@ -110,12 +102,9 @@ mod tests {
     type Case = (&'static [(&'static str, &'static str)], Option<f64>);
 
     fn of(lines: &[(&'static str, &str)]) -> Option<f64> {
-        let headers = lines.iter().map(|(name, value)| {
-            (
-                reqwest::header::HeaderName::from_static(name),
-                value.parse().unwrap(),
-            )
-        });
+        let headers = lines
+            .iter()
+            .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()));
         retry_after(&headers.collect()).map(|wait| wait.as_secs_f64())
     }
 
@@ -132,22 +121,10 @@ mod tests {
             (&[("retry-after", "99999999999999999999")], Some(86_400.0)),
             (&[("retry-after-ms", "250"), ("retry-after", "5")], Some(0.25)),
             (&[("retry-after-ms", "x"), ("retry-after", "5")], Some(5.0)),
-            (
-                &[DATE_LINE, ("retry-after", "Sun, 16 Nov 2025 12:01:30 GMT")],
-                Some(90.0),
-            ),
-            (
-                &[DATE_LINE, ("retry-after", "Sun, 16 Nov 2025 11:59:00 GMT")],
-                Some(0.0),
-            ),
+            (&[DATE_LINE, ("retry-after", "Sun, 16 Nov 2025 12:01:30 GMT")], Some(90.0)),
+            (&[DATE_LINE, ("retry-after", "Sun, 16 Nov 2025 11:59:00 GMT")], Some(0.0)),
             (&[("retry-after", "Sun, 16 Nov 2025 12:01:30 GMT")], None),
-            (
-                &[
-                    ("date", "yesterday"),
-                    ("retry-after", "Sun, 16 Nov 2025 12:01:30 GMT"),
-                ],
-                None,
-            ),
+            (&[("date", "yesterday"), ("retry-after", "Sun, 16 Nov 2025 12:01:30 GMT")], None),
         ];
         for (lines, expected) in table {
             assert_eq!(of(lines), expected, "{lines:?}");
@@ -158,27 +135,9 @@ mod tests {
     fn openai_limits_count_only_when_used_up() {
         let table: [Case; 7] = [
             (&[("x-ratelimit-reset-requests", "20s")], None),
-            (
-                &[
-                    ("x-ratelimit-remaining-requests", "3"),
-                    ("x-ratelimit-reset-requests", "20s"),
-                ],
-                None,
-            ),
-            (
-                &[
-                    ("x-ratelimit-remaining-requests", "0"),
-                    ("x-ratelimit-reset-requests", "20s"),
-                ],
-                Some(20.0),
-            ),
-            (
-                &[
-                    ("x-ratelimit-remaining-tokens", "0"),
-                    ("x-ratelimit-reset-tokens", "1m30.5s"),
-                ],
-                Some(90.5),
-            ),
+            (&[("x-ratelimit-remaining-requests", "3"), ("x-ratelimit-reset-requests", "20s")], None),
+            (&[("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "20s")], Some(20.0)),
+            (&[("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "1m30.5s")], Some(90.5)),
             (
                 &[
                     ("x-ratelimit-remaining-requests", "9"),
@@ -221,11 +180,7 @@ mod tests {
             (&[DATE_LINE, (REQUESTS, "in a while")], None),
             (&[DATE_LINE, (REQUESTS, "2025-11-16T11:00:00Z")], Some(0.0)),
             (
-                &[
-                    DATE_LINE,
-                    (REQUESTS, "2025-11-16T12:00:05Z"),
-                    (INPUT, "2025-11-16T12:00:07+00:00"),
-                ],
+                &[DATE_LINE, (REQUESTS, "2025-11-16T12:00:05Z"), (INPUT, "2025-11-16T12:00:07+00:00")],
                 Some(7.0),
             ),
             (
@@ -259,11 +214,7 @@ mod tests {
             ("3 fortnights", None),
         ];
         for (value, seconds) in table {
-            assert_eq!(
-                go_duration(value).map(|wait| wait.as_secs_f64()),
-                seconds,
-                "{value:?}"
-            );
+            assert_eq!(go_duration(value).map(|wait| wait.as_secs_f64()), seconds, "{value:?}");
         }
     }
 }

@@ -26,14 +26,10 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn input(&self) -> u64 {
-        [
-            self.input_tokens,
-            self.cache_creation_input_tokens,
-            self.cache_read_input_tokens,
-        ]
-        .into_iter()
-        .flatten()
-        .fold(0, u64::saturating_add)
+        [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens]
+            .into_iter()
+            .flatten()
+            .fold(0, u64::saturating_add)
     }
 
     pub(crate) fn output(&self) -> u64 {
@@ -64,11 +60,7 @@ impl Content {
             Self::Parts(parts) => {
                 let is_text =
                     |part: &Part| matches!(part.kind.as_deref(), None | Some("text" | "output_text"));
-                parts
-                    .into_iter()
-                    .filter(is_text)
-                    .filter_map(|part| part.text)
-                    .collect()
+                parts.into_iter().filter(is_text).filter_map(|part| part.text).collect()
             }
         }
     }

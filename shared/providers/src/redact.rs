@@ -74,9 +74,7 @@ fn is_key(run: &str) -> bool {
 fn quotes(line: &str, sent: &str) -> bool {
     let sent = sent.split_whitespace().collect::<Vec<_>>().join(" ");
     let chars: Vec<char> = line.chars().collect();
-    chars
-        .windows(QUOTED_CHARS)
-        .any(|window| sent.contains(&window.iter().collect::<String>()))
+    chars.windows(QUOTED_CHARS).any(|window| sent.contains(&window.iter().collect::<String>()))
 }
 
 #[cfg(test)]
@@ -93,33 +91,19 @@ mod tests {
     }
 
     fn said(text: &str) -> Option<String> {
-        message(
-            text,
-            Some("hunter2secret"),
-            "claude-sonnet-4-5-20250929",
-            &request(),
-        )
+        message(text, Some("hunter2secret"), "claude-sonnet-4-5-20250929", &request())
     }
 
     #[test]
     fn keys_are_removed_and_words_stay() {
         let table = [
-            (
-                "Incorrect API key provided: sk-proj-abc.",
-                "Incorrect API key provided: [key]",
-            ),
-            (
-                "bad key \"sk-ant-api03-x_y-z\", sorry",
-                "bad key \"[key]\", sorry",
-            ),
+            ("Incorrect API key provided: sk-proj-abc.", "Incorrect API key provided: [key]"),
+            ("bad key \"sk-ant-api03-x_y-z\", sorry", "bad key \"[key]\", sorry"),
             ("key hunter2secret is revoked", "key [key] is revoked"),
             ("masked: abcd*****wxyz!", "masked: [key]!"),
             ("token eyJhbGciOi", "token [key]"),
             ("hash 0123456789abcdef0123456789abcdef", "hash [key]"),
-            (
-                "model: claude-sonnet-4-5-20250929 not found",
-                "model: claude-sonnet-4-5-20250929 not found",
-            ),
+            ("model: claude-sonnet-4-5-20250929 not found", "model: claude-sonnet-4-5-20250929 not found"),
             (
                 "max_tokens is too large:\n 400000\t(limit 128000)",
                 "max_tokens is too large: 400000 (limit 128000)",
@@ -134,23 +118,14 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_on_a_character_and_no_key_survives_the_cut() {
         let shown = said(&format!("{} sk-{}", "é ".repeat(98), "a".repeat(500))).unwrap();
-        assert!(
-            shown.chars().count() <= SHOWN_CHARS + 1 && !shown.contains("sk-"),
-            "{shown}"
-        );
-        assert_eq!(
-            said(&"word ".repeat(1000)).unwrap().chars().count(),
-            SHOWN_CHARS + 1
-        );
+        assert!(shown.chars().count() <= SHOWN_CHARS + 1 && !shown.contains("sk-"), "{shown}");
+        assert_eq!(said(&"word ".repeat(1000)).unwrap().chars().count(), SHOWN_CHARS + 1);
     }
 
     #[test]
     fn a_message_that_quotes_the_request_is_not_repeated() {
         assert_eq!(said("cannot parse 'The quarterly loss was 41 million.'"), None);
-        assert_eq!(
-            said("unknown instruction: Transcribe the page as Markdown."),
-            None
-        );
+        assert_eq!(said("unknown instruction: Transcribe the page as Markdown."), None);
         assert_eq!(said(""), None);
         assert!(said("the page image is too large").is_some());
     }

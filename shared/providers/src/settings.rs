@@ -22,18 +22,12 @@ pub struct ProviderSettings {
 impl ProviderSettings {
     /// The provider's public address, with this key.
     pub fn official(provider: Provider, api_key: Option<Secret>) -> Self {
-        Self {
-            base_url: official_base_url(provider).to_owned(),
-            api_key,
-        }
+        Self { base_url: official_base_url(provider).to_owned(), api_key }
     }
 
     /// The key without the white space that files and shells leave around it; none if empty.
     pub(crate) fn key(&self) -> Option<&str> {
-        self.api_key
-            .as_ref()
-            .map(|key| key.expose().trim())
-            .filter(|key| !key.is_empty())
+        self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
     }
 }
 
@@ -85,29 +79,20 @@ pub(crate) struct Base {
 
 impl Base {
     pub(crate) fn check(provider: Provider, text: &str) -> Result<Self, SettingsError> {
-        let fault = |reason: &str| SettingsError::BaseUrl {
-            provider,
-            reason: reason.to_owned(),
-        };
+        let fault = |reason: &str| SettingsError::BaseUrl { provider, reason: reason.to_owned() };
         let text = text.trim().trim_end_matches('/');
         let url = Url::parse(text).map_err(|error| fault(&format!("is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(fault("must begin with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(fault(
-                "must not hold a user name or password; set the API key instead",
-            ));
+            return Err(fault("must not hold a user name or password; set the API key instead"));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(fault("must not have a query (?…) or fragment (#…)"));
         }
         let custom = text != official_base_url(provider);
-        Ok(Self {
-            text: text.to_owned(),
-            custom,
-            https: url.scheme() == "https",
-        })
+        Ok(Self { text: text.to_owned(), custom, https: url.scheme() == "https" })
     }
 
     pub(crate) fn join(&self, path: &str) -> String {
@@ -134,28 +119,13 @@ mod tests {
 
     #[test]
     fn a_trailing_slash_does_not_matter() {
-        for text in [
-            "http://127.0.0.1:8/v1",
-            "http://127.0.0.1:8/v1/",
-            " http://127.0.0.1:8/v1// ",
-        ] {
+        for text in ["http://127.0.0.1:8/v1", "http://127.0.0.1:8/v1/", " http://127.0.0.1:8/v1// "] {
             let base = Base::check(Provider::OpenAi, text).unwrap();
-            assert_eq!(
-                base.join("/chat/completions"),
-                "http://127.0.0.1:8/v1/chat/completions"
-            );
+            assert_eq!(base.join("/chat/completions"), "http://127.0.0.1:8/v1/chat/completions");
             assert!(base.custom && !base.https);
         }
-        assert!(
-            !Base::check(Provider::OpenAi, "https://api.openai.com/v1/")
-                .unwrap()
-                .custom
-        );
-        assert!(
-            !Base::check(Provider::Anthropic, "https://api.anthropic.com/")
-                .unwrap()
-                .custom
-        );
+        assert!(!Base::check(Provider::OpenAi, "https://api.openai.com/v1/").unwrap().custom);
+        assert!(!Base::check(Provider::Anthropic, "https://api.anthropic.com/").unwrap().custom);
     }
 
     #[test]
@@ -164,18 +134,12 @@ mod tests {
             ("", "is not a URL"),
             ("api.openai.com/v1", "is not a URL"),
             ("ftp://host/v1", "must begin with http"),
-            (
-                "https://joe:hunter2@host/v1",
-                "must not hold a user name or password",
-            ),
+            ("https://joe:hunter2@host/v1", "must not hold a user name or password"),
             ("https://host/v1?key=hunter2", "must not have a query"),
         ];
         for (text, reason) in table {
             let error = Base::check(Provider::OpenAi, text).unwrap_err().to_string();
-            assert!(
-                error.starts_with("the openai base URL ") && error.contains(reason),
-                "{text}: {error}"
-            );
+            assert!(error.starts_with("the openai base URL ") && error.contains(reason), "{text}: {error}");
             assert!(!error.contains("hunter2"));
         }
     }

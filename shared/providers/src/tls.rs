@@ -18,7 +18,5 @@ pub(crate) fn client_config(system_roots: bool) -> Result<ClientConfig, Error> {
     if system_roots && let Ok(trusting) = builder()?.with_platform_verifier() {
         return Ok(trusting.with_no_client_auth());
     }
-    Ok(builder()?
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth())
+    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }

@@ -50,10 +50,7 @@ impl Transport {
             .no_proxy()
             .build()
             .map_err(SettingsError::Client)?;
-        Ok(Self {
-            client,
-            max_response_bytes: settings.max_response_bytes,
-        })
+        Ok(Self { client, max_response_bytes: settings.max_response_bytes })
     }
 
     /// Sends `json`. Dropping the future closes the connection.
@@ -77,21 +74,14 @@ impl Transport {
         } else {
             start_of_body(response).await
         };
-        Ok(Reply {
-            status,
-            headers,
-            body,
-        })
+        Ok(Reply { status, headers, body })
     }
 
     /// The body, or an error as soon as it is known to be over the limit: it is never held whole.
     async fn whole_body(&self, mut response: Response) -> Result<Vec<u8>, Broken> {
         let limit = self.max_response_bytes;
         let too_long = || Broken(format!("the answer is over the limit of {limit} bytes"));
-        if response
-            .content_length()
-            .is_some_and(|length| length > limit as u64)
-        {
+        if response.content_length().is_some_and(|length| length > limit as u64) {
             return Err(too_long());
         }
         let mut body = Vec::new();

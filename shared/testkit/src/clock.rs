@@ -47,9 +47,7 @@ pub struct VirtualClock {
 
 impl Default for VirtualClock {
     fn default() -> Self {
-        Self {
-            start: tokio::time::Instant::now(),
-        }
+        Self { start: tokio::time::Instant::now() }
     }
 }
 
@@ -59,10 +57,7 @@ impl Clock for VirtualClock {
         after(epoch(), self.start.elapsed())
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that the others are told to ask"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

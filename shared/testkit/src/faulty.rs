@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -34,6 +34,8 @@ pub enum Mode {
     Refuse,
     /// The call happens, but its answer never arrives.
     LoseReply,
+    /// The call, and every call after it, never returns: the process has stopped.
+    Stop,
 }
 
 /// Counts every port call of a run and fails the chosen one, `times` times in a row.
@@ -42,6 +44,8 @@ pub struct Faults {
     calls: AtomicUsize,
     plan: Option<(usize, usize, Mode)>,
     struck: Mutex<Option<&'static str>>,
+    resumed: AtomicBool,
+    stopped: tokio::sync::Notify,
 }
 
 impl Faults {
@@ -51,10 +55,23 @@ impl Faults {
 
     /// Fails calls `at`, `at + 1`, …, `at + times - 1`, counted from 0.
     pub fn at(at: usize, times: usize, mode: Mode) -> Arc<Self> {
-        Arc::new(Self {
-            plan: Some((at, times, mode)),
-            ..Self::default()
-        })
+        Arc::new(Self { plan: Some((at, times, mode)), ..Self::default() })
+    }
+
+    /// Stops the process at call `at`.
+    pub fn stop_at(at: usize) -> Arc<Self> {
+        Self::at(at, usize::MAX / 2, Mode::Stop)
+    }
+
+    /// Ends when a call was stopped.
+    pub fn stopped(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        let this = self.clone();
+        async move { this.stopped.notified().await }
+    }
+
+    /// No more faults from here on: another process has started.
+    pub fn resume(&self) {
+        self.resumed.store(true, Ordering::SeqCst);
     }
 
     pub fn calls(&self) -> usize {
@@ -63,10 +80,7 @@ impl Faults {
 
     /// The call that was failed first, if any was.
     pub fn struck(&self) -> Option<&'static str> {
-        *self
-            .struck
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        *self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     async fn around<T>(
@@ -75,21 +89,18 @@ impl Faults {
         call: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
-        let mode = self
-            .plan
-            .and_then(|(at, times, mode)| (at..at + times).contains(&number).then_some(mode));
+        let plan = self.plan.filter(|_| !self.resumed.load(Ordering::SeqCst));
+        let mode = plan.and_then(|(at, times, mode)| (at..at + times).contains(&number).then_some(mode));
         if mode.is_some() {
-            self.struck
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .get_or_insert(name);
+            self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(name);
         }
-        let fault = Fault::Unreachable {
-            service: "test",
-            detail: format!("{name} was made to fail"),
-        };
+        let fault = Fault::Unreachable { service: "test", detail: format!("{name} was made to fail") };
         match mode {
             None => call.await,
+            Some(Mode::Stop) => {
+                self.stopped.notify_one();
+                std::future::pending().await
+            }
             Some(Mode::Refuse) => Err(fault),
             Some(Mode::LoseReply) => {
                 call.await?;
@@ -107,10 +118,7 @@ pub struct Faulty<P: ?Sized> {
 
 impl<P: ?Sized> Faulty<P> {
     pub fn new(inner: Arc<P>, faults: &Arc<Faults>) -> Self {
-        Self {
-            inner,
-            faults: faults.clone(),
-        }
+        Self { inner, faults: faults.clone() }
     }
 }
 
@@ -120,9 +128,7 @@ impl Records for Faulty<dyn Records> {
         self.faults.around("records.get", self.inner.get(key)).await
     }
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        self.faults
-            .around("records.get_many", self.inner.get_many(keys))
-            .await
+        self.faults.around("records.get_many", self.inner.get_many(keys)).await
     }
     async fn list(
         &self,
@@ -131,9 +137,7 @@ impl Records for Faulty<dyn Records> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.faults
-            .around("records.list", self.inner.list(partition, prefix, after, limit))
-            .await
+        self.faults.around("records.list", self.inner.list(partition, prefix, after, limit)).await
     }
     async fn list_index(
         &self,
@@ -154,14 +158,10 @@ impl Records for Faulty<dyn Records> {
 #[async_trait]
 impl Blobs for Faulty<dyn Blobs> {
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
-        self.faults
-            .around("blobs.put_new", self.inner.put_new(key, bytes))
-            .await
+        self.faults.around("blobs.put_new", self.inner.put_new(key, bytes)).await
     }
     async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
-        self.faults
-            .around("blobs.put_file", self.inner.put_file(key, file))
-            .await
+        self.faults.around("blobs.put_file", self.inner.put_file(key, file)).await
     }
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
         self.faults.around("blobs.get", self.inner.get(key)).await
@@ -170,9 +170,7 @@ impl Blobs for Faulty<dyn Blobs> {
         self.faults.around("blobs.open", self.inner.open(key)).await
     }
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
-        self.faults
-            .around("blobs.delete_all", self.inner.delete_all(prefix))
-            .await
+        self.faults.around("blobs.delete_all", self.inner.delete_all(prefix)).await
     }
 }
 
@@ -182,19 +180,13 @@ impl Queue for Faulty<dyn Queue> {
         self.faults.around("queue.send", self.inner.send(messages)).await
     }
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.faults
-            .around("queue.receive", self.inner.receive(max, visibility))
-            .await
+        self.faults.around("queue.receive", self.inner.receive(max, visibility)).await
     }
     async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
-        self.faults
-            .around("queue.extend", self.inner.extend(receipt, visibility))
-            .await
+        self.faults.around("queue.extend", self.inner.extend(receipt, visibility)).await
     }
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
-        self.faults
-            .around("queue.delete", self.inner.delete(receipt))
-            .await
+        self.faults.around("queue.delete", self.inner.delete(receipt)).await
     }
 }
 
@@ -214,18 +206,14 @@ impl Flow for Faulty<dyn Flow> {
 #[async_trait]
 impl Bus for Faulty<dyn Bus> {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
-        self.faults
-            .around("bus.publish", self.inner.publish(events))
-            .await
+        self.faults.around("bus.publish", self.inner.publish(events)).await
     }
 }
 
 #[async_trait]
 impl Notifier for Faulty<dyn Notifier> {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
-        self.faults
-            .around("notifier.notify", self.inner.notify(notice))
-            .await
+        self.faults.around("notifier.notify", self.inner.notify(notice)).await
     }
 }
 

@@ -29,14 +29,8 @@ pub struct FakePage {
 impl FakeDocument {
     /// `count` pages, all of which need eyes.
     pub fn graphics(count: u32) -> Self {
-        let page = |number| FakePage {
-            text: format!("layer of page {number}"),
-            reason: Reason::Image,
-        };
-        Self {
-            password: None,
-            pages: (1..=count).map(page).collect(),
-        }
+        let page = |number| FakePage { text: format!("layer of page {number}"), reason: Reason::Image };
+        Self { password: None, pages: (1..=count).map(page).collect() }
     }
 
     /// Pages that alternate between text and figures.

@@ -51,11 +51,7 @@ impl FakeVision {
         clock: Arc<dyn Clock>,
         behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            clock,
-            behaviour: Mutex::new(Arc::new(behaviour)),
-            counts: Arc::default(),
-        }
+        Self { clock, behaviour: Mutex::new(Arc::new(behaviour)), counts: Arc::default() }
     }
 
     /// Every model reads every page.
@@ -73,20 +69,12 @@ impl FakeVision {
     }
 
     pub fn calls_to(&self, model: &str) -> usize {
-        self.calls()
-            .iter()
-            .filter(|(target, _)| target.model == model)
-            .count()
+        self.calls().iter().filter(|(target, _)| target.model == model).count()
     }
 
     pub fn most_in_flight(&self, model: &str) -> usize {
         let counts = lock(&self.counts);
-        counts
-            .most_in_flight
-            .iter()
-            .filter(|(target, _)| target.model == model)
-            .map(|(_, most)| *most)
-            .sum()
+        counts.most_in_flight.iter().filter(|(target, _)| target.model == model).map(|(_, most)| *most).sum()
     }
 }
 
@@ -132,11 +120,7 @@ impl Vision for FakeVision {
         // Even the fastest model is not there before its caller has let go of the thread.
         tokio::task::yield_now().await;
         let answer = |finish, text| {
-            let usage = Usage {
-                input_tokens: 1000,
-                output_tokens: 100,
-                cost_usd: 0.001,
-            };
+            let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
             Ok(Answer { text, finish, usage })
         };
         match behaviour(target, page) {
@@ -152,9 +136,6 @@ impl Vision for FakeVision {
     }
 
     fn price(&self, _target: &Target) -> Price {
-        Price {
-            input: 1.0,
-            output: 4.0,
-        }
+        Price { input: 1.0, output: 4.0 }
     }
 }

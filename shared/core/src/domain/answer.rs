@@ -64,11 +64,7 @@ fn repeats_lines(text: &str) -> bool {
     let mut run = 0;
     let mut last = "";
     // Table rules and blank form lines are alike by nature: only lines with words count.
-    for line in text
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.chars().any(char::is_alphanumeric))
-    {
+    for line in text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)) {
         run = if line == last { run + 1 } else { 1 };
         if run >= MOST_EQUAL_LINES {
             return true;
@@ -81,11 +77,7 @@ fn repeats_lines(text: &str) -> bool {
 fn repeats_tail(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     (1..=LONGEST_TAIL_WORDS).any(|size| {
-        let times = if size < 3 {
-            MOST_EQUAL_TAILS * 4
-        } else {
-            MOST_EQUAL_TAILS
-        };
+        let times = if size < 3 { MOST_EQUAL_TAILS * 4 } else { MOST_EQUAL_TAILS };
         if words.len() < size * times {
             return false;
         }
@@ -116,9 +108,7 @@ fn words(text: &str) -> HashSet<String> {
 pub fn is_language(text: &str) -> bool {
     let mut counts: HashMap<bool, usize> = HashMap::new();
     for c in text.chars().filter(|c| !c.is_whitespace()) {
-        *counts
-            .entry(c.is_alphanumeric() || c.is_ascii_punctuation())
-            .or_default() += 1;
+        *counts.entry(c.is_alphanumeric() || c.is_ascii_punctuation()).or_default() += 1;
     }
     let good = counts.get(&true).copied().unwrap_or(0);
     let bad = counts.get(&false).copied().unwrap_or(0);
@@ -134,10 +124,7 @@ mod tests {
 
     #[test]
     fn a_faithful_answer_passes() {
-        assert_eq!(
-            judge(&format!("# Title\n\n{LAYER}"), Finish::Complete, Some(LAYER)),
-            Ok(())
-        );
+        assert_eq!(judge(&format!("# Title\n\n{LAYER}"), Finish::Complete, Some(LAYER)), Ok(()));
         assert_eq!(judge("A chart of sales.", Finish::Complete, None), Ok(()));
         assert_eq!(judge("Figure 3", Finish::Complete, Some("Fig")), Ok(()));
     }
@@ -150,17 +137,9 @@ mod tests {
             (" \n\t", Finish::Complete, AttemptResult::Empty),
             ("half of", Finish::Length, AttemptResult::Truncated),
             ("no", Finish::Refusal, AttemptResult::Refusal),
-            (
-                "I’m sorry, but I can't transcribe this page.",
-                Finish::Complete,
-                AttemptResult::Refusal,
-            ),
+            ("I’m sorry, but I can't transcribe this page.", Finish::Complete, AttemptResult::Refusal),
             (row.as_str(), Finish::Complete, AttemptResult::Repeating),
-            (
-                "A page about animals.",
-                Finish::Complete,
-                AttemptResult::Incomplete,
-            ),
+            ("A page about animals.", Finish::Complete, AttemptResult::Incomplete),
         ] {
             assert_eq!(judge(text, finish, Some(LAYER)), Err(expected), "{text:.40}");
         }
@@ -175,18 +154,12 @@ mod tests {
     #[test]
     fn a_loop_without_line_breaks_is_seen() {
         let text = format!("{LAYER} {}", "and then he said ".repeat(200));
-        assert_eq!(
-            judge(&text, Finish::Complete, Some(LAYER)),
-            Err(AttemptResult::Repeating)
-        );
+        assert_eq!(judge(&text, Finish::Complete, Some(LAYER)), Err(AttemptResult::Repeating));
     }
 
     #[test]
     fn a_garbage_text_layer_is_no_measure() {
         let garbage = "\u{fffd}\u{e001}x ".repeat(200);
-        assert_eq!(
-            judge("A perfectly fine page.", Finish::Complete, Some(&garbage)),
-            Ok(())
-        );
+        assert_eq!(judge("A perfectly fine page.", Finish::Complete, Some(&garbage)), Ok(()));
     }
 }

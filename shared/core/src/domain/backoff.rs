@@ -4,10 +4,7 @@ use std::time::Duration;
 
 /// The pause before try `attempt` (1 is the first retry); `None` when tries are used up.
 pub fn retry_pause(intervals: &[Duration], attempt: usize) -> Option<Duration> {
-    attempt
-        .checked_sub(1)
-        .and_then(|index| intervals.get(index))
-        .copied()
+    attempt.checked_sub(1).and_then(|index| intervals.get(index)).copied()
 }
 
 /// How long a breaker stays open the `trips`-th time in a row: base, doubled each time, capped.

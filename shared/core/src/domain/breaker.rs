@@ -104,14 +104,10 @@ impl Breaker {
             State::Open { until } => until,
             State::Closed | State::HalfOpen { .. } => Timestamp::MIN,
         };
-        let forgotten = self
-            .changed_at
-            .is_some_and(|at| now >= after(at, policy.forget_after).max(resting_until));
+        let forgotten =
+            self.changed_at.is_some_and(|at| now >= after(at, policy.forget_after).max(resting_until));
         if forgotten && *self != Breaker::default() {
-            return Breaker {
-                generation: self.generation + 1,
-                ..Breaker::default()
-            };
+            return Breaker { generation: self.generation + 1, ..Breaker::default() };
         }
         self.clone()
     }
@@ -122,32 +118,18 @@ impl Breaker {
             let lease = Lease::new(holder, now, policy.probe_lease);
             // A new generation, so that a probe whose lease ran out can't speak for its successor.
             let next = Breaker {
-                state: State::HalfOpen {
-                    probe: Some(lease),
-                    successes,
-                },
+                state: State::HalfOpen { probe: Some(lease), successes },
                 generation: current.generation + 1,
                 changed_at: Some(now),
                 ..current.clone()
             };
-            Admission::Probe {
-                pass: Pass {
-                    generation: next.generation,
-                    probe: true,
-                },
-                next,
-            }
+            Admission::Probe { pass: Pass { generation: next.generation, probe: true }, next }
         };
         match &current.state {
-            State::Closed => Admission::Go(Pass {
-                generation: current.generation,
-                probe: false,
-            }),
+            State::Closed => Admission::Go(Pass { generation: current.generation, probe: false }),
             State::Open { until } if now < *until => Admission::Refused,
             State::Open { .. } => probe(0),
-            State::HalfOpen {
-                probe: Some(lease), ..
-            } if lease.alive(now) => Admission::Refused,
+            State::HalfOpen { probe: Some(lease), .. } if lease.alive(now) => Admission::Refused,
             State::HalfOpen { successes, .. } => probe(*successes),
         }
     }
@@ -172,10 +154,7 @@ impl Breaker {
                 Some(current.closed(now))
             }
             State::HalfOpen { successes, .. } => Some(Breaker {
-                state: State::HalfOpen {
-                    probe: None,
-                    successes: successes + 1,
-                },
+                state: State::HalfOpen { probe: None, successes: successes + 1 },
                 changed_at: Some(now),
                 ..current.clone()
             }),
@@ -210,11 +189,7 @@ impl Breaker {
             cause: cause.to_owned(),
             ..current.clone()
         };
-        Some(if opens {
-            next.opened(rest, now, policy)
-        } else {
-            next
-        })
+        Some(if opens { next.opened(rest, now, policy) } else { next })
     }
 
     fn opened(self, rest: Option<Duration>, now: Timestamp, policy: &Policy) -> Breaker {
@@ -222,21 +197,11 @@ impl Breaker {
         let own = breaker_rest(trips, policy.base_rest, policy.max_rest);
         // The provider's word counts even when it is shorter than ours; a silly one is bounded.
         let rest = rest.map_or(own, |asked| asked.min(LONGEST_ASKED_REST));
-        Breaker {
-            state: State::Open {
-                until: after(now, rest),
-            },
-            trips,
-            ..self
-        }
+        Breaker { state: State::Open { until: after(now, rest) }, trips, ..self }
     }
 
     fn closed(&self, now: Timestamp) -> Breaker {
-        Breaker {
-            generation: self.generation + 1,
-            changed_at: Some(now),
-            ..Breaker::default()
-        }
+        Breaker { generation: self.generation + 1, changed_at: Some(now), ..Breaker::default() }
     }
 }
 
@@ -248,11 +213,7 @@ pub const LONGEST_ASKED_REST: Duration = Duration::from_secs(3600);
 #[serde(tag = "type", content = "data")]
 pub enum BreakerEvent {
     #[serde(rename = "breaker.opened")]
-    Opened {
-        until: Timestamp,
-        cause: String,
-        trips: u32,
-    },
+    Opened { until: Timestamp, cause: String, trips: u32 },
     #[serde(rename = "breaker.half_open")]
     HalfOpen { holder: String },
     #[serde(rename = "breaker.closed")]
@@ -262,19 +223,12 @@ pub enum BreakerEvent {
 /// The event that the step from `before` to `after` makes, if any.
 pub fn event_between(before: &Breaker, after: &Breaker) -> Option<BreakerEvent> {
     match (&before.state, &after.state) {
-        (_, State::Open { until }) => Some(BreakerEvent::Opened {
-            until: *until,
-            cause: after.cause.clone(),
-            trips: after.trips,
-        }),
-        (
-            _,
-            State::HalfOpen {
-                probe: Some(lease), ..
-            },
-        ) => Some(BreakerEvent::HalfOpen {
-            holder: lease.holder.clone(),
-        }),
+        (_, State::Open { until }) => {
+            Some(BreakerEvent::Opened { until: *until, cause: after.cause.clone(), trips: after.trips })
+        }
+        (_, State::HalfOpen { probe: Some(lease), .. }) => {
+            Some(BreakerEvent::HalfOpen { holder: lease.holder.clone() })
+        }
         (State::Open { .. } | State::HalfOpen { .. }, State::Closed) => Some(BreakerEvent::Closed {}),
         (State::Closed, State::Closed) | (_, State::HalfOpen { probe: None, .. }) => None,
     }

@@ -18,9 +18,7 @@ fn pass(breaker: &Breaker, now: Timestamp) -> Pass {
 
 fn opened_at(seconds: u64) -> Breaker {
     let breaker = Breaker::default();
-    breaker
-        .failed(&pass(&breaker, at(seconds)), "503", None, at(seconds), &policy())
-        .unwrap()
+    breaker.failed(&pass(&breaker, at(seconds)), "503", None, at(seconds), &policy()).unwrap()
 }
 
 #[test]
@@ -34,9 +32,7 @@ fn one_failure_opens_it_for_half_a_minute() {
 fn the_calls_in_flight_when_it_opened_count_once() {
     let closed = Breaker::default();
     let passes: Vec<Pass> = (0..20).map(|_| pass(&closed, at(0))).collect();
-    let open = closed
-        .failed(&passes[0], "timeout", None, at(3), &policy())
-        .unwrap();
+    let open = closed.failed(&passes[0], "timeout", None, at(3), &policy()).unwrap();
     for late in &passes[1..] {
         assert_eq!(open.failed(late, "timeout", None, at(3), &policy()), None);
         assert_eq!(open.succeeded(late, at(3), &policy()), None);
@@ -45,19 +41,12 @@ fn the_calls_in_flight_when_it_opened_count_once() {
 
 #[test]
 fn with_a_higher_threshold_one_wave_of_failures_is_still_one() {
-    let policy = Policy {
-        failure_threshold: 3,
-        ..policy()
-    };
+    let policy = Policy { failure_threshold: 3, ..policy() };
     let mut breaker = Breaker::default();
     for wave in 0..3 {
-        let Admission::Go(pass) = breaker.admit("me", at(wave), &policy) else {
-            panic!("wave {wave}")
-        };
+        let Admission::Go(pass) = breaker.admit("me", at(wave), &policy) else { panic!("wave {wave}") };
         for _ in 0..20 {
-            breaker = breaker
-                .failed(&pass, "503", None, at(wave), &policy)
-                .unwrap_or(breaker);
+            breaker = breaker.failed(&pass, "503", None, at(wave), &policy).unwrap_or(breaker);
         }
         assert_eq!(breaker.failures, wave as u32 + 1);
     }
@@ -67,30 +56,20 @@ fn with_a_higher_threshold_one_wave_of_failures_is_still_one() {
 #[test]
 fn after_the_rest_exactly_one_probe_goes_out() {
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else {
-        panic!("no probe")
-    };
+    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
     assert!(pass.probe);
     assert_eq!(next.admit("b", at(31), &policy()), Admission::Refused);
     // The prober died: once its lease has run out another may probe.
-    assert!(matches!(
-        next.admit("b", at(30 + 150), &policy()),
-        Admission::Probe { .. }
-    ));
+    assert!(matches!(next.admit("b", at(30 + 150), &policy()), Admission::Probe { .. }));
 }
 
 #[test]
 fn a_good_probe_closes_it_and_a_bad_one_doubles_the_rest() {
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else {
-        panic!("no probe")
-    };
+    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
 
     let closed = next.succeeded(&pass, at(31), &policy()).unwrap();
-    assert_eq!(
-        (&closed.state, closed.failures, closed.trips),
-        (&State::Closed, 0, 0)
-    );
+    assert_eq!((&closed.state, closed.failures, closed.trips), (&State::Closed, 0, 0));
 
     let again = next.failed(&pass, "503", None, at(31), &policy()).unwrap();
     assert_eq!(again.state, State::Open { until: at(31 + 60) });
@@ -100,23 +79,11 @@ fn a_good_probe_closes_it_and_a_bad_one_doubles_the_rest() {
 fn the_providers_own_word_sets_the_rest() {
     let breaker = Breaker::default();
     let open = breaker
-        .failed(
-            &pass(&breaker, at(0)),
-            "429",
-            Some(Duration::from_secs(7)),
-            at(0),
-            &policy(),
-        )
+        .failed(&pass(&breaker, at(0)), "429", Some(Duration::from_secs(7)), at(0), &policy())
         .unwrap();
     assert_eq!(open.state, State::Open { until: at(7) });
     let silly = breaker
-        .failed(
-            &pass(&breaker, at(0)),
-            "429",
-            Some(Duration::from_secs(1 << 40)),
-            at(0),
-            &policy(),
-        )
+        .failed(&pass(&breaker, at(0)), "429", Some(Duration::from_secs(1 << 40)), at(0), &policy())
         .unwrap();
     assert_eq!(silly.state, State::Open { until: at(3600) });
     // Even though the record is older than ten minutes by then.
@@ -133,29 +100,13 @@ fn a_record_left_alone_for_ten_minutes_is_forgotten() {
 
 #[test]
 fn several_good_probes_may_be_asked_for() {
-    let policy = Policy {
-        half_open_successes: 2,
-        ..policy()
-    };
+    let policy = Policy { half_open_successes: 2, ..policy() };
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy) else {
-        panic!("no probe")
-    };
+    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy) else { panic!("no probe") };
     let between = next.succeeded(&pass, at(31), &policy).unwrap();
-    assert_eq!(
-        between.state,
-        State::HalfOpen {
-            probe: None,
-            successes: 1
-        }
-    );
-    let Admission::Probe { pass, next } = between.admit("b", at(32), &policy) else {
-        panic!("no probe")
-    };
-    assert_eq!(
-        next.succeeded(&pass, at(33), &policy).unwrap().state,
-        State::Closed
-    );
+    assert_eq!(between.state, State::HalfOpen { probe: None, successes: 1 });
+    let Admission::Probe { pass, next } = between.admit("b", at(32), &policy) else { panic!("no probe") };
+    assert_eq!(next.succeeded(&pass, at(33), &policy).unwrap().state, State::Closed);
 }
 
 proptest! {

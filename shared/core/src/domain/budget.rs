@@ -37,9 +37,6 @@ mod tests {
     #[test]
     fn a_deadline_that_has_passed_leaves_no_call() {
         let now = after(Timestamp::UNIX_EPOCH, Duration::from_secs(60));
-        assert_eq!(
-            call_time(now, Timestamp::UNIX_EPOCH, Duration::from_secs(120)),
-            None
-        );
+        assert_eq!(call_time(now, Timestamp::UNIX_EPOCH, Duration::from_secs(120)), None);
     }
 }

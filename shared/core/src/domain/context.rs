@@ -44,10 +44,7 @@ mod tests {
     #[test]
     fn the_three_parts_are_marked_in_order() {
         let text = build(2, 9, "one", "two", "three", 3000);
-        assert_eq!(
-            text,
-            "Page 2 of 9\n--- before ---\none\n--- current ---\ntwo\n--- after ---\nthree\n"
-        );
+        assert_eq!(text, "Page 2 of 9\n--- before ---\none\n--- current ---\ntwo\n--- after ---\nthree\n");
     }
 
     #[test]

@@ -89,12 +89,7 @@ pub struct ImageStyle {
 
 impl Default for ImageStyle {
     fn default() -> Self {
-        Self {
-            dpi: 100,
-            color: ImageColor::Rgb,
-            format: ImageFormat::Jpeg,
-            jpeg_quality: 70,
-        }
+        Self { dpi: 100, color: ImageColor::Rgb, format: ImageFormat::Jpeg, jpeg_quality: 70 }
     }
 }
 

@@ -62,9 +62,7 @@ impl Serialize for Aggregate {
 
 impl<'de> Deserialize<'de> for Aggregate {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -156,11 +154,7 @@ impl Head {
             hash: String::new(),
         };
         event.hash = event.compute_hash();
-        let head = Head {
-            sequence: event.sequence,
-            hash: event.hash.clone(),
-            at: Some(event.timestamp),
-        };
+        let head = Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
         (event, head)
     }
 }
@@ -168,15 +162,8 @@ impl Head {
 /// Typed events serialize as `{"type": …, "data": …}`.
 fn split_typed(typed: &impl Serialize) -> (String, Value) {
     let mut value = serde_json::to_value(typed).unwrap_or_default();
-    let kind = value
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let data = value
-        .get_mut("data")
-        .map(Value::take)
-        .unwrap_or(Value::Object(Default::default()));
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let data = value.get_mut("data").map(Value::take).unwrap_or(Value::Object(Default::default()));
     (kind, data)
 }
 
@@ -206,10 +193,7 @@ pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
     let mut previous = String::new();
     for (event, expected) in events.iter().zip(1..) {
         if event.sequence != expected {
-            return Err(Tampered::Missing {
-                sequence: expected,
-                found: event.sequence,
-            });
+            return Err(Tampered::Missing { sequence: expected, found: event.sequence });
         }
         if event.previous != previous {
             return Err(Tampered::Unlinked { sequence: expected });
@@ -221,22 +205,17 @@ pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
     }
     let found = events.len() as u64;
     if found != head.sequence || previous != head.hash {
-        return Err(Tampered::Cut {
-            expected: head.sequence,
-            found,
-        });
+        return Err(Tampered::Cut { expected: head.sequence, found });
     }
     Ok(())
 }
 
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 pub fn sha256_hex(bytes: &[u8]) -> String {

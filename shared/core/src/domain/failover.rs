@@ -37,20 +37,12 @@ mod tests {
 
     fn models(prefix: &str) -> Models {
         let name = |role: &str| format!("{prefix}-{role}");
-        Models {
-            primary: name("primary"),
-            secondary: name("secondary"),
-            fast: name("fast"),
-        }
+        Models { primary: name("primary"), secondary: name("secondary"), fast: name("fast") }
     }
 
     fn names(tier: Tier) -> Vec<String> {
-        let roster = Roster {
-            engines: vec![
-                (Provider::OpenAi, models("o")),
-                (Provider::Anthropic, models("a")),
-            ],
-        };
+        let roster =
+            Roster { engines: vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))] };
         roster.steps(tier).iter().map(Target::to_string).collect()
     }
 
@@ -58,21 +50,13 @@ mod tests {
     fn each_provider_is_asked_with_the_tiers_model_and_then_its_secondary() {
         assert_eq!(
             names(Tier::Primary),
-            [
-                "openai:o-primary",
-                "openai:o-secondary",
-                "anthropic:a-primary",
-                "anthropic:a-secondary"
-            ]
+            ["openai:o-primary", "openai:o-secondary", "anthropic:a-primary", "anthropic:a-secondary"]
         );
         assert_eq!(names(Tier::Fast)[0], "openai:o-fast");
     }
 
     #[test]
     fn nobody_is_asked_twice() {
-        assert_eq!(
-            names(Tier::Secondary),
-            ["openai:o-secondary", "anthropic:a-secondary"]
-        );
+        assert_eq!(names(Tier::Secondary), ["openai:o-secondary", "anthropic:a-secondary"]);
     }
 }

@@ -104,9 +104,7 @@ impl std::str::FromStr for Priority {
             "high" | "3" => Ok(Self::High),
             "critical" | "4" => Ok(Self::Critical),
             "urgent" | "5" => Ok(Self::Urgent),
-            _ => Err(format!(
-                "{text:?} is not a priority: low, normal, high, critical or urgent (1 to 5)"
-            )),
+            _ => Err(format!("{text:?} is not a priority: low, normal, high, critical or urgent (1 to 5)")),
         }
     }
 }

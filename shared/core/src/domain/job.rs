@@ -59,10 +59,7 @@ impl State {
 
     /// Nothing more happens by itself.
     pub fn is_terminal(self) -> bool {
-        matches!(
-            self,
-            Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed
-        )
+        matches!(self, Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed)
     }
 
     pub fn may_become(self, next: Self) -> bool {
@@ -76,10 +73,7 @@ impl State {
             Modified | Rejected => self == Proposed,
             Executed => self == Approved,
             Audited => self == Executed,
-            Cancelled => matches!(
-                self,
-                Received | Acked | Understood | Proposed | Approved | Modified
-            ),
+            Cancelled => matches!(self, Received | Acked | Understood | Proposed | Approved | Modified),
             Failed => !self.is_terminal(),
         }
     }
@@ -188,9 +182,7 @@ impl Survey {
     }
 
     pub fn range_of(&self, page: PageNumber) -> Option<&PageRange> {
-        self.ranges
-            .iter()
-            .find(|range| range.first <= page && page <= range.last)
+        self.ranges.iter().find(|range| range.first <= page && page <= range.last)
     }
 }
 
@@ -254,11 +246,7 @@ pub enum JobEvent {
     #[serde(rename = "job.proposed")]
     Proposed(Plan),
     #[serde(rename = "job.modified")]
-    Modified {
-        plan: Plan,
-        deadline: Timestamp,
-        by: String,
-    },
+    Modified { plan: Plan, deadline: Timestamp, by: String },
     #[serde(rename = "job.approved")]
     Approved { by: String },
     #[serde(rename = "job.rejected")]
@@ -270,11 +258,7 @@ pub enum JobEvent {
     #[serde(rename = "job.executed")]
     Executed(ResultRef),
     #[serde(rename = "job.audited")]
-    Audited {
-        credits: u32,
-        cost_micro_usd: MicroUsd,
-        pages_digest: String,
-    },
+    Audited { credits: u32, cost_micro_usd: MicroUsd, pages_digest: String },
     #[serde(rename = "job.cancelled")]
     Cancelled { result: Option<ResultRef> },
     #[serde(rename = "job.failed")]
@@ -410,10 +394,8 @@ impl Job {
             }
             JobEvent::Approved { .. } | JobEvent::Audited { .. } => {}
             JobEvent::Rejected { by, reason } => {
-                next.failure = Some(Failure {
-                    code: "rejected".into(),
-                    reason: format!("{reason} (by {by})"),
-                });
+                next.failure =
+                    Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
             }
             JobEvent::DeadlineReached {} => next.note_halt(Halt::Deadline, "job.deadline_reached")?,
             JobEvent::CancelRequested { .. } => next.note_halt(Halt::Cancelled, "job.cancel_requested")?,
@@ -431,10 +413,7 @@ impl Job {
             }
             JobEvent::Healed { result, .. } => {
                 if !matches!(job.state, State::Executed | State::Audited | State::Cancelled) {
-                    return Err(Illegal::Note {
-                        from: job.state,
-                        event: "job.healed",
-                    });
+                    return Err(Illegal::Note { from: job.state, event: "job.healed" });
                 }
                 next.result = Some(result.clone());
             }
@@ -444,10 +423,7 @@ impl Job {
 
     fn note_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
         if self.is_over() || self.halt.is_some() {
-            return Err(Illegal::Note {
-                from: self.state,
-                event,
-            });
+            return Err(Illegal::Note { from: self.state, event });
         }
         self.halt = Some(halt);
         Ok(())
@@ -463,11 +439,8 @@ impl Job {
             let typed: JobEvent = decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
             let mut next = Job::apply(job.as_ref(), id, &event.correlation_id, &typed, event.timestamp)
                 .map_err(|illegal| format!("event {}: {illegal}", event.id))?;
-            next.head = Head {
-                sequence: event.sequence,
-                hash: event.hash.clone(),
-                at: Some(event.timestamp),
-            };
+            next.head =
+                Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
             job = Some(next);
         }
         Ok(job)

@@ -6,11 +6,7 @@ fn received() -> JobEvent {
         tenant: TenantId::new("local"),
         user: None,
         source: "cli".into(),
-        document: DocumentInfo {
-            name: "a.pdf".into(),
-            bytes: 1,
-            sha256: "00".into(),
-        },
+        document: DocumentInfo { name: "a.pdf".into(), bytes: 1, sha256: "00".into() },
         options: JobOptions {
             pages: PageSelection::all(),
             ai_pages: AiPages::Graphics,
@@ -41,22 +37,11 @@ fn plan(version: u32) -> Plan {
 }
 
 fn result(version: u32) -> ResultRef {
-    ResultRef {
-        version,
-        sha256: "ab".into(),
-        metadata: ResultMetadata::default(),
-    }
+    ResultRef { version, sha256: "ab".into(), metadata: ResultMetadata::default() }
 }
 
 fn survey() -> Survey {
-    Survey {
-        document_pages: 1,
-        ranges: vec![],
-        text_only: 1,
-        has_graphics: 0,
-        unreadable: 0,
-        complete: true,
-    }
+    Survey { document_pages: 1, ranges: vec![], text_only: 1, has_graphics: 0, unreadable: 0, complete: true }
 }
 
 fn every_event() -> Vec<JobEvent> {
@@ -66,37 +51,17 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Acked { deadline: at },
         JobEvent::Understood(survey()),
         JobEvent::Proposed(plan(1)),
-        JobEvent::Modified {
-            plan: plan(2),
-            deadline: at,
-            by: "ann".into(),
-        },
+        JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into() },
         JobEvent::Approved { by: "policy".into() },
-        JobEvent::Rejected {
-            by: "ann".into(),
-            reason: "too dear".into(),
-        },
+        JobEvent::Rejected { by: "ann".into(), reason: "too dear".into() },
         JobEvent::DeadlineReached {},
         JobEvent::CancelRequested { by: "ann".into() },
         JobEvent::Executed(result(1)),
-        JobEvent::Audited {
-            credits: 1,
-            cost_micro_usd: MicroUsd(5),
-            pages_digest: "d".into(),
-        },
+        JobEvent::Audited { credits: 1, cost_micro_usd: MicroUsd(5), pages_digest: "d".into() },
         JobEvent::Cancelled { result: None },
-        JobEvent::Failed(Failure {
-            code: "not_a_pdf".into(),
-            reason: "no".into(),
-        }),
-        JobEvent::Redriven {
-            deadline: at,
-            by: "ann".into(),
-        },
-        JobEvent::Healed {
-            result: result(2),
-            pages_digest: "e".into(),
-        },
+        JobEvent::Failed(Failure { code: "not_a_pdf".into(), reason: "no".into() }),
+        JobEvent::Redriven { deadline: at, by: "ann".into() },
+        JobEvent::Healed { result: result(2), pages_digest: "e".into() },
     ]
 }
 
@@ -107,10 +72,7 @@ struct Trail {
 
 impl Trail {
     fn new() -> Self {
-        Self {
-            job: None,
-            events: vec![],
-        }
+        Self { job: None, events: vec![] }
     }
 
     fn take(&mut self, event: &JobEvent) -> Result<State, Illegal> {
@@ -134,15 +96,10 @@ impl Trail {
 fn the_straight_way_leads_from_received_to_audited() {
     let mut trail = Trail::new();
     let events = every_event();
-    let states: Vec<State> = [0, 1, 2, 3, 5, 9, 10]
-        .iter()
-        .map(|index| trail.take(&events[*index]).unwrap())
-        .collect();
+    let states: Vec<State> =
+        [0, 1, 2, 3, 5, 9, 10].iter().map(|index| trail.take(&events[*index]).unwrap()).collect();
     use State::*;
-    assert_eq!(
-        states,
-        [Received, Acked, Understood, Proposed, Approved, Executed, Audited]
-    );
+    assert_eq!(states, [Received, Acked, Understood, Proposed, Approved, Executed, Audited]);
     assert_eq!(trail.job.unwrap().status(), Status::Success);
 }
 

@@ -24,10 +24,7 @@ pub struct Lease {
 
 impl Lease {
     pub fn new(holder: impl Into<String>, now: Timestamp, time: Duration) -> Self {
-        Self {
-            holder: holder.into(),
-            until: after(now, time),
-        }
+        Self { holder: holder.into(), until: after(now, time) }
     }
 
     pub fn alive(&self, now: Timestamp) -> bool {

@@ -60,11 +60,7 @@ pub struct PageMessage {
 impl std::fmt::Debug for PageMessage {
     /// Never shows the document's text.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "PageMessage({}, page {}, attempt {})",
-            self.job_id, self.page_id, self.attempt
-        )
+        write!(f, "PageMessage({}, page {}, attempt {})", self.job_id, self.page_id, self.attempt)
     }
 }
 
@@ -117,19 +113,8 @@ mod tests {
     #[test]
     fn each_missing_field_is_named() {
         let whole: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
-        let optional = [
-            "image",
-            "user",
-            "traceparent",
-            "task_token",
-            "a_field_of_tomorrow",
-        ];
-        for field in whole
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|field| !optional.contains(&field.as_str()))
-        {
+        let optional = ["image", "user", "traceparent", "task_token", "a_field_of_tomorrow"];
+        for field in whole.as_object().unwrap().keys().filter(|field| !optional.contains(&field.as_str())) {
             let mut cut = whole.clone();
             cut.as_object_mut().unwrap().remove(field);
             let error = PageMessage::parse(&cut.to_string()).unwrap_err().to_string();

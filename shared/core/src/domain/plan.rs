@@ -102,12 +102,7 @@ mod tests {
     use super::*;
 
     fn page(reason: Reason, has_image: bool, has_text: bool) -> PageFacts {
-        PageFacts {
-            number: PageNumber::new(1).unwrap(),
-            reason,
-            has_image,
-            has_text,
-        }
+        PageFacts { number: PageNumber::new(1).unwrap(), reason, has_image, has_text }
     }
 
     #[test]
@@ -117,23 +112,14 @@ mod tests {
             (page(Reason::Text, false, true), Graphics, false, Route::Keep),
             (page(Reason::Text, false, true), All, false, Route::SendText),
             (page(Reason::Text, true, true), Graphics, true, Route::SendImage),
-            (
-                page(Reason::Scanned, true, false),
-                Graphics,
-                false,
-                Route::SendImage,
-            ),
+            (page(Reason::Scanned, true, false), Graphics, false, Route::SendImage),
             (page(Reason::Blank, false, false), All, false, Route::Keep),
             // The parser died on it: no image, no words, nothing to send.
             (page(Reason::Unreadable, false, false), All, true, Route::Keep),
             // Rendering failed but the words are there.
             (page(Reason::Image, false, true), All, false, Route::SendText),
         ] {
-            assert_eq!(
-                route(&facts, ai, image_for_all),
-                expected,
-                "{facts:?} {ai:?} {image_for_all}"
-            );
+            assert_eq!(route(&facts, ai, image_for_all), expected, "{facts:?} {ai:?} {image_for_all}");
         }
     }
 }

@@ -45,10 +45,7 @@ pub struct ReadBy {
 
 impl From<Option<&Target>> for ReadBy {
     fn from(target: Option<&Target>) -> Self {
-        Self {
-            provider: target.map(|t| t.provider),
-            model: target.map(|t| t.model.clone()),
-        }
+        Self { provider: target.map(|t| t.provider), model: target.map(|t| t.model.clone()) }
     }
 }
 
@@ -109,9 +106,7 @@ pub enum Cause {
 
 /// One page's line of the result: the AI's text where it is there, MuPDF's where not.
 fn page_result(input: PageInput, cause: Cause) -> PageResult {
-    let (outcome, ai_text) = input
-        .settled
-        .map_or((None, None), |(outcome, text)| (Some(outcome), text));
+    let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Outcome::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
         (Some(_), _, _) => Source::Ai,
@@ -127,9 +122,7 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Cause::Settled) => Some("no answer was stored".to_owned()),
     };
-    let text = ai_text
-        .or(input.mupdf_text)
-        .filter(|text| !text.trim().is_empty());
+    let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
     let has_text = text.is_some() || blank;
     let text = match text {
@@ -137,19 +130,13 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         None if blank => String::new(),
         None => format!("[Page {} - text not available]", input.page),
     };
-    let attempts = outcome
-        .as_ref()
-        .map(|outcome| outcome.attempts.clone())
-        .unwrap_or_default();
+    let attempts = outcome.as_ref().map(|outcome| outcome.attempts.clone()).unwrap_or_default();
     PageResult {
         page: input.page,
         source,
         classification: input.reason.classification(),
         reason: input.reason,
-        read_by: outcome
-            .as_ref()
-            .and_then(|outcome| outcome.target.as_ref())
-            .into(),
+        read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
         why,
         latency_ms: attempts.iter().map(|attempt| attempt.latency_ms).sum(),
         input_tokens: attempts.iter().map(|attempt| attempt.input_tokens).sum(),
@@ -182,11 +169,7 @@ pub fn assemble(
         .collect();
     let count = |source| pages.iter().filter(|page| page.source == source).count() as u32;
     let numbers = |wanted: &dyn Fn(&PageResult) -> bool| {
-        pages
-            .iter()
-            .filter(|page| wanted(page))
-            .map(|page| page.page)
-            .collect::<Vec<_>>()
+        pages.iter().filter(|page| wanted(page)).map(|page| page.page).collect::<Vec<_>>()
     };
     let mut cost = MicroUsd::default();
     for page in &pages {
@@ -251,11 +234,8 @@ impl ResultDocument {
                 (Some(provider), Some(model)) => format!(", {provider}:{model}"),
                 _ => String::new(),
             };
-            let _ = writeln!(
-                out,
-                "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->",
-                page.page, page.source
-            );
+            let _ =
+                writeln!(out, "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->", page.page, page.source);
             if !page.text.is_empty() {
                 let _ = writeln!(out, "\n{}", page.text);
             }

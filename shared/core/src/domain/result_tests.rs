@@ -15,21 +15,12 @@ fn ai(text: &str) -> (Outcome, Option<String>) {
 
 fn fallback() -> (Outcome, Option<String>) {
     let at = Timestamp::UNIX_EPOCH;
-    (
-        Outcome::fallback("all models failed".into(), vec![], at, at),
-        None,
-    )
+    (Outcome::fallback("all models failed".into(), vec![], at, at), None)
 }
 
 fn input(page: u32, text: Option<&str>, sent: bool, settled: Option<(Outcome, Option<String>)>) -> PageInput {
     let reason = if sent { Reason::Image } else { Reason::Text };
-    PageInput {
-        page: number(page),
-        reason,
-        mupdf_text: text.map(str::to_owned),
-        sent_to_ai: sent,
-        settled,
-    }
+    PageInput { page: number(page), reason, mupdf_text: text.map(str::to_owned), sent_to_ai: sent, settled }
 }
 
 fn document(cause: Cause) -> ResultDocument {
@@ -52,27 +43,12 @@ fn document(cause: Cause) -> ResultDocument {
 #[test]
 fn each_page_says_where_its_text_came_from() {
     use Source::*;
-    let sources = |cause| {
-        document(cause)
-            .pages
-            .iter()
-            .map(|page| page.source)
-            .collect::<Vec<_>>()
-    };
+    let sources = |cause| document(cause).pages.iter().map(|page| page.source).collect::<Vec<_>>();
     assert_eq!(
         sources(Cause::Deadline),
-        [
-            Mupdf,
-            Ai,
-            MupdfFallback,
-            MupdfTimeoutFallback,
-            MupdfTimeoutFallback
-        ]
+        [Mupdf, Ai, MupdfFallback, MupdfTimeoutFallback, MupdfTimeoutFallback]
     );
-    assert_eq!(
-        sources(Cause::Cancelled),
-        [Mupdf, Ai, MupdfFallback, MupdfFallback, MupdfFallback]
-    );
+    assert_eq!(sources(Cause::Cancelled), [Mupdf, Ai, MupdfFallback, MupdfFallback, MupdfFallback]);
 }
 
 #[test]
@@ -137,12 +113,7 @@ fn the_markdown_form_has_an_anchor_for_every_page() {
 fn the_figures_add_up() {
     let metadata = document(Cause::Deadline).metadata;
     assert_eq!(
-        (
-            metadata.total_pages,
-            metadata.ai_pages,
-            metadata.pages_done,
-            metadata.pages_failed
-        ),
+        (metadata.total_pages, metadata.ai_pages, metadata.pages_done, metadata.pages_failed),
         (5, 4, 1, 3)
     );
     assert_eq!(metadata.missing_pages, [number(5)]);

@@ -103,9 +103,7 @@ impl Serialize for PageSelection {
 
 impl<'de> Deserialize<'de> for PageSelection {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -114,11 +112,7 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str, count: u32) -> Vec<u32> {
-        text.parse::<PageSelection>()
-            .unwrap()
-            .pages(count)
-            .map(PageNumber::get)
-            .collect()
+        text.parse::<PageSelection>().unwrap().pages(count).map(PageNumber::get).collect()
     }
 
     #[test]
@@ -139,10 +133,7 @@ mod tests {
     #[test]
     fn nonsense_is_named_in_the_error() {
         for text in ["0", "5-2", "a-b", "", "1,,2", "-3"] {
-            assert!(
-                text.parse::<PageSelection>().unwrap_err().contains("not a page"),
-                "{text}"
-            );
+            assert!(text.parse::<PageSelection>().unwrap_err().contains("not a page"), "{text}");
         }
     }
 }

@@ -99,10 +99,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
-        Self {
-            provider,
-            model: model.into(),
-        }
+        Self { provider, model: model.into() }
     }
 }
 

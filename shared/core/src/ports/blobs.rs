@@ -20,10 +20,7 @@ impl LocalFile {
     }
 
     pub fn temporary(path: PathBuf, guard: Box<dyn Send + Sync>) -> Self {
-        Self {
-            path,
-            _guard: Some(guard),
-        }
+        Self { path, _guard: Some(guard) }
     }
 
     pub fn path(&self) -> &Path {

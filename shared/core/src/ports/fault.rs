@@ -15,10 +15,7 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("{service} asks for a pause")]
-    Throttled {
-        service: &'static str,
-        retry_after: Option<Duration>,
-    },
+    Throttled { service: &'static str, retry_after: Option<Duration> },
     #[error("{service} could not be reached: {detail}")]
     Unreachable { service: &'static str, detail: String },
     /// What came back can't be used; asking again would give the same.
@@ -28,29 +25,17 @@ pub enum Fault {
 
 impl Fault {
     pub fn unreachable(service: &'static str, error: impl std::fmt::Display) -> Self {
-        Self::Unreachable {
-            service,
-            detail: error.to_string(),
-        }
+        Self::Unreachable { service, detail: error.to_string() }
     }
 
     pub fn broken(service: &'static str, error: impl std::fmt::Display) -> Self {
-        Self::Broken {
-            service,
-            detail: error.to_string(),
-        }
+        Self::Broken { service, detail: error.to_string() }
     }
 
     pub fn next(&self) -> Next {
         match self {
-            Self::Throttled {
-                retry_after: Some(pause),
-                ..
-            } => Next::RetryAfter(*pause),
-            Self::Throttled {
-                retry_after: None, ..
-            }
-            | Self::Unreachable { .. } => Next::Retry,
+            Self::Throttled { retry_after: Some(pause), .. } => Next::RetryAfter(*pause),
+            Self::Throttled { retry_after: None, .. } | Self::Unreachable { .. } => Next::Retry,
             Self::Broken { .. } => Next::GiveUp,
         }
     }

@@ -18,10 +18,7 @@ pub struct Key {
 
 impl Key {
     pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self {
-            partition: partition.into(),
-            sort: sort.into(),
-        }
+        Self { partition: partition.into(), sort: sort.into() }
     }
 }
 
@@ -42,10 +39,7 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self {
-            partition: partition.into(),
-            sort: sort.into(),
-        }
+        Self { partition: partition.into(), sort: sort.into() }
     }
 }
 
@@ -63,13 +57,7 @@ pub struct Draft {
 
 impl Draft {
     pub fn new(key: Key, body: String) -> Self {
-        Self {
-            key,
-            body,
-            tenant_index: None,
-            state_index: None,
-            expires: None,
-        }
+        Self { key, body, tenant_index: None, state_index: None, expires: None }
     }
 }
 

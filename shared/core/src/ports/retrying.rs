@@ -30,11 +30,7 @@ pub struct Retrying<P: ?Sized> {
 
 impl<P: ?Sized> Retrying<P> {
     pub fn new(inner: Arc<P>, clock: Arc<dyn Clock>, intervals: Vec<Duration>) -> Self {
-        Self {
-            inner,
-            clock,
-            intervals,
-        }
+        Self { inner, clock, intervals }
     }
 
     /// Tells `call` which try it is, from 0.
@@ -77,8 +73,7 @@ impl Records for Retrying<dyn Records> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.retry(|_| self.inner.list(partition, prefix, after, limit))
-            .await
+        self.retry(|_| self.inner.list(partition, prefix, after, limit)).await
     }
 
     async fn list_index(
@@ -89,8 +84,7 @@ impl Records for Retrying<dyn Records> {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.retry(|_| self.inner.list_index(index, partition, after, descending, limit))
-            .await
+        self.retry(|_| self.inner.list_index(index, partition, after, descending, limit)).await
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {

@@ -75,10 +75,7 @@ pub enum VisionError {
     Transient { detail: String },
     /// 429 or quota; `retry_after` from `Retry-After` or the rate-limit headers.
     #[error("{detail}")]
-    Exhausted {
-        detail: String,
-        retry_after: Option<Duration>,
-    },
+    Exhausted { detail: String, retry_after: Option<Duration> },
     /// 401, 403, unknown model, missing key.
     #[error("{detail}")]
     Configuration { detail: String, scope: Scope },

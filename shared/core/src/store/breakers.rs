@@ -79,10 +79,7 @@ fn key(name: &str) -> Key {
 async fn load(app: &App, name: &str) -> Result<Kept<Record>, Fault> {
     let item = app.records_once.get(&key(name)).await?;
     let kept = item.as_ref().map(decode::<Record>).transpose()?;
-    Ok(kept.unwrap_or(Kept {
-        value: Record::default(),
-        version: 0,
-    }))
+    Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
 }
 
 /// Is it worth waiting for a slot of this model? Answers from the cache where it can.
@@ -180,10 +177,7 @@ pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
     ];
     for (guarded, pass) in pairs {
         if let Some(pass) = pass {
-            report(app, &guarded, |breaker, now| {
-                breaker.succeeded(pass, now, &app.settings.breaker)
-            })
-            .await;
+            report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
         }
     }
 }
@@ -203,10 +197,8 @@ pub async fn failed(
         (Guarded::Model(target.clone()), &passes.model)
     };
     if let Some(pass) = pass {
-        report(app, &guarded, |breaker, now| {
-            breaker.failed(pass, cause, rest, now, &app.settings.breaker)
-        })
-        .await;
+        report(app, &guarded, |breaker, now| breaker.failed(pass, cause, rest, now, &app.settings.breaker))
+            .await;
     }
 }
 
@@ -265,30 +257,11 @@ async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Res
         changes.push(trail::append(app, &event)?);
         head = next_head;
     }
-    let when = if kept.version == 0 {
-        When::Absent
-    } else {
-        When::Version(kept.version)
-    };
-    let body = encode(&Record {
-        breaker: next.clone(),
-        head,
-    })?;
+    let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
+    let body = encode(&Record { breaker: next.clone(), head })?;
     // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
-    changes.insert(
-        0,
-        Change::Put {
-            draft: Draft::new(key(name), body),
-            when,
-        },
-    );
-    let written = app
-        .records_once
-        .write(&Batch {
-            stamp: app.ids.fresh(),
-            changes,
-        })
-        .await?;
+    changes.insert(0, Change::Put { draft: Draft::new(key(name), body), when });
+    let written = app.records_once.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     if written == Written::Applied {
         app.breakers.put(name, now, next).await;
         app.stored_event();
@@ -305,10 +278,7 @@ pub async fn all(app: &App) -> Result<Vec<(String, Breaker)>, Fault> {
         .iter()
         .map(|item| {
             let record: Record = decode(item)?.value;
-            Ok((
-                item.draft.key.sort.clone(),
-                record.breaker.current(now, &app.settings.breaker),
-            ))
+            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &app.settings.breaker)))
         })
         .collect()
 }

@@ -57,11 +57,7 @@ pub struct DeadLetter {
 #[serde(tag = "type", content = "data")]
 pub enum DeadEvent {
     #[serde(rename = "dlq.added")]
-    Added {
-        subject: Subject,
-        reason: String,
-        attempts: u32,
-    },
+    Added { subject: Subject, reason: String, attempts: u32 },
     #[serde(rename = "dlq.redriven")]
     Redriven { by: String },
     #[serde(rename = "dlq.purged")]
@@ -105,13 +101,7 @@ pub async fn store(
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     let changes = vec![Change::Put { draft, when }, trail::append(app, &stored)?];
-    let written = app
-        .records
-        .write(&Batch {
-            stamp: app.ids.fresh(),
-            changes,
-        })
-        .await?;
+    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     app.stored_event();
     Ok(written == Written::Applied)
 }
@@ -125,10 +115,7 @@ pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, F
     let mut letters = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = app
-            .records
-            .list_index(Index::State, "dead", after.as_deref(), false, 200)
-            .await?;
+        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, 200).await?;
         for item in &listing.items {
             letters.push(decode(item)?);
             if letters.len() == limit {

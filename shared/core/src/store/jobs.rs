@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, trail};
+use super::{Kept, decode, encode, secrets, trail};
 use crate::{
     app::App,
     domain::{
@@ -63,35 +63,20 @@ pub fn moves(
     let mut job = before.map(|kept| kept.value.clone());
     let mut changes = Vec::with_capacity(events.len() + 1);
     for event in events {
-        let head = job
-            .as_ref()
-            .map(|job| job.head.clone())
-            .unwrap_or_else(Head::default);
+        let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_else(Head::default);
         let at = head.next_time(app.clock.now());
         let mut next = Job::apply(job.as_ref(), id, correlation, event, at)?;
         let metadata = next.metadata(source, &app.settings.environment);
         let event_id = EventId::new(app.ids.fresh());
-        let (stored, head) = head.append(
-            Aggregate::Job(id.clone()),
-            event_id,
-            event,
-            at,
-            correlation.clone(),
-            metadata,
-        );
+        let (stored, head) =
+            head.append(Aggregate::Job(id.clone()), event_id, event, at, correlation.clone(), metadata);
         changes.push(trail::append(app, &stored)?);
         next.head = head;
         job = Some(next);
     }
     let job = job.ok_or_else(|| JobError::Unknown(id.clone()))?;
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
-    changes.insert(
-        0,
-        Change::Put {
-            draft: draft(&job)?,
-            when,
-        },
-    );
+    changes.insert(0, Change::Put { draft: draft(&job)?, when });
     Ok((job, changes))
 }
 
@@ -103,6 +88,26 @@ pub async fn advance(
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
 ) -> Result<Kept<Job>, JobError> {
+    advance_with(app, source, id, decide, false).await
+}
+
+/// The same for a step that ends intake: the document's password goes with it, in one write.
+pub async fn advance_and_forget(
+    app: &App,
+    source: &str,
+    id: &JobId,
+    decide: impl Fn(&Job) -> Vec<JobEvent>,
+) -> Result<Kept<Job>, JobError> {
+    advance_with(app, source, id, decide, true).await
+}
+
+async fn advance_with(
+    app: &App,
+    source: &str,
+    id: &JobId,
+    decide: impl Fn(&Job) -> Vec<JobEvent>,
+    forget_secret: bool,
+) -> Result<Kept<Job>, JobError> {
     loop {
         let kept = load(app, id).await?;
         let events = decide(&kept.value);
@@ -110,18 +115,15 @@ pub async fn advance(
             return Ok(kept);
         }
         let correlation = kept.value.correlation_id.clone();
-        let (job, changes) = moves(app, source, Some(&kept), id, &correlation, &events)?;
-        let batch = Batch {
-            stamp: app.ids.fresh(),
-            changes,
-        };
+        let (job, mut changes) = moves(app, source, Some(&kept), id, &correlation, &events)?;
+        if forget_secret {
+            changes.extend(secrets::forget(app, id).await?);
+        }
+        let batch = Batch { stamp: app.ids.fresh(), changes };
         match app.records.write(&batch).await? {
             Written::Applied => {
                 app.stored_event();
-                return Ok(Kept {
-                    value: job,
-                    version: kept.version + 1,
-                });
+                return Ok(Kept { value: job, version: kept.version + 1 });
             }
             Written::Refused { .. } => continue,
         }
@@ -131,10 +133,7 @@ pub async fn advance(
 /// A tenant's jobs, newest first.
 pub async fn list(app: &App, tenant: &TenantId, limit: usize) -> Result<Vec<Job>, Fault> {
     let partition = format!("jobs#{tenant}");
-    let listing = app
-        .records
-        .list_index(Index::Tenant, &partition, None, true, limit)
-        .await?;
+    let listing = app.records.list_index(Index::Tenant, &partition, None, true, limit).await?;
     listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
 }
 
@@ -143,10 +142,7 @@ pub async fn open(app: &App) -> Result<Vec<Job>, Fault> {
     let mut jobs = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = app
-            .records
-            .list_index(Index::State, "jobs#open", after.as_deref(), false, 500)
-            .await?;
+        let listing = app.records.list_index(Index::State, "jobs#open", after.as_deref(), false, 500).await?;
         for item in &listing.items {
             jobs.push(decode(item)?.value);
         }
@@ -175,8 +171,5 @@ pub async fn find_idempotency(app: &App, key: &Key) -> Result<Option<Kept<Idempo
 }
 
 pub fn idempotency_draft(key: Key, record: &Idempotency) -> Result<Draft, Fault> {
-    Ok(Draft {
-        expires: Some(record.expires),
-        ..Draft::new(key, encode(record)?)
-    })
+    Ok(Draft { expires: Some(record.expires), ..Draft::new(key, encode(record)?) })
 }

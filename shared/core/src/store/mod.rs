@@ -34,15 +34,9 @@ pub struct Kept<T> {
 
 pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Kept<T>, Fault> {
     let value = serde_json::from_str(&item.draft.body).map_err(|error| {
-        Fault::broken(
-            "records",
-            format!("{}/{}: {error}", item.draft.key.partition, item.draft.key.sort),
-        )
+        Fault::broken("records", format!("{}/{}: {error}", item.draft.key.partition, item.draft.key.sort))
     })?;
-    Ok(Kept {
-        value,
-        version: item.version,
-    })
+    Ok(Kept { value, version: item.version })
 }
 
 pub(crate) fn encode(value: &impl Serialize) -> Result<String, Fault> {

@@ -44,9 +44,7 @@ pub struct Page {
 impl Page {
     /// There is nothing left to do for a message of this `attempt`.
     fn answers(&self, attempt: u32) -> bool {
-        self.outcome
-            .as_ref()
-            .is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
+        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
     }
 }
 
@@ -96,31 +94,18 @@ pub async fn claim(
                 return Ok(Claim::Busy { until: lease.until });
             }
         }
-        let when = found
-            .as_ref()
-            .map_or(When::Absent, |kept| When::Version(kept.version));
+        let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
         let value = Page {
             lease: Some(Lease::new(holder, now, time)),
             ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
         };
-        let change = Change::Put {
-            draft: Draft::new(key.clone(), encode(&value)?),
-            when,
-        };
-        let batch = Batch {
-            stamp: app.ids.fresh(),
-            changes: vec![change],
-        };
+        let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
+        let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
         match app.records.write(&batch).await? {
             Written::Applied => {
-                return Ok(Claim::Granted(Kept {
-                    value,
-                    version: when.next_version(),
-                }));
+                return Ok(Claim::Granted(Kept { value, version: when.next_version() }));
             }
-            Written::Refused {
-                existing: Some(item), ..
-            } => found = Some(decode(&item)?),
+            Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
             // Deleted in between; start over.
             Written::Refused { existing: None, .. } => found = None,
         }
@@ -138,45 +123,22 @@ pub async fn renew(
     holder: &str,
     time: Duration,
 ) -> Result<Result<Kept<Page>, LeaseLost>, Fault> {
-    let value = Page {
-        lease: Some(Lease::new(holder, app.clock.now(), time)),
-        ..held.value.clone()
-    };
+    let value = Page { lease: Some(Lease::new(holder, app.clock.now(), time)), ..held.value.clone() };
     let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
-    let change = Change::Put {
-        draft,
-        when: When::Version(held.version),
-    };
-    let batch = Batch {
-        stamp: app.ids.fresh(),
-        changes: vec![change],
-    };
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
     Ok(match app.records.write(&batch).await? {
-        Written::Applied => Ok(Kept {
-            value,
-            version: held.version + 1,
-        }),
+        Written::Applied => Ok(Kept { value, version: held.version + 1 }),
         Written::Refused { .. } => Err(LeaseLost),
     })
 }
 
 /// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
 pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
-    let value = Page {
-        lease: None,
-        ..held.value.clone()
-    };
+    let value = Page { lease: None, ..held.value.clone() };
     let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
-    let change = Change::Put {
-        draft,
-        when: When::Version(held.version),
-    };
-    app.records
-        .write(&Batch {
-            stamp: app.ids.fresh(),
-            changes: vec![change],
-        })
-        .await?;
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
     Ok(())
 }
 
@@ -207,47 +169,20 @@ pub async fn settle(
         job.correlation_id.clone(),
         job.metadata("worker", &app.settings.environment),
     );
-    let value = Page {
-        lease: None,
-        outcome: Some(outcome),
-        text,
-        attempt,
-        head,
-        ..held.value.clone()
-    };
+    let value = Page { lease: None, outcome: Some(outcome), text, attempt, head, ..held.value.clone() };
     let draft = Draft::new(key(&job.id, page), encode(&value)?);
-    let changes = vec![
-        Change::Put {
-            draft,
-            when: When::Version(held.version),
-        },
-        trail::append(app, &event)?,
-    ];
-    Ok(
-        match app
-            .records
-            .write(&Batch {
-                stamp: app.ids.fresh(),
-                changes,
-            })
-            .await?
-        {
-            Written::Applied => {
-                app.stored_event();
-                Ok(())
-            }
-            Written::Refused { .. } => Err(LeaseLost),
-        },
-    )
+    let changes = vec![Change::Put { draft, when: When::Version(held.version) }, trail::append(app, &event)?];
+    Ok(match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+        Written::Applied => {
+            app.stored_event();
+            Ok(())
+        }
+        Written::Refused { .. } => Err(LeaseLost),
+    })
 }
 
 pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
-    app.records
-        .get(&key(job, page))
-        .await?
-        .as_ref()
-        .map(decode)
-        .transpose()
+    app.records.get(&key(job, page)).await?.as_ref().map(decode).transpose()
 }
 
 /// Every page of a job that a worker has touched.
@@ -256,10 +191,7 @@ pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Pag
     let mut pages = BTreeMap::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = app
-            .records
-            .list(&partition, "page#", after.as_deref(), 200)
-            .await?;
+        let listing = app.records.list(&partition, "page#", after.as_deref(), 200).await?;
         for item in &listing.items {
             let kept: Kept<Page> = decode(item)?;
             pages.insert(kept.value.page, kept);
@@ -287,12 +219,7 @@ pub async fn text(app: &App, page: &Page) -> Result<Option<String>, Fault> {
 pub async fn free_all_of(app: &App, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
     for kept in all(app, job).await?.into_values() {
-        if kept
-            .value
-            .lease
-            .as_ref()
-            .is_some_and(|lease| lease.holder.starts_with(&prefix))
-        {
+        if kept.value.lease.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
             release(app, &kept).await?;
         }
     }

@@ -6,21 +6,12 @@ use crate::{
     domain::{ids::JobId, secret::Secret},
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Key, When},
+        records::{Change, Draft, Key, When},
     },
 };
 
 fn key(job: &JobId) -> Key {
     Key::new(format!("job#{job}"), "secret")
-}
-
-/// The write that keeps a password for a job.
-pub async fn keep(app: &App, job: &JobId, password: &Secret) -> Result<Change, Fault> {
-    let sealed = app.vault.seal(password).await?;
-    Ok(Change::Put {
-        draft: Draft::new(key(job), encode(&sealed)?),
-        when: When::Absent,
-    })
 }
 
 pub async fn open(app: &App, job: &JobId) -> Result<Option<Secret>, Fault> {
@@ -31,18 +22,16 @@ pub async fn open(app: &App, job: &JobId) -> Result<Option<Secret>, Fault> {
     Ok(Some(app.vault.open(&sealed).await?))
 }
 
-pub async fn forget(app: &App, job: &JobId) -> Result<(), Fault> {
-    if let Some(item) = app.records.get(&key(job)).await? {
-        let change = Change::Delete {
-            key: key(job),
-            version: item.version,
-        };
-        app.records
-            .write(&Batch {
-                stamp: app.ids.fresh(),
-                changes: vec![change],
-            })
-            .await?;
-    }
-    Ok(())
+/// The write that forgets it, where there is one.
+pub async fn forget(app: &App, job: &JobId) -> Result<Option<Change>, Fault> {
+    let item = app.records.get(&key(job)).await?;
+    Ok(item.map(|item| Change::Delete { key: key(job), version: item.version }))
+}
+
+/// The write that keeps a password for a job, in place of the one before.
+pub async fn keep(app: &App, job: &JobId, password: &Secret) -> Result<Change, Fault> {
+    let before = app.records.get(&key(job)).await?;
+    let sealed = app.vault.seal(password).await?;
+    let when = before.map_or(When::Absent, |item| When::Version(item.version));
+    Ok(Change::Put { draft: Draft::new(key(job), encode(&sealed)?), when })
 }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use super::{decode, encode};
 use crate::{
-    app::App,
+    app::{App, Stop},
     domain::{lease::Lease, slots::free_slot, target::Target},
     ports::{
         Fault,
@@ -32,18 +32,12 @@ pub struct Gates {
 
 impl Gates {
     pub fn new(cap: usize) -> Self {
-        Self {
-            cap,
-            by_target: Mutex::default(),
-        }
+        Self { cap, by_target: Mutex::default() }
     }
 
     async fn of(&self, target: &Target) -> Arc<Semaphore> {
         let mut gates = self.by_target.lock().await;
-        gates
-            .entry(target.clone())
-            .or_insert_with(|| Arc::new(Semaphore::new(self.cap)))
-            .clone()
+        gates.entry(target.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.cap))).clone()
     }
 }
 
@@ -58,65 +52,49 @@ fn key(target: &Target, index: usize) -> Key {
     Key::new(format!("slots#{target}"), format!("{index:010}"))
 }
 
-/// Waits for a slot, until `deadline` at most; `None` when none came free. It is held for a call
-/// of at most `call`.
+/// Waits for a slot, until `deadline` or `stop` at most; `None` when none came free. It is held
+/// for a call of at most `call`. Stopped only while it waits, so that no slot is taken and lost.
 pub async fn acquire(
     app: &App,
     target: &Target,
     call: Duration,
     deadline: Timestamp,
+    stop: &Stop,
 ) -> Result<Option<Slot>, Fault> {
     let gate = app.gates.of(target).await;
     let left = until(app.clock.now(), deadline);
-    let Some(Ok(permit)) = within(app.clock.as_ref(), left, gate.acquire_owned()).await else {
-        return Ok(None);
+    let waited = tokio::select! {
+        waited = within(app.clock.as_ref(), left, gate.acquire_owned()) => waited,
+        () = stop.asked() => None,
     };
+    let Some(Ok(permit)) = waited else { return Ok(None) };
     loop {
         let slots = read(app, target).await?;
         let now = app.clock.now();
-        let leases: Vec<Option<Lease>> = slots
-            .iter()
-            .map(|slot| slot.as_ref().map(|(lease, _)| lease.clone()))
-            .collect();
+        let leases: Vec<Option<Lease>> =
+            slots.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
         if let Some(index) = free_slot(&leases, now, app.ids.roll(u64::MAX)) {
             let key = key(target, index);
             let lease = Lease::new(app.node.clone(), now, call + MARGIN);
-            let when = slots[index]
-                .as_ref()
-                .map_or(When::Absent, |(_, version)| When::Version(*version));
-            let change = Change::Put {
-                draft: Draft::new(key.clone(), encode(&lease)?),
-                when,
-            };
-            let batch = Batch {
-                stamp: app.ids.fresh(),
-                changes: vec![change],
-            };
+            let when = slots[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
+            let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
+            let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
             if app.records.write(&batch).await? == Written::Applied {
-                return Ok(Some(Slot {
-                    key,
-                    version: when.next_version(),
-                    _permit: permit,
-                }));
+                return Ok(Some(Slot { key, version: when.next_version(), _permit: permit }));
             }
             continue;
         }
         if now >= deadline {
             return Ok(None);
         }
-        app.clock
-            .sleep(LOOK_AGAIN.min(until(now, deadline)).max(Duration::from_millis(1)))
-            .await;
+        app.clock.sleep(LOOK_AGAIN.min(until(now, deadline)).max(Duration::from_millis(1))).await;
     }
 }
 
 async fn read(app: &App, target: &Target) -> Result<Vec<Option<(Lease, u64)>>, Fault> {
     let cap = app.settings.max_inflight_per_model;
     let mut slots = vec![None; cap];
-    let listing = app
-        .records
-        .list(&format!("slots#{target}"), "", None, cap)
-        .await?;
+    let listing = app.records.list(&format!("slots#{target}"), "", None, cap).await?;
     for item in &listing.items {
         let index: Option<usize> = item.draft.key.sort.parse().ok();
         if let Some(slot) = index.and_then(|index| slots.get_mut(index)) {
@@ -133,18 +111,8 @@ fn lease_of(item: &Item) -> Result<Lease, Fault> {
 /// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason
 /// to fail a page.
 pub async fn release(app: &App, slot: Slot) {
-    let change = Change::Delete {
-        key: slot.key,
-        version: slot.version,
-    };
-    if let Err(fault) = app
-        .records
-        .write(&Batch {
-            stamp: app.ids.fresh(),
-            changes: vec![change],
-        })
-        .await
-    {
+    let change = Change::Delete { key: slot.key, version: slot.version };
+    if let Err(fault) = app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await {
         tracing::warn!(%fault, "slot not given back, it lapses by itself");
     }
 }
@@ -152,12 +120,7 @@ pub async fn release(app: &App, slot: Slot) {
 /// Slots in use now, per target.
 pub async fn in_use(app: &App, target: &Target) -> Result<usize, Fault> {
     let now = app.clock.now();
-    Ok(read(app, target)
-        .await?
-        .iter()
-        .flatten()
-        .filter(|(lease, _)| lease.alive(now))
-        .count())
+    Ok(read(app, target).await?.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
 }
 
 /// Frees every slot that `node` holds; for when that process is known to be dead.
@@ -166,16 +129,8 @@ pub async fn free_all_of(app: &App, target: &Target, node: &str) -> Result<(), F
         if let Some((lease, version)) = slot
             && lease.holder == node
         {
-            let change = Change::Delete {
-                key: key(target, index),
-                version,
-            };
-            app.records
-                .write(&Batch {
-                    stamp: app.ids.fresh(),
-                    changes: vec![change],
-                })
-                .await?;
+            let change = Change::Delete { key: key(target, index), version };
+            app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
         }
     }
     Ok(())

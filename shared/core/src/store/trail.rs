@@ -23,27 +23,22 @@ fn place(aggregate: &Aggregate) -> (String, String) {
     }
 }
 
+pub fn key(aggregate: &Aggregate, sequence: u64) -> Key {
+    let (partition, prefix) = place(aggregate);
+    Key::new(partition, format!("{prefix}{sequence:010}"))
+}
+
 /// The write that stores an event. It is marked as unpublished by being listed in the outbox of
 /// the process that wrote it; the mark is part of the same record, so neither is without the other.
 pub fn append(app: &App, event: &Event) -> Result<Change, Fault> {
-    let (partition, prefix) = place(&event.aggregate);
-    let key = Key::new(partition, format!("{prefix}{:010}", event.sequence));
-    let time = format!(
-        "{:.3}#{}#{:010}",
-        event.timestamp, event.aggregate, event.sequence
-    );
+    let key = key(&event.aggregate, event.sequence);
+    let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
     let draft = Draft {
-        tenant_index: Some(IndexEntry::new(
-            format!("events#{}", event.metadata.tenant),
-            time.clone(),
-        )),
+        tenant_index: Some(IndexEntry::new(format!("events#{}", event.metadata.tenant), time.clone())),
         state_index: Some(IndexEntry::new(format!("outbox#{}", app.node), time)),
         ..Draft::new(key, encode(event)?)
     };
-    Ok(Change::Put {
-        draft,
-        when: When::Absent,
-    })
+    Ok(Change::Put { draft, when: When::Absent })
 }
 
 /// The whole trail of one aggregate, in order.
@@ -84,10 +79,7 @@ pub async fn since(
     let mut after = since.map(|time| format!("{time:.3}"));
     let mut events = Vec::new();
     loop {
-        let listing = app
-            .records
-            .list_index(Index::Tenant, &partition, after.as_deref(), false, 500)
-            .await?;
+        let listing = app.records.list_index(Index::Tenant, &partition, after.as_deref(), false, 500).await?;
         for item in &listing.items {
             let event: Event = decode(item)?.value;
             if kind.is_none_or(|kind| kind == event.kind) {

@@ -28,18 +28,7 @@ pub async fn bury(
         Subject::Job { job } | Subject::Page { job, .. } => CorrelationId::new(job.as_str()),
         Subject::Message => CorrelationId::new(name),
     };
-    write(
-        app,
-        name,
-        subject,
-        tenant,
-        priority,
-        correlation,
-        reason,
-        attempts,
-        message,
-    )
-    .await
+    write(app, name, subject, tenant, priority, correlation, reason, attempts, message).await
 }
 
 /// For a message that can't be read: nothing is known but its body.
@@ -52,18 +41,8 @@ pub async fn bury_unreadable(
 ) -> Result<(), Fault> {
     let tenant = TenantId::new(app.settings.tenant.clone());
     let correlation = CorrelationId::new(name);
-    write(
-        app,
-        name,
-        Subject::Message,
-        tenant,
-        Priority::Normal,
-        correlation,
-        reason,
-        attempts,
-        Some(body),
-    )
-    .await
+    write(app, name, Subject::Message, tenant, Priority::Normal, correlation, reason, attempts, Some(body))
+        .await
 }
 
 #[expect(
@@ -100,11 +79,7 @@ async fn write(
         redriven_at: None,
         head: Head::default(),
     };
-    let event = DeadEvent::Added {
-        subject,
-        reason: reason.clone(),
-        attempts,
-    };
+    let event = DeadEvent::Added { subject, reason: reason.clone(), attempts };
     if dead::store(app, None, letter, event).await? {
         error!(dead_letter = %id, %tenant, reason, "dead letter added");
         let notice = Notice {

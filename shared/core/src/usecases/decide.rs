@@ -19,10 +19,7 @@ pub enum Decision {
 pub async fn decide(app: &App, job: &JobId, by: &str, decision: Decision) -> Result<Job, StepError> {
     let event = match decision {
         Decision::Approve => JobEvent::Approved { by: by.to_owned() },
-        Decision::Reject { reason } => JobEvent::Rejected {
-            by: by.to_owned(),
-            reason,
-        },
+        Decision::Reject { reason } => JobEvent::Rejected { by: by.to_owned(), reason },
     };
     let kept = jobs::advance(app, "operator", job, |_| vec![event.clone()]).await?;
     app.flow.wake(job).await?;
@@ -39,11 +36,7 @@ pub async fn modify(app: &App, id: &JobId, by: &str, change: impl Fn(&mut Job)) 
     let deadline = wanted.deadline;
     let kept = jobs::advance(app, "operator", id, |_| {
         vec![
-            JobEvent::Modified {
-                plan: plan.clone(),
-                deadline,
-                by: by.to_owned(),
-            },
+            JobEvent::Modified { plan: plan.clone(), deadline, by: by.to_owned() },
             JobEvent::Approved { by: by.to_owned() },
         ]
     })

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::{Either, select};
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{Instrument, debug, info_span, warn};
@@ -13,7 +14,7 @@ use super::{
     prepare::{StoredPage, stored_pages},
 };
 use crate::{
-    app::App,
+    app::{App, Stop},
     domain::{
         document::{ImageFormat, Reason},
         job::Job,
@@ -87,13 +88,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
 
 fn later(app: &App, fault: &Fault) -> Disposition {
     warn!(%fault, "page goes back to the queue");
-    Disposition::Later(
-        app.settings
-            .retry_intervals
-            .first()
-            .copied()
-            .unwrap_or(Duration::from_secs(1)),
-    )
+    Disposition::Later(app.settings.retry_intervals.first().copied().unwrap_or(Duration::from_secs(1)))
 }
 
 async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<Disposition, StepError> {
@@ -114,15 +109,7 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     }
     let holder = app.holder();
     let visibility = app.settings.page_visibility;
-    let held = match pages::claim(
-        app,
-        &job.id,
-        message.page_id,
-        message.attempt,
-        &holder,
-        visibility,
-    )
-    .await?
+    let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?
     {
         Claim::Granted(held) => held,
         Claim::AlreadyDone => {
@@ -131,32 +118,30 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
         }
         Claim::Busy { until: busy } => {
             debug!("another worker has the page");
-            return Ok(Disposition::Later(
-                until(now, busy).clamp(Duration::from_secs(1), visibility),
-            ));
+            return Ok(Disposition::Later(until(now, busy).clamp(Duration::from_secs(1), visibility)));
         }
     };
     let held = Arc::new(Mutex::new(held));
-    let work = read_page(app, message, &holder, deadline);
-    let alive = keep_alive(app, delivery, &job, message, &holder, held.clone());
-    let outcome = tokio::select! {
-        outcome = work => outcome,
-        stopped = alive => {
-            return match stopped {
-                // Cancelled: what was held is given back and nothing is stored for the page.
-                Stopped::JobOver => {
-                    pages::release(app, &*held.lock().await).await?;
-                    settle_token(app, message).await?;
-                    Ok(Disposition::Done)
-                }
-                // Whoever has the page now will settle it; its message is this one or a copy.
-                Stopped::LeaseLost => Ok(Disposition::Later(visibility)),
-            };
-        }
+    let stop = Stop::default();
+    let alive = async {
+        let stopped = keep_alive(app, delivery, &job, message, &holder, held.clone()).await;
+        stop.ask();
+        stopped
     };
+    let (read, stopped) = while_alive(read_page(app, message, &holder, deadline, &stop), alive).await;
     let held = held.lock().await.clone();
-    let (outcome, text) = match outcome {
-        Ok(outcome) => outcome,
+    // Whoever has the page now will settle it; its message is this one or a copy.
+    if let Some(Stopped::LeaseLost) = stopped {
+        return Ok(Disposition::Later(visibility));
+    }
+    let (outcome, text) = match read {
+        Ok(Some(read)) => read,
+        // The job is over: what was held is given back and nothing is stored for the page.
+        Ok(None) => {
+            pages::release(app, &held).await?;
+            settle_token(app, message).await?;
+            return Ok(Disposition::Done);
+        }
         Err(error) => {
             // Given back, so that the next delivery need not wait for the lease to run out.
             pages::release(app, &held).await?;
@@ -172,6 +157,16 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     }
 }
 
+/// Runs `work` to its end beside `alive`, and tells whether and why that ended first.
+async fn while_alive<T, S>(work: impl Future<Output = T>, alive: impl Future<Output = S>) -> (T, Option<S>) {
+    let (work, alive) = (std::pin::pin!(work), std::pin::pin!(alive));
+    match select(work, alive).await {
+        Either::Left((done, _)) => (done, None),
+        // It was told to stop, puts away what it holds and ends soon.
+        Either::Right((stopped, work)) => (work.await, Some(stopped)),
+    }
+}
+
 /// Until when this page may be worked on; `None` when there is no point in asking an AI.
 fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestamp> {
     if !job.is_over() {
@@ -182,35 +177,26 @@ fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestam
     heals.then_some(message.deadline)
 }
 
-/// The whole of the reading: from stored text and image to an outcome.
+/// The whole of the reading: from stored text and image to an outcome; `None` when stopped.
 async fn read_page(
     app: &App,
     message: &PageMessage,
     holder: &str,
     deadline: Timestamp,
-) -> Result<(Outcome, Option<String>), StepError> {
+    stop: &Stop,
+) -> Result<Option<(Outcome, Option<String>)>, StepError> {
     let started = app.clock.now();
     let stored = stored_page(app, message).await?;
     let image = match &message.image {
         None => None,
         Some(image) => {
-            let bytes = app
-                .blobs
-                .get(&image.key)
-                .await?
-                .ok_or_else(|| StepError::Broken {
-                    code: "image_missing",
-                    reason: format!("{} is gone", image.key),
-                })?;
-            let format = if image.mime == ImageFormat::Png.mime() {
-                ImageFormat::Png
-            } else {
-                ImageFormat::Jpeg
-            };
-            Some(RequestImage {
-                format,
-                bytes: bytes.into(),
-            })
+            let bytes = app.blobs.get(&image.key).await?.ok_or_else(|| StepError::Broken {
+                code: "image_missing",
+                reason: format!("{} is gone", image.key),
+            })?;
+            let format =
+                if image.mime == ImageFormat::Png.mime() { ImageFormat::Png } else { ImageFormat::Jpeg };
+            Some(RequestImage { format, bytes: bytes.into() })
         }
     };
     let request = PageRequest {
@@ -219,11 +205,7 @@ async fn read_page(
         image,
         max_output_tokens: app.settings.max_output_tokens,
     };
-    let steps: Vec<Target> = app
-        .settings
-        .roster()
-        .led_by(message.ai_provider)
-        .steps(message.model_tier);
+    let steps: Vec<Target> = app.settings.roster().led_by(message.ai_provider).steps(message.model_tier);
     // A scan's OCR layer is often worse than what the model reads: it is no measure.
     let sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
     let questions = Questions {
@@ -232,33 +214,25 @@ async fn read_page(
         text_layer: sound.then_some(stored.text.as_str()),
         deadline,
         holder,
+        stop,
     };
     let round = ask(app, &questions).await?;
     let now = app.clock.now();
     Ok(match round {
-        Round::Answered {
-            target,
-            text,
-            attempts,
-        } => (
-            Outcome::read_by(target, &text, attempts, started, now),
-            Some(text),
-        ),
-        Round::Exhausted { why, attempts } => (Outcome::fallback(why, attempts, started, now), None),
+        Round::Answered { target, text, attempts } => {
+            Some((Outcome::read_by(target, &text, attempts, started, now), Some(text)))
+        }
+        Round::Exhausted { why, attempts } => Some((Outcome::fallback(why, attempts, started, now), None)),
+        Round::Stopped => None,
     })
 }
 
 async fn stored_page(app: &App, message: &PageMessage) -> Result<StoredPage, StepError> {
-    let pages = stored_pages(app, &message.mupdf_text_key)
-        .await?
-        .unwrap_or_default();
-    pages
-        .into_iter()
-        .find(|page| page.page == message.page_id)
-        .ok_or_else(|| StepError::Broken {
-            code: "stored_text",
-            reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
-        })
+    let pages = stored_pages(app, &message.mupdf_text_key).await?.unwrap_or_default();
+    pages.into_iter().find(|page| page.page == message.page_id).ok_or_else(|| StepError::Broken {
+        code: "stored_text",
+        reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
+    })
 }
 
 enum Stopped {
@@ -353,31 +327,11 @@ async fn give_up(app: &App, delivery: &Delivery, message: &PageMessage, reason: 
     let Some(job) = job else {
         return bury::bury_unreadable(app, name, reason, delivery.receive_count, body).await;
     };
-    let subject = Subject::Page {
-        job: job.id.clone(),
-        page: message.page_id,
-    };
-    bury::bury(
-        app,
-        name,
-        subject,
-        &job.received,
-        reason.clone(),
-        delivery.receive_count,
-        Some(body),
-    )
-    .await?;
+    let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
+    bury::bury(app, name, subject, &job.received, reason.clone(), delivery.receive_count, Some(body)).await?;
     let now = app.clock.now();
     let (holder, visibility) = (app.holder(), app.settings.page_visibility);
-    let claim = pages::claim(
-        app,
-        &job.id,
-        message.page_id,
-        message.attempt,
-        &holder,
-        visibility,
-    )
-    .await?;
+    let claim = pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?;
     if let Claim::Granted(held) = claim {
         let outcome = Outcome::fallback(reason, vec![], now, now);
         // Lost only to somebody who settles it: either way the page has its text.

@@ -7,21 +7,16 @@ use crate::{
         ids::JobId,
         job::{Failure, Job, JobEvent},
     },
-    store::{dead::Subject, jobs, secrets},
+    store::{dead::Subject, jobs},
 };
 
 /// Notes the failure, then the dead letter. A crash in between is mended by the next call.
 pub async fn fail(app: &App, id: &JobId, failure: Failure) -> Result<Job, StepError> {
-    let kept = jobs::advance(app, "finalize", id, |job| {
-        if job.is_over() {
-            vec![]
-        } else {
-            vec![JobEvent::Failed(failure.clone())]
-        }
+    let kept = jobs::advance_and_forget(app, "finalize", id, |job| {
+        if job.is_over() { vec![] } else { vec![JobEvent::Failed(failure.clone())] }
     })
     .await?;
     let job = kept.value;
-    secrets::forget(app, id).await?;
     if let Some(failure) = &job.failure {
         let name = format!("{}-{}", job.id, job.redrives);
         let reason = format!("{}: {}", failure.code, failure.reason);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
-    app::App,
+    app::{App, Stop},
     domain::{
         answer::judge,
         budget::call_time,
@@ -30,6 +30,8 @@ pub enum Round {
         why: String,
         attempts: Vec<Attempt>,
     },
+    /// Asked to stop in the middle; nothing is held any more.
+    Stopped,
 }
 
 /// What the round works with.
@@ -40,20 +42,20 @@ pub struct Questions<'a> {
     pub text_layer: Option<&'a str>,
     pub deadline: Timestamp,
     pub holder: &'a str,
+    pub stop: &'a Stop,
 }
 
 /// One pass over the steps. `Err` only for our own storage; models can't fail this.
 pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
     let mut attempts: Vec<Attempt> = Vec::new();
     for target in questions.steps {
+        if questions.stop.is_asked() {
+            return Ok(Round::Stopped);
+        }
         match ask_one(app, questions, target).await? {
             Step::Answered(attempt, text) => {
                 attempts.push(attempt);
-                return Ok(Round::Answered {
-                    target: target.clone(),
-                    text,
-                    attempts,
-                });
+                return Ok(Round::Answered { target: target.clone(), text, attempts });
             }
             Step::Next(attempt) => attempts.push(attempt),
             Step::Last(attempt) => {
@@ -61,18 +63,13 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
                 attempts.push(attempt);
                 return Ok(Round::Exhausted { why, attempts });
             }
+            Step::Stopped => return Ok(Round::Stopped),
             Step::OutOfTime => {
-                return Ok(Round::Exhausted {
-                    why: "no time was left before the deadline".into(),
-                    attempts,
-                });
+                return Ok(Round::Exhausted { why: "no time was left before the deadline".into(), attempts });
             }
         }
     }
-    let why = if attempts
-        .iter()
-        .all(|attempt| attempt.result == AttemptResult::BreakerOpen)
-    {
+    let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
         "every model's breaker was open".to_owned()
     } else {
         "no model gave the page's text".to_owned()
@@ -86,6 +83,7 @@ enum Step {
     /// The same input would fail everywhere.
     Last(Attempt),
     OutOfTime,
+    Stopped,
 }
 
 async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Result<Step, Fault> {
@@ -94,8 +92,8 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         return Ok(skipped(app.clock.now()));
     }
     let longest = app.settings.request_timeout;
-    let Some(slot) = slots::acquire(app, target, longest, questions.deadline).await? else {
-        return Ok(Step::OutOfTime);
+    let Some(slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await? else {
+        return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
     };
     // The breaker may have opened while this page waited for its slot.
     let Some(passes) = breakers::admit(app, target, questions.holder).await else {
@@ -107,15 +105,15 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         slots::release(app, slot).await;
         return Ok(Step::OutOfTime);
     };
-    let reply = within(
-        app.clock.as_ref(),
-        time,
-        app.vision.read_page(target, questions.request),
-    )
-    .await;
+    let call = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
+    let reply = tokio::select! {
+        reply = call => Some(reply),
+        () = questions.stop.asked() => None,
+    };
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
+    let Some(reply) = reply else { return Ok(Step::Stopped) };
 
     let error = match reply {
         Some(Ok(answer)) => {
@@ -140,13 +138,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
                 breakers::failed(app, target, &passes, false, &detail, None).await;
             }
             warn!(%target, latency_ms = latency, "model timed out");
-            return Ok(Step::Next(attempt(
-                target,
-                AttemptResult::Timeout,
-                detail,
-                started,
-                latency,
-            )));
+            return Ok(Step::Next(attempt(target, AttemptResult::Timeout, detail, started, latency)));
         }
     };
     let detail = error.to_string();
@@ -154,12 +146,9 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     let (result, counts, whole_provider, rest) = match &error {
         VisionError::Transient { .. } => (AttemptResult::Transient, true, false, None),
         VisionError::Exhausted { retry_after, .. } => (AttemptResult::Exhausted, true, false, *retry_after),
-        VisionError::Configuration { scope, .. } => (
-            AttemptResult::Configuration,
-            true,
-            *scope == Scope::Provider,
-            None,
-        ),
+        VisionError::Configuration { scope, .. } => {
+            (AttemptResult::Configuration, true, *scope == Scope::Provider, None)
+        }
         VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
         VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
     };
@@ -167,11 +156,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         breakers::failed(app, target, &passes, whole_provider, &detail, rest).await;
     }
     let attempt = attempt(target, result, detail, started, latency);
-    Ok(if result == AttemptResult::Request {
-        Step::Last(attempt)
-    } else {
-        Step::Next(attempt)
-    })
+    Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
 }
 
 fn weigh(
@@ -181,9 +166,7 @@ fn weigh(
     started: Timestamp,
     latency: u64,
 ) -> (Attempt, String) {
-    let result = judge(&answer.text, answer.finish, layer)
-        .err()
-        .unwrap_or(AttemptResult::Answered);
+    let result = judge(&answer.text, answer.finish, layer).err().unwrap_or(AttemptResult::Answered);
     let mut attempt = attempt(target, result, String::new(), started, latency);
     attempt.input_tokens = answer.usage.input_tokens;
     attempt.output_tokens = answer.usage.output_tokens;

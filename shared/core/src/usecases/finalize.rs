@@ -13,7 +13,7 @@ use crate::{
         job::{Halt, Job, JobEvent, State},
         result::Cause,
     },
-    store::{jobs, pages, secrets},
+    store::{jobs, pages},
 };
 
 /// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
@@ -34,11 +34,7 @@ pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepEr
             }
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
             State::Proposed | State::Modified => {
-                let by = if job.halt == Some(Halt::Cancelled) {
-                    "cancel"
-                } else {
-                    "deadline"
-                };
+                let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
                 let approve = |job: &Job| match job.state {
                     State::Proposed | State::Modified => vec![JobEvent::Approved { by: by.into() }],
                     _ => vec![],
@@ -76,9 +72,9 @@ async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
     let version = job.result.as_ref().map_or(0, |result| result.version) + 1;
     let published = result::publish(app, job, version, cause).await?;
     let kept = jobs::advance(app, "finalize", &job.id, |now| match (now.state, now.halt) {
-        (State::Approved, Some(Halt::Cancelled)) => vec![JobEvent::Cancelled {
-            result: Some(published.clone()),
-        }],
+        (State::Approved, Some(Halt::Cancelled)) => {
+            vec![JobEvent::Cancelled { result: Some(published.clone()) }]
+        }
         (State::Approved, _) => vec![JobEvent::Executed(published.clone())],
         _ => vec![],
     })
@@ -93,12 +89,11 @@ async fn cancel_unseen(app: &App, job: &Job) -> Result<Job, StepError> {
     if let Ok(understood) = prepare::understand_what_is_there(app, job).await {
         return Ok(understood);
     }
-    let kept = jobs::advance(app, "finalize", &job.id, |job| match job.state {
+    let kept = jobs::advance_and_forget(app, "finalize", &job.id, |job| match job.state {
         State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
         _ => vec![],
     })
     .await?;
-    secrets::forget(app, &job.id).await?;
     Ok(kept.value)
 }
 
@@ -132,10 +127,8 @@ pub async fn seal(app: &App, id: &JobId) -> Result<String, StepError> {
         .filter(|kept| kept.value.head.sequence > 0)
         .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
         .collect();
-    let bytes = serde_json::to_vec(&sealed).map_err(|error| StepError::Broken {
-        code: "encoding",
-        reason: error.to_string(),
-    })?;
+    let bytes = serde_json::to_vec(&sealed)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
     let digest = sha256_hex(&bytes);
     app.blobs.put_new(&seal_key(id, &digest), bytes).await?;
     Ok(digest)

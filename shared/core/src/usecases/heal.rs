@@ -25,23 +25,13 @@ pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
         }
         let Some(latest) = &job.result else { return Ok(job) };
         let version = latest.version + 1;
-        let cause = if latest.metadata.timeout_occurred {
-            Cause::Deadline
-        } else {
-            Cause::Settled
-        };
+        let cause = if latest.metadata.timeout_occurred { Cause::Deadline } else { Cause::Settled };
         let published = result::publish(app, &job, version, cause).await?;
         let pages_digest = seal(app, id).await?;
         jobs::advance(app, "finalize", id, |now| {
-            let next = now
-                .result
-                .as_ref()
-                .is_some_and(|result| result.version + 1 == version);
+            let next = now.result.as_ref().is_some_and(|result| result.version + 1 == version);
             if heals(now) && next {
-                vec![JobEvent::Healed {
-                    result: published.clone(),
-                    pages_digest: pages_digest.clone(),
-                }]
+                vec![JobEvent::Healed { result: published.clone(), pages_digest: pages_digest.clone() }]
             } else {
                 vec![]
             }
@@ -75,10 +65,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
     let job = jobs::load(app, id).await?.value;
     if !heals(&job) {
         let reason = format!("a job that is {} has no result to heal", job.state);
-        return Err(StepError::Broken {
-            code: "nothing_to_heal",
-            reason,
-        });
+        return Err(StepError::Broken { code: "nothing_to_heal", reason });
     }
     let Some(plan) = &job.plan else { return Ok(vec![]) };
     let settled = pages::all(app, id).await?;
@@ -87,10 +74,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
     let mut sent = Vec::new();
     for mut message in manifest(app, plan).await? {
         let page = settled.get(&message.page_id).map(|kept| &kept.value);
-        if page
-            .and_then(|page| page.outcome.as_ref())
-            .is_some_and(|outcome| outcome.is_ai())
-        {
+        if page.and_then(|page| page.outcome.as_ref()).is_some_and(|outcome| outcome.is_ai()) {
             continue;
         }
         message.attempt = page.map_or(0, |page| page.attempt) + 1;

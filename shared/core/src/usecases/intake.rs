@@ -73,16 +73,11 @@ pub fn source_key(job: &JobId) -> String {
 /// that, nothing but an unused copy of the file can be left behind.
 pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, SubmitError> {
     if submission.options.job_timeout_ms == 0 {
-        return Err(SubmitError::BadOptions(
-            "the deadline must be later than now".into(),
-        ));
+        return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }
     let document = describe(app, &submission).await?;
     // With the password among what is compared: the same file with the right one is a new request.
-    let password = submission
-        .password
-        .as_ref()
-        .map_or("", |password| password.expose());
+    let password = submission.password.as_ref().map_or("", |password| password.expose());
     let fingerprint = sha256_hex(
         format!(
             "{}/{}/{}",
@@ -93,9 +88,7 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
         .as_bytes(),
     );
     let named = submission.idempotency_key.clone();
-    let request = named
-        .as_ref()
-        .map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
+    let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = jobs::idempotency_key(&submission.tenant, &request);
 
     let id = JobId::new(app.ids.fresh());
@@ -106,9 +99,7 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
             && now < known.value.expires
         {
             if known.value.fingerprint != fingerprint {
-                return Err(SubmitError::KeyReused {
-                    key: named.unwrap_or_default(),
-                });
+                return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
             }
             let job = jobs::load(app, &known.value.job).await.map_err(unexpected)?.value;
             // Whoever made it may have died before starting its flow; starting twice is harmless.
@@ -138,21 +129,11 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
             expires: after(now, SAME_REQUEST_FOR),
         };
         let when = known.map_or(When::Absent, |kept| When::Version(kept.version));
-        changes.push(Change::Put {
-            draft: jobs::idempotency_draft(key.clone(), &record)?,
-            when,
-        });
+        changes.push(Change::Put { draft: jobs::idempotency_draft(key.clone(), &record)?, when });
         if let Some(password) = &submission.password {
             changes.push(secrets::keep(app, &id, password).await?);
         }
-        match app
-            .records
-            .write(&Batch {
-                stamp: app.ids.fresh(),
-                changes,
-            })
-            .await?
-        {
+        match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
             Written::Applied => {
                 app.stored_event();
                 app.flow.start(&id).await?;
@@ -177,19 +158,11 @@ async fn describe(app: &App, submission: &Submission) -> Result<DocumentInfo, Su
     let limit = app.settings.pdf.max_file_bytes;
     let (file, name) = (submission.file.clone(), submission.name.clone());
     let hashed = tokio::task::spawn_blocking(move || hash_file(&file, limit)).await;
-    let unreadable = |error| SubmitError::Unreadable {
-        file: name.clone(),
-        error,
-    };
-    let (bytes, sha256) = hashed
-        .map_err(|error| unreadable(std::io::Error::other(error)))?
-        .map_err(unreadable)?;
+    let unreadable = |error| SubmitError::Unreadable { file: name.clone(), error };
+    let (bytes, sha256) =
+        hashed.map_err(|error| unreadable(std::io::Error::other(error)))?.map_err(unreadable)?;
     if bytes > limit {
-        return Err(SubmitError::TooLarge {
-            file: name,
-            bytes,
-            limit,
-        });
+        return Err(SubmitError::TooLarge { file: name, bytes, limit });
     }
     Ok(DocumentInfo { name, bytes, sha256 })
 }

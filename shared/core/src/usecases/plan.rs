@@ -26,10 +26,7 @@ pub async fn propose(app: &App, job: &Job, no_ai: Option<String>) -> Result<Job,
     let plan = draw_up(app, job, 1, no_ai).await?;
     let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
         (State::Understood, None) => {
-            vec![
-                JobEvent::Proposed(plan.clone()),
-                JobEvent::Approved { by: "policy".into() },
-            ]
+            vec![JobEvent::Proposed(plan.clone()), JobEvent::Approved { by: "policy".into() }]
         }
         (State::Understood, Some(_)) => vec![JobEvent::Proposed(plan.clone())],
         _ => vec![],
@@ -47,9 +44,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
     let options = &job.received.options;
     let steps = app.settings.roster().led_by(options.engine).steps(options.tier);
     let no_ai = no_ai.or_else(|| {
-        steps
-            .is_empty()
-            .then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned())
+        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned())
     });
     let mut messages = Vec::new();
     if no_ai.is_none() {
@@ -70,31 +65,16 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
     }
     let image_pages = messages.iter().filter(|message| message.image.is_some()).count() as u32;
     let ai_pages = messages.len() as u32;
-    let price = steps
-        .first()
-        .map(|target: &Target| app.vision.price(target))
-        .unwrap_or_default();
+    let price = steps.first().map(|target: &Target| app.vision.price(target)).unwrap_or_default();
     let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
-    let approval = app
-        .settings
-        .approval_threshold_usd
-        .filter(|threshold| cost.usd() > *threshold)
-        .map(|threshold| {
-            format!(
-                "the estimate of {:.2} USD is over the threshold of {threshold:.2} USD",
-                cost.usd()
-            )
+    let approval =
+        app.settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
+            format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
         });
-    let bytes = serde_json::to_vec(&messages).map_err(|error| StepError::Broken {
-        code: "encoding",
-        reason: error.to_string(),
-    })?;
+    let bytes = serde_json::to_vec(&messages)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
     // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
-    let manifest = format!(
-        "jobs/{}/manifest-v{version}-{}.json",
-        job.id,
-        &sha256_hex(&bytes)[..16]
-    );
+    let manifest = format!("jobs/{}/manifest-v{version}-{}.json", job.id, &sha256_hex(&bytes)[..16]);
     app.blobs.put_new(&manifest, bytes).await?;
     Ok(Plan {
         version,
@@ -112,10 +92,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
 
 /// The messages of a plan, one per page for AI.
 pub async fn manifest(app: &App, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
-    let broken = |reason: String| StepError::Broken {
-        code: "manifest",
-        reason,
-    };
+    let broken = |reason: String| StepError::Broken { code: "manifest", reason };
     let bytes = app.blobs.get(&plan.manifest).await?;
     let bytes = bytes.ok_or_else(|| broken(format!("{} is gone", plan.manifest)))?;
     serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
@@ -138,9 +115,7 @@ fn context_of(app: &App, pages: &[(String, StoredPage)], index: usize, of: u32, 
     // Neighbours by page number: with a selection, the page beside it in the list may be far away.
     let joined = |range: std::ops::Range<usize>| {
         let near = range.filter(|other| pages[*other].1.page.get().abs_diff(number) as usize <= radius);
-        near.map(|other| pages[other].1.text.trim())
-            .collect::<Vec<_>>()
-            .join("\n")
+        near.map(|other| pages[other].1.text.trim()).collect::<Vec<_>>().join("\n")
     };
     let current = &pages[index].1.text;
     let room = match route {

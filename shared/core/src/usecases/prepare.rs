@@ -50,13 +50,10 @@ fn image_key(job: &JobId, page: PageNumber, extension: &str) -> String {
 }
 
 async fn source(app: &App, job: &Job) -> Result<LocalFile, StepError> {
-    app.blobs
-        .open(&source_key(&job.id))
-        .await?
-        .ok_or_else(|| StepError::Broken {
-            code: "source_missing",
-            reason: "the stored copy of the document is gone".into(),
-        })
+    app.blobs.open(&source_key(&job.id)).await?.ok_or_else(|| StepError::Broken {
+        code: "source_missing",
+        reason: "the stored copy of the document is gone".into(),
+    })
 }
 
 /// Opens the document and answers with the ranges to prepare, those of the selected pages.
@@ -69,11 +66,7 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     let opening = app.pdf.inspect(file.path(), password.as_ref());
     let pages = within(app.clock.as_ref(), app.settings.step_timeout, opening)
         .await
-        .unwrap_or_else(|| {
-            Err(PdfError::ParserDied(
-                "did not answer in time (STEP_TIMEOUT)".into(),
-            ))
-        })?;
+        .unwrap_or_else(|| Err(PdfError::ParserDied("did not answer in time (STEP_TIMEOUT)".into())))?;
     let bytes = serde_json::to_vec(&Inspected { pages }).unwrap_or_default();
     app.blobs.put_new(&inspected_key(job), bytes).await?;
     selected(app, job, pages)
@@ -91,10 +84,7 @@ fn selected(app: &App, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepErro
     let ranges = split(selection, pages, app.settings.range_pages);
     if ranges.is_empty() {
         let reason = format!("pages {selection} were asked for, but the document has {pages}");
-        return Err(StepError::Broken {
-            code: "no_such_pages",
-            reason,
-        });
+        return Err(StepError::Broken { code: "no_such_pages", reason });
     }
     Ok(ranges)
 }
@@ -109,18 +99,9 @@ fn split(selection: &PageSelection, pages: u32, size: u32) -> Vec<PageRange> {
             let pages = if (last.get() - first.get()) as usize + 1 == chunk.len() {
                 format!("{first}-{last}")
             } else {
-                chunk
-                    .iter()
-                    .map(PageNumber::to_string)
-                    .collect::<Vec<_>>()
-                    .join(",")
+                chunk.iter().map(PageNumber::to_string).collect::<Vec<_>>().join(",")
             };
-            PageRange {
-                first,
-                last,
-                count: chunk.len() as u32,
-                pages: pages.parse().unwrap_or_default(),
-            }
+            PageRange { first, last, count: chunk.len() as u32, pages: pages.parse().unwrap_or_default() }
         })
         .collect()
 }
@@ -135,18 +116,13 @@ pub async fn prepare_range(app: &App, job: &Job, range: &PageRange) -> Result<()
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
-    let readings = app
-        .pdf
-        .read(file.path(), password.as_ref(), &pages, &read_options(app, job))
-        .await?;
+    let readings = app.pdf.read(file.path(), password.as_ref(), &pages, &read_options(app, job)).await?;
     let mut stored = Vec::with_capacity(readings.len());
     for reading in readings {
         stored.push(store_page(app, &job.id, reading).await?);
     }
-    let bytes = serde_json::to_vec(&stored).map_err(|error| StepError::Broken {
-        code: "encoding",
-        reason: error.to_string(),
-    })?;
+    let bytes = serde_json::to_vec(&stored)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
     app.blobs.put_new(&key, bytes).await?;
     Ok(())
 }
@@ -159,10 +135,7 @@ fn read_options(app: &App, job: &Job) -> ReadOptions {
         true => RenderPages::All,
         false => RenderPages::Graphics,
     };
-    ReadOptions {
-        render,
-        style: options.image,
-    }
+    ReadOptions { render, style: options.image }
 }
 
 async fn store_page(app: &App, job: &JobId, reading: PageReading) -> Result<StoredPage, StepError> {
@@ -173,12 +146,7 @@ async fn store_page(app: &App, job: &JobId, reading: PageReading) -> Result<Stor
             app.blobs.put_new(&key, image.bytes).await?;
             let (mime, width_px, height_px) =
                 (image.format.mime().to_owned(), image.width_px, image.height_px);
-            Some(ImageRef {
-                key,
-                mime,
-                width_px,
-                height_px,
-            })
+            Some(ImageRef { key, mime, width_px, height_px })
         }
     };
     Ok(StoredPage {
@@ -205,10 +173,7 @@ pub async fn stored_pages(app: &App, key: &str) -> Result<Option<Vec<StoredPage>
     };
     serde_json::from_slice(&bytes)
         .map(Some)
-        .map_err(|error| StepError::Broken {
-            code: "stored_text",
-            reason: format!("{key}: {error}"),
-        })
+        .map_err(|error| StepError::Broken { code: "stored_text", reason: format!("{key}: {error}") })
 }
 
 /// Notes that the document is understood and forgets its password.
@@ -228,10 +193,7 @@ pub async fn understand(app: &App, job: &Job) -> Result<Job, StepError> {
 pub async fn understand_what_is_there(app: &App, job: &Job) -> Result<Job, StepError> {
     let Some(pages) = inspected(app, job).await? else {
         let reason = "the document could not be opened before its deadline".to_owned();
-        return Err(StepError::Broken {
-            code: "deadline",
-            reason,
-        });
+        return Err(StepError::Broken { code: "deadline", reason });
     };
     let ranges = selected(app, job, pages)?;
     let survey = survey(app, job, ranges).await?;
@@ -239,12 +201,11 @@ pub async fn understand_what_is_there(app: &App, job: &Job) -> Result<Job, StepE
 }
 
 async fn note(app: &App, job: &JobId, survey: Survey) -> Result<Job, StepError> {
-    let kept = jobs::advance(app, "intake", job, |job| match job.state {
+    let kept = jobs::advance_and_forget(app, "intake", job, |job| match job.state {
         State::Acked => vec![JobEvent::Understood(survey.clone())],
         _ => vec![],
     })
     .await?;
-    secrets::forget(app, job).await?;
     Ok(kept.value)
 }
 
@@ -284,11 +245,8 @@ mod tests {
     fn ranges_cover_each_selected_page_once() {
         let selection: PageSelection = "1-5,9,11-".parse().unwrap();
         let ranges = split(&selection, 14, 4);
-        let pages: Vec<u32> = ranges
-            .iter()
-            .flat_map(|range| range.pages.pages(u32::MAX))
-            .map(PageNumber::get)
-            .collect();
+        let pages: Vec<u32> =
+            ranges.iter().flat_map(|range| range.pages.pages(u32::MAX)).map(PageNumber::get).collect();
         assert_eq!(pages, [1, 2, 3, 4, 5, 9, 11, 12, 13, 14]);
         assert_eq!(ranges.iter().map(|range| range.count).sum::<u32>(), 10);
         assert!(split(&"20".parse().unwrap(), 14, 4).is_empty());

@@ -9,11 +9,7 @@ use crate::{
         message::PageMessage,
         secret::Secret,
     },
-    ports::{
-        clock::after,
-        queue::Outgoing,
-        records::{Batch, Written},
-    },
+    ports::{clock::after, queue::Outgoing, records::Batch},
     store::{
         Kept,
         dead::{self, DeadEvent, DeadLetter, Subject},
@@ -57,48 +53,25 @@ pub async fn redrive(
         }
         Subject::Message => {
             let reason = format!("the message can't be read and would die again: {}", letter.reason);
-            return Err(StepError::Broken {
-                code: "unreadable_message",
-                reason,
-            });
+            return Err(StepError::Broken { code: "unreadable_message", reason });
         }
     };
-    let marked = DeadLetter {
-        redriven_at: Some(app.clock.now()),
-        ..letter.clone()
-    };
+    let marked = DeadLetter { redriven_at: Some(app.clock.now()), ..letter.clone() };
     // Refused when somebody else redrove it at the same time: also fine.
-    dead::store(
-        app,
-        Some(&kept),
-        marked,
-        DeadEvent::Redriven { by: by.to_owned() },
-    )
-    .await?;
+    dead::store(app, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() }).await?;
     Ok(redriven)
 }
 
 async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> Result<(), StepError> {
     if let Some(password) = password {
-        secrets::forget(app, id).await?;
         let changes = vec![secrets::keep(app, id, &password).await?];
-        let written = app
-            .records
-            .write(&Batch {
-                stamp: app.ids.fresh(),
-                changes,
-            })
-            .await?;
-        debug_assert_eq!(written, Written::Applied);
+        app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     }
     let now = app.clock.now();
     jobs::advance(app, "operator", id, |job| match job.state {
         State::Failed => {
             let deadline = after(now, job.received.options.job_timeout());
-            vec![JobEvent::Redriven {
-                deadline,
-                by: by.to_owned(),
-            }]
+            vec![JobEvent::Redriven { deadline, by: by.to_owned() }]
         }
         _ => vec![],
     })
@@ -109,21 +82,15 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
 
 async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     let body = letter.message.as_deref().unwrap_or_default();
-    let mut message = PageMessage::parse(body).map_err(|error| StepError::Broken {
-        code: "unreadable_message",
-        reason: error.to_string(),
-    })?;
+    let mut message = PageMessage::parse(body)
+        .map_err(|error| StepError::Broken { code: "unreadable_message", reason: error.to_string() })?;
     message.attempt += 1;
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.attempt);
-    let outgoing = Outgoing {
-        name,
-        job: message.job_id.clone(),
-        lane: message.priority,
-        body: message.encode(),
-    };
+    let outgoing =
+        Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode() };
     app.queue.send(&[outgoing]).await?;
     Ok(())
 }
@@ -131,10 +98,7 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
 /// Lets a dead letter go: it is no longer listed, and its message is forgotten.
 pub async fn purge(app: &App, id: &DeadLetterId, by: &str) -> Result<(), StepError> {
     let kept = load(app, id).await?;
-    let letter = DeadLetter {
-        message: None,
-        ..kept.value.clone()
-    };
+    let letter = DeadLetter { message: None, ..kept.value.clone() };
     dead::store(app, Some(&kept), letter, DeadEvent::Purged { by: by.to_owned() }).await?;
     Ok(())
 }

@@ -7,53 +7,60 @@ use crate::{
     domain::event::Event,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, When},
+        records::{Batch, Change, Draft, Index, Item, When},
     },
-    store::decode,
+    store::{decode, trail},
 };
 
 const AT_ONCE: usize = 100;
 
 /// Publishes what `node` has stored and not yet published; answers how many that were.
 ///
-/// The outbox lists events by time, and an aggregate's times never run backwards, so each
-/// aggregate's events go out in their order. The mark goes away after publishing: a crash in
-/// between publishes twice.
+/// An aggregate's times never run backwards and the outbox lists by time, so its events go out in
+/// order. Those that another process stored before and has not published yet go out first. The
+/// mark goes away after publishing: a crash in between publishes twice.
 pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
     let partition = format!("outbox#{node}");
     let mut published = 0;
     loop {
-        let listing = app
-            .records
-            .list_index(Index::State, &partition, None, false, AT_ONCE)
-            .await?;
+        let listing = app.records.list_index(Index::State, &partition, None, false, AT_ONCE).await?;
         if listing.items.is_empty() {
             return Ok(published);
         }
-        let mut events: Vec<Event> = Vec::with_capacity(listing.items.len());
-        for item in &listing.items {
-            events.push(decode(item)?.value);
+        let mut items: Vec<Item> = Vec::with_capacity(listing.items.len());
+        for item in listing.items {
+            let earlier = unpublished_before(app, &decode::<Event>(&item)?.value, &items).await?;
+            items.extend(earlier);
+            items.push(item);
         }
+        let events =
+            items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
         app.bus.publish(&events).await?;
         published += events.len();
-        let changes = listing
-            .items
-            .into_iter()
-            .map(|item| Change::Put {
-                draft: Draft {
-                    state_index: None,
-                    ..item.draft
-                },
-                when: When::Version(item.version),
-            })
-            .collect();
-        app.records
-            .write(&Batch {
-                stamp: app.ids.fresh(),
-                changes,
-            })
-            .await?;
+        for item in items {
+            let draft = Draft { state_index: None, ..item.draft };
+            let changes = vec![Change::Put { draft, when: When::Version(item.version) }];
+            // Refused when another process relayed it at the same moment: published twice, fine.
+            app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        }
     }
+}
+
+/// The events of the same aggregate that come before `event` and are neither published nor among
+/// those about to be, oldest first.
+async fn unpublished_before(app: &App, event: &Event, about_to_be: &[Item]) -> Result<Vec<Item>, Fault> {
+    let mut earlier = Vec::new();
+    for sequence in (1..event.sequence).rev() {
+        let key = trail::key(&event.aggregate, sequence);
+        if about_to_be.iter().any(|item| item.draft.key == key) {
+            break;
+        }
+        match app.records.get(&key).await? {
+            Some(item) if item.draft.state_index.is_some() => earlier.insert(0, item),
+            _ => break,
+        }
+    }
+    Ok(earlier)
 }
 
 /// Relays this process's events as they come, for ever.

@@ -42,9 +42,7 @@ impl std::str::FromStr for Form {
             "text" | "txt" => Ok(Self::Text),
             "markdown" | "md" => Ok(Self::Markdown),
             "json" => Ok(Self::Json),
-            _ => Err(format!(
-                "{text:?} is not a form of a result: text, markdown or json"
-            )),
+            _ => Err(format!("{text:?} is not a form of a result: text, markdown or json")),
         }
     }
 }
@@ -57,63 +55,37 @@ fn key(job: &JobId, version: u32, form: Form) -> String {
 /// and both answer with its work: the JSON form decides, the others are made from it.
 pub async fn publish(app: &App, job: &Job, version: u32, cause: Cause) -> Result<ResultRef, StepError> {
     let made = make(app, job, version, cause).await?;
-    let bytes = serde_json::to_vec_pretty(&made).map_err(|error| StepError::Broken {
-        code: "encoding",
-        reason: error.to_string(),
-    })?;
-    let (document, bytes) = match app
-        .blobs
-        .put_new(&key(&job.id, version, Form::Json), bytes.clone())
-        .await?
+    let bytes = serde_json::to_vec_pretty(&made)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+    let (document, bytes) = match app.blobs.put_new(&key(&job.id, version, Form::Json), bytes.clone()).await?
     {
         Stored::Created => (made, bytes),
         Stored::Existed => {
-            let bytes = stored(app, &job.id, version, Form::Json)
-                .await?
-                .unwrap_or_default();
+            let bytes = stored(app, &job.id, version, Form::Json).await?.unwrap_or_default();
             (parse(&bytes)?, bytes)
         }
     };
-    app.blobs
-        .put_new(&key(&job.id, version, Form::Text), document.text().into_bytes())
-        .await?;
-    app.blobs
-        .put_new(
-            &key(&job.id, version, Form::Markdown),
-            document.markdown().into_bytes(),
-        )
-        .await?;
-    Ok(ResultRef {
-        version,
-        sha256: sha256_hex(&bytes),
-        metadata: document.metadata,
-    })
+    app.blobs.put_new(&key(&job.id, version, Form::Text), document.text().into_bytes()).await?;
+    app.blobs.put_new(&key(&job.id, version, Form::Markdown), document.markdown().into_bytes()).await?;
+    Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }
 
 fn parse(bytes: &[u8]) -> Result<ResultDocument, StepError> {
-    serde_json::from_slice(bytes).map_err(|error| StepError::Broken {
-        code: "result",
-        reason: error.to_string(),
-    })
+    serde_json::from_slice(bytes)
+        .map_err(|error| StepError::Broken { code: "result", reason: error.to_string() })
 }
 
 async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<ResultDocument, StepError> {
     let sent: HashSet<PageNumber> = match &job.plan {
-        Some(plan) if plan.ai_pages > 0 => manifest(app, plan)
-            .await?
-            .iter()
-            .map(|message| message.page_id)
-            .collect(),
+        Some(plan) if plan.ai_pages > 0 => {
+            manifest(app, plan).await?.iter().map(|message| message.page_id).collect()
+        }
         _ => HashSet::new(),
     };
     let mut settled = pages::all(app, &job.id).await?;
     let mut inputs = Vec::new();
     for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
-        let mut stored = stored_range(app, &job.id, range)
-            .await?
-            .unwrap_or_default()
-            .into_iter()
-            .peekable();
+        let mut stored = stored_range(app, &job.id, range).await?.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let found = stored.next_if(|stored| stored.page == page);
             let outcome = match settled.remove(&page).map(|kept| kept.value) {
@@ -132,18 +104,8 @@ async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<Result
             });
         }
     }
-    let document = (
-        job.received.document.name.clone(),
-        job.received.document.sha256.clone(),
-    );
-    Ok(assemble(
-        job.id.clone(),
-        version,
-        document,
-        app.clock.now(),
-        cause,
-        inputs,
-    ))
+    let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
+    Ok(assemble(job.id.clone(), version, document, app.clock.now(), cause, inputs))
 }
 
 async fn stored(app: &App, job: &JobId, version: u32, form: Form) -> Result<Option<Vec<u8>>, StepError> {

@@ -34,10 +34,7 @@ impl From<PdfError> for StepError {
     fn from(error: PdfError) -> Self {
         match error {
             // Our side's fault, not the document's.
-            PdfError::Unavailable(detail) => Self::Fault(Fault::Unreachable {
-                service: "pdf",
-                detail,
-            }),
+            PdfError::Unavailable(detail) => Self::Fault(Fault::Unreachable { service: "pdf", detail }),
             error => Self::Document(error),
         }
     }
@@ -45,20 +42,16 @@ impl From<PdfError> for StepError {
 
 impl From<Illegal> for StepError {
     fn from(error: Illegal) -> Self {
-        Self::Broken {
-            code: "illegal_transition",
-            reason: error.to_string(),
-        }
+        Self::Broken { code: "illegal_transition", reason: error.to_string() }
     }
 }
 
 impl From<JobError> for StepError {
     fn from(error: JobError) -> Self {
         match error {
-            JobError::Unknown(id) => Self::Broken {
-                code: "unknown_job",
-                reason: format!("there is no job {id}"),
-            },
+            JobError::Unknown(id) => {
+                Self::Broken { code: "unknown_job", reason: format!("there is no job {id}") }
+            }
             JobError::Illegal(illegal) => illegal.into(),
             JobError::Fault(fault) => Self::Fault(fault),
         }

@@ -30,18 +30,13 @@ pub struct Report {
 pub async fn verify_job(app: &App, id: &JobId) -> Result<Report, StepError> {
     let stored = jobs::load(app, id).await?.value;
     let events = trail::read(app, &Aggregate::Job(id.clone())).await?;
-    let mut report = Report {
-        job_events: events.len(),
-        ..Report::default()
-    };
+    let mut report = Report { job_events: events.len(), ..Report::default() };
     if let Err(tampered) = verify(&events, &stored.head) {
         report.findings.push(format!("job: {tampered}"));
     }
     match Job::replay(&events) {
         Ok(replayed) if replayed.as_ref() == Some(&stored) => {}
-        Ok(_) => report
-            .findings
-            .push("job: the stored job is not what its trail says".into()),
+        Ok(_) => report.findings.push("job: the stored job is not what its trail says".into()),
         Err(error) => report.findings.push(format!("job: {error}")),
     }
     let page_events = trail::read_pages(app, id).await?;
@@ -60,9 +55,7 @@ pub async fn verify_job(app: &App, id: &JobId) -> Result<Report, StepError> {
         let last = trail.last().and_then(|event| decode::<PageEvent>(event).ok());
         let told = last.map(|PageEvent::Settled(outcome)| outcome);
         if told != kept.value.outcome {
-            report.findings.push(format!(
-                "page {page}: the stored outcome is not what its trail says"
-            ));
+            report.findings.push(format!("page {page}: the stored outcome is not what its trail says"));
         }
         if let (Some(outcome), Some(text)) = (&kept.value.outcome, pages::text(app, &kept.value).await?)
             && sha256_hex(text.as_bytes()) != outcome.text_sha256
@@ -90,22 +83,17 @@ async fn check_seals(
         };
         let bytes = app.blobs.get(&seal_key(id, &digest)).await?.unwrap_or_default();
         if sha256_hex(&bytes) != digest {
-            report.findings.push(format!(
-                "event {}: the seal of the pages is missing or was changed",
-                event.sequence
-            ));
+            report
+                .findings
+                .push(format!("event {}: the seal of the pages is missing or was changed", event.sequence));
             continue;
         }
         let sealed: SealedPages = serde_json::from_slice(&bytes).unwrap_or_default();
         for (page, sequence, hash) in sealed {
             let name = Aggregate::Page(id.clone(), page).to_string();
-            let found = trails
-                .get(&name)
-                .and_then(|trail| trail.get(sequence.saturating_sub(1) as usize));
+            let found = trails.get(&name).and_then(|trail| trail.get(sequence.saturating_sub(1) as usize));
             if found.is_none_or(|found| found.hash != hash) {
-                report.findings.push(format!(
-                    "page {page}: event {sequence} is not the one that was sealed"
-                ));
+                report.findings.push(format!("page {page}: event {sequence} is not the one that was sealed"));
             }
         }
     }

@@ -10,11 +10,7 @@ const KEY: &str = "hunter2secret";
 
 fn reply(status: u16, body: impl ToString) -> Reply {
     let headers = HeaderMap::from_iter([(reqwest::header::RETRY_AFTER, "7".parse().unwrap())]);
-    Reply {
-        status: StatusCode::from_u16(status).unwrap(),
-        headers,
-        body: body.to_string().into_bytes(),
-    }
+    Reply { status: StatusCode::from_u16(status).unwrap(), headers, body: body.to_string().into_bytes() }
 }
 
 fn with_subject<T>(test: impl FnOnce(Subject<'_>) -> T) -> T {
@@ -25,11 +21,7 @@ fn with_subject<T>(test: impl FnOnce(Subject<'_>) -> T) -> T {
         image: None,
         max_output_tokens: 10,
     };
-    test(Subject {
-        target: &target,
-        request: &request,
-        key: Some(KEY),
-    })
+    test(Subject { target: &target, request: &request, key: Some(KEY) })
 }
 
 /// The class as one word, for tables.
@@ -37,13 +29,8 @@ fn class(error: &VisionError) -> &'static str {
     match error {
         VisionError::Transient { .. } => "transient",
         VisionError::Exhausted { .. } => "exhausted",
-        VisionError::Configuration {
-            scope: Scope::Provider,
-            ..
-        } => "provider",
-        VisionError::Configuration {
-            scope: Scope::Model, ..
-        } => "model",
+        VisionError::Configuration { scope: Scope::Provider, .. } => "provider",
+        VisionError::Configuration { scope: Scope::Model, .. } => "model",
         VisionError::Request { .. } => "request",
         VisionError::Unknown { .. } => "unknown",
     }
@@ -64,12 +51,7 @@ fn every_status_has_its_class() {
             for body in ["", "<html>", "{}", r#"{"error":{"message":"no"}}"#] {
                 let error = with_subject(|subject| subject.failure(&reply(*status, body)));
                 assert_eq!(class(&error), expected, "{status} {body}");
-                assert!(
-                    error
-                        .to_string()
-                        .starts_with(&format!("openai gpt-5.1: HTTP {status}")),
-                    "{error}"
-                );
+                assert!(error.to_string().starts_with(&format!("openai gpt-5.1: HTTP {status}")), "{error}");
             }
         }
     }
@@ -80,11 +62,7 @@ fn the_body_can_say_more_than_the_status() {
     let table = [
         (429, json!({"error": {"code": "insufficient_quota"}}), "exhausted"),
         (403, json!({"error": {"type": "insufficient_quota"}}), "exhausted"),
-        (
-            400,
-            json!({"error": {"code": "billing_hard_limit_reached"}}),
-            "exhausted",
-        ),
+        (400, json!({"error": {"code": "billing_hard_limit_reached"}}), "exhausted"),
         (
             400,
             json!({"type": "error", "error": {"type": "invalid_request_error",
@@ -93,11 +71,7 @@ fn the_body_can_say_more_than_the_status() {
         ),
         (403, json!({"error": {"code": "model_not_found"}}), "model"),
         (400, json!({"error": {"code": "model_not_found"}}), "model"),
-        (
-            200,
-            json!({"error": {"code": 429, "message": "upstream"}}),
-            "exhausted",
-        ),
+        (200, json!({"error": {"code": 429, "message": "upstream"}}), "exhausted"),
         (200, json!({"error": {"code": "401"}}), "provider"),
         (200, json!({"error": {"code": 7}}), "transient"),
         (200, json!({"error": "overloaded"}), "transient"),
@@ -122,10 +96,7 @@ fn the_detail_names_the_code_and_the_message_and_repeats_no_secret() {
         let body = json!({"error": {"type": "requests", "code": "rate_limit_exceeded", "message": message}});
         with_subject(|subject| subject.failure(&reply(429, body)).to_string())
     };
-    assert_eq!(
-        detail("Slow down."),
-        "openai gpt-5.1: HTTP 429 rate_limit_exceeded: Slow down."
-    );
+    assert_eq!(detail("Slow down."), "openai gpt-5.1: HTTP 429 rate_limit_exceeded: Slow down.");
     assert_eq!(
         detail("Key hunter2secret is busy"),
         "openai gpt-5.1: HTTP 429 rate_limit_exceeded: Key [key] is busy"
@@ -140,16 +111,7 @@ fn a_content_filter_that_answers_400_is_a_refusal() {
     let blocked = json!({"type": "error", "error": {"type": "invalid_request_error",
         "message": "Output blocked by content filtering policy"}});
     assert!(is_refusal(&reply(400, blocked)));
-    assert!(is_refusal(&reply(
-        400,
-        json!({"error": {"code": "content_filter"}})
-    )));
-    assert!(!is_refusal(&reply(
-        400,
-        json!({"error": {"code": "invalid_image"}})
-    )));
-    assert!(!is_refusal(&reply(
-        500,
-        json!({"error": {"code": "content_filter"}})
-    )));
+    assert!(is_refusal(&reply(400, json!({"error": {"code": "content_filter"}}))));
+    assert!(!is_refusal(&reply(400, json!({"error": {"code": "invalid_image"}}))));
+    assert!(!is_refusal(&reply(500, json!({"error": {"code": "content_filter"}}))));
 }

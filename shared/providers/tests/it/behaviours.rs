@@ -14,20 +14,12 @@ use crate::support::{adapter, page, soon, targets};
 fn summary(outcome: &Result<Answer, VisionError>) -> String {
     match outcome {
         Ok(answer) => format!("{:?}", answer.finish),
-        Err(VisionError::Exhausted {
-            retry_after: Some(wait),
-            ..
-        }) => format!("exhausted {}", wait.as_secs_f64()),
-        Err(VisionError::Exhausted {
-            retry_after: None, ..
-        }) => "exhausted".into(),
-        Err(VisionError::Configuration {
-            scope: Scope::Provider,
-            ..
-        }) => "provider".into(),
-        Err(VisionError::Configuration {
-            scope: Scope::Model, ..
-        }) => "model".into(),
+        Err(VisionError::Exhausted { retry_after: Some(wait), .. }) => {
+            format!("exhausted {}", wait.as_secs_f64())
+        }
+        Err(VisionError::Exhausted { retry_after: None, .. }) => "exhausted".into(),
+        Err(VisionError::Configuration { scope: Scope::Provider, .. }) => "provider".into(),
+        Err(VisionError::Configuration { scope: Scope::Model, .. }) => "model".into(),
         Err(VisionError::Transient { .. }) => "transient".into(),
         Err(VisionError::Request { .. }) => "request".into(),
         Err(VisionError::Unknown { .. }) => "unknown".into(),
@@ -75,23 +67,14 @@ async fn every_behaviour_is_sorted_for_both_vendors() {
         provider.set_script(Script::parse([rule]).unwrap());
         for target in targets() {
             let outcome = soon(adapter.read_page(&target, &page(17))).await;
-            assert_eq!(
-                summary(&outcome),
-                expected,
-                "{rule} from {target}: {:?}",
-                outcome.err()
-            );
+            assert_eq!(summary(&outcome), expected, "{rule} from {target}: {:?}", outcome.err());
             if let Err(error) = outcome {
                 let start = format!("{} {}: ", target.provider, target.model);
                 assert!(error.to_string().starts_with(&start), "{error}");
             }
         }
     }
-    assert_eq!(
-        provider.counts().total,
-        2 * table.len() as u64,
-        "one call is one request on the wire"
-    );
+    assert_eq!(provider.counts().total, 2 * table.len() as u64, "one call is one request on the wire");
 }
 
 #[tokio::test]
@@ -100,19 +83,12 @@ async fn an_answer_has_the_text_the_usage_and_the_cost() {
     let adapter = adapter(&provider);
     for (target, output_price) in targets().into_iter().zip([10.0, 5.0]) {
         let answer = soon(adapter.read_page(&target, &page(17))).await.ok().unwrap();
-        assert_eq!(
-            answer.text,
-            format!("Net loss on page 17\n\n[read by {}]", target.model)
-        );
+        assert_eq!(answer.text, format!("Net loss on page 17\n\n[read by {}]", target.model));
         assert!(answer.usage.input_tokens > 765 && answer.usage.output_tokens > 5);
         assert!(answer.usage.cost_usd > answer.usage.output_tokens as f64 * output_price / 1e6);
     }
     let calls = provider.calls();
-    assert!(
-        calls
-            .iter()
-            .all(|call| call.page == Some(17) && call.has_image && call.with_key)
-    );
+    assert!(calls.iter().all(|call| call.page == Some(17) && call.has_image && call.with_key));
     assert_eq!(
         calls.iter().map(|call| call.provider).collect::<Vec<_>>(),
         [Provider::OpenAi, Provider::Anthropic]
@@ -125,20 +101,12 @@ async fn what_the_model_declined_or_left_out_is_not_page_text() {
     let adapter = adapter(&provider);
     for target in targets() {
         let answer = soon(adapter.read_page(&target, &page(1))).await.ok().unwrap();
-        assert_eq!(
-            (answer.text.as_str(), answer.finish),
-            ("", Finish::Refusal),
-            "{target}"
-        );
+        assert_eq!((answer.text.as_str(), answer.finish), ("", Finish::Refusal), "{target}");
     }
     provider.set_script(Behaviour::Empty);
     for target in targets() {
         let answer = soon(adapter.read_page(&target, &page(1))).await.ok().unwrap();
-        assert_eq!(
-            (answer.text.as_str(), answer.finish),
-            ("", Finish::Complete),
-            "{target}"
-        );
+        assert_eq!((answer.text.as_str(), answer.finish), ("", Finish::Complete), "{target}");
     }
 }
 
@@ -146,11 +114,7 @@ async fn what_the_model_declined_or_left_out_is_not_page_text() {
 async fn a_caller_that_gives_up_hangs_up() {
     for (rule, seen) in [("hang", 0), ("drip", 1), ("answer;delay=60s", 0)] {
         let rule: Rule = rule.parse().unwrap();
-        let provider = ScriptedProvider::start(Script {
-            rules: vec![rule.clone()],
-        })
-        .await
-        .unwrap();
+        let provider = ScriptedProvider::start(Script { rules: vec![rule.clone()] }).await.unwrap();
         let adapter = adapter(&provider);
         for target in targets() {
             let given_up =
@@ -158,16 +122,8 @@ async fn a_caller_that_gives_up_hangs_up() {
             assert!(given_up.is_err(), "{rule} from {target} answered");
         }
         soon(provider.until(|counts| counts.disconnected == 2 && counts.in_flight == 0)).await;
-        assert!(
-            provider
-                .calls()
-                .iter()
-                .all(|call| call.outcome == Outcome::Disconnected)
-        );
-        assert!(
-            provider.calls().iter().all(|call| call.bytes_sent >= seen),
-            "{rule}"
-        );
+        assert!(provider.calls().iter().all(|call| call.outcome == Outcome::Disconnected));
+        assert!(provider.calls().iter().all(|call| call.bytes_sent >= seen), "{rule}");
     }
 }
 
@@ -183,10 +139,7 @@ async fn nobody_there_is_transient() {
     }
     for target in targets() {
         let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
-        assert!(
-            matches!(&error, VisionError::Transient { detail } if detail.contains("refused")),
-            "{error}"
-        );
+        assert!(matches!(&error, VisionError::Transient { detail } if detail.contains("refused")), "{error}");
     }
 }
 
@@ -195,15 +148,6 @@ async fn a_price_is_known_or_zero() {
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     let adapter = adapter(&provider);
     let [openai, _] = targets();
-    assert_eq!(
-        adapter.price(&openai),
-        Price {
-            input: 1.25,
-            output: 10.0
-        }
-    );
-    assert_eq!(
-        adapter.price(&Target::new(Provider::OpenAi, "qwen2.5-vl")),
-        Price::default()
-    );
+    assert_eq!(adapter.price(&openai), Price { input: 1.25, output: 10.0 });
+    assert_eq!(adapter.price(&Target::new(Provider::OpenAi, "qwen2.5-vl")), Price::default());
 }

@@ -76,8 +76,5 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 
 pub fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     let lines = request.lines().filter_map(|line| line.split_once(':'));
-    lines
-        .into_iter()
-        .find(|(found, _)| found.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.trim())
+    lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }

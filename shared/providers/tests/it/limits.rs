@@ -10,17 +10,9 @@ use crate::support::{adapter, page, settings, soon, targets};
 
 #[tokio::test]
 async fn an_endless_answer_is_cut_off_early() {
-    let provider = ScriptedProvider::start(Behaviour::Huge {
-        bytes: 1_000_000_000_000,
-    })
-    .await
-    .unwrap();
+    let provider = ScriptedProvider::start(Behaviour::Huge { bytes: 1_000_000_000_000 }).await.unwrap();
     let settings = settings(&provider.openai_base_url(), &provider.anthropic_base_url());
-    let adapter = Providers::new(Settings {
-        max_response_bytes: 64 * 1024,
-        ..settings
-    })
-    .unwrap();
+    let adapter = Providers::new(Settings { max_response_bytes: 64 * 1024, ..settings }).unwrap();
     for target in targets() {
         let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
         assert!(
@@ -32,11 +24,7 @@ async fn an_endless_answer_is_cut_off_early() {
     for call in provider.calls() {
         assert_eq!(call.outcome, Outcome::Disconnected);
         // What was sent beyond the limit sat in the sockets' buffers.
-        assert!(
-            call.bytes_sent < 10_000_000,
-            "{} bytes were sent",
-            call.bytes_sent
-        );
+        assert!(call.bytes_sent < 10_000_000, "{} bytes were sent", call.bytes_sent);
     }
 }
 
@@ -51,23 +39,11 @@ async fn calls_in_flight_are_counted_by_model() {
         calls.spawn(async move { adapter.read_page(&target, &page(number)).await });
     }
     soon(provider.until(|counts| counts.in_flight == 5)).await;
-    assert_eq!(
-        (
-            provider.max_in_flight("gpt-5.1"),
-            provider.max_in_flight("claude-haiku-4-5")
-        ),
-        (3, 2)
-    );
+    assert_eq!((provider.max_in_flight("gpt-5.1"), provider.max_in_flight("claude-haiku-4-5")), (3, 2));
 
     calls.shutdown().await;
     soon(provider.until(|counts| counts.in_flight == 0)).await;
-    assert_eq!(
-        (
-            provider.calls_to("gpt-5.1"),
-            provider.calls_to("claude-haiku-4-5")
-        ),
-        (3, 2)
-    );
+    assert_eq!((provider.calls_to("gpt-5.1"), provider.calls_to("claude-haiku-4-5")), (3, 2));
     assert_eq!(provider.counts().disconnected, 5);
 }
 
@@ -76,13 +52,7 @@ async fn calls_one_after_the_other_are_never_in_flight_together() {
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     let adapter = adapter(&provider);
     for number in 1..=50 {
-        soon(adapter.read_page(&targets()[0], &page(number)))
-            .await
-            .ok()
-            .unwrap();
+        soon(adapter.read_page(&targets()[0], &page(number))).await.ok().unwrap();
     }
-    assert_eq!(
-        (provider.calls_to("gpt-5.1"), provider.max_in_flight("gpt-5.1")),
-        (50, 1)
-    );
+    assert_eq!((provider.calls_to("gpt-5.1"), provider.max_in_flight("gpt-5.1")), (50, 1));
 }

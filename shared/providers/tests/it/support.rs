@@ -23,41 +23,26 @@ pub fn page(number: u32) -> PageRequest {
     PageRequest {
         system_prompt: "Transcribe the page as Markdown.".into(),
         context_text: context,
-        image: Some(RequestImage {
-            format: ImageFormat::Jpeg,
-            bytes: vec![7; 3000].into(),
-        }),
+        image: Some(RequestImage { format: ImageFormat::Jpeg, bytes: vec![7; 3000].into() }),
         max_output_tokens: 500,
     }
 }
 
 /// A model of each provider that has a price.
 pub fn targets() -> [Target; 2] {
-    [
-        Target::new(Provider::OpenAi, "gpt-5.1"),
-        Target::new(Provider::Anthropic, "claude-haiku-4-5"),
-    ]
+    [Target::new(Provider::OpenAi, "gpt-5.1"), Target::new(Provider::Anthropic, "claude-haiku-4-5")]
 }
 
 pub fn settings(openai: &str, anthropic: &str) -> Settings {
-    let at = |base_url: &str| ProviderSettings {
-        base_url: base_url.into(),
-        api_key: Some(Secret::new(KEY)),
-    };
+    let at = |base_url: &str| ProviderSettings { base_url: base_url.into(), api_key: Some(Secret::new(KEY)) };
     Settings::new(at(openai), at(anthropic))
 }
 
 pub fn adapter(provider: &ScriptedProvider) -> Providers {
-    Providers::new(settings(
-        &provider.openai_base_url(),
-        &provider.anthropic_base_url(),
-    ))
-    .unwrap()
+    Providers::new(settings(&provider.openai_base_url(), &provider.anthropic_base_url())).unwrap()
 }
 
 /// Fails the test instead of stopping the whole run.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future)
-        .await
-        .expect("this should have been quick")
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("this should have been quick")
 }

@@ -19,20 +19,14 @@ pub struct RecordingBus {
 
 impl RecordingBus {
     pub fn events(&self) -> Vec<Event> {
-        self.events
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone()
+        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
 #[async_trait]
 impl Bus for RecordingBus {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
-        self.events
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .extend_from_slice(events);
+        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(events);
         Ok(())
     }
 }
@@ -45,20 +39,14 @@ pub struct RecordingNotifier {
 
 impl RecordingNotifier {
     pub fn notices(&self) -> Vec<Notice> {
-        self.notices
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone()
+        self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
 #[async_trait]
 impl Notifier for RecordingNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
-        self.notices
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .push(notice.clone());
+        self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(notice.clone());
         Ok(())
     }
 }
@@ -70,16 +58,12 @@ pub struct PlainVault;
 #[async_trait]
 impl Vault for PlainVault {
     async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
-        Ok(format!(
-            "sealed:{}",
-            secret.expose().chars().rev().collect::<String>()
-        ))
+        Ok(format!("sealed:{}", secret.expose().chars().rev().collect::<String>()))
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        let reversed = sealed
-            .strip_prefix("sealed:")
-            .ok_or_else(|| Fault::broken("vault", "not sealed here"))?;
+        let reversed =
+            sealed.strip_prefix("sealed:").ok_or_else(|| Fault::broken("vault", "not sealed here"))?;
         Ok(Secret::new(reversed.chars().rev().collect::<String>()))
     }
 }

@@ -39,18 +39,11 @@ pub struct MemoryQueue {
 
 impl MemoryQueue {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            state: Mutex::default(),
-            twice: false,
-        }
+        Self { clock, state: Mutex::default(), twice: false }
     }
 
     pub fn delivering_twice(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            twice: true,
-            ..Self::new(clock)
-        }
+        Self { twice: true, ..Self::new(clock) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -97,9 +90,8 @@ impl Queue for MemoryQueue {
         state.received += 1;
         // Every fifth look takes the oldest first, whatever its lane: lower lanes never starve.
         let oldest_first = state.received.is_multiple_of(5);
-        let mut order: Vec<usize> = (0..state.messages.len())
-            .filter(|index| state.messages[*index].visible_at <= now)
-            .collect();
+        let mut order: Vec<usize> =
+            (0..state.messages.len()).filter(|index| state.messages[*index].visible_at <= now).collect();
         if !oldest_first {
             order.sort_by_key(|index| std::cmp::Reverse(state.messages[*index].lane));
         }

@@ -82,13 +82,11 @@ impl Records for MemoryRecords {
                     .map(|entry| (entry.sort.clone(), item.clone()))
             })
             .filter(|(sort, _)| {
-                after.is_none_or(|after| {
-                    if descending {
-                        sort.as_str() < after
-                    } else {
-                        sort.as_str() > after
-                    }
-                })
+                after.is_none_or(
+                    |after| {
+                        if descending { sort.as_str() < after } else { sort.as_str() > after }
+                    },
+                )
             })
             .collect();
         found.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
@@ -100,10 +98,7 @@ impl Records for MemoryRecords {
         for (index, change) in batch.changes.iter().enumerate() {
             let existing = items.get(change.key());
             if !change.when().holds(existing.map(|item| item.version)) {
-                return Ok(Written::Refused {
-                    index,
-                    existing: existing.cloned(),
-                });
+                return Ok(Written::Refused { index, existing: existing.cloned() });
             }
         }
         for change in &batch.changes {
@@ -128,13 +123,6 @@ impl Records for MemoryRecords {
 fn page(mut found: Vec<(String, Item)>, limit: usize) -> Listing {
     let more = found.len() > limit;
     found.truncate(limit);
-    let next = if more {
-        found.last().map(|(sort, _)| sort.clone())
-    } else {
-        None
-    };
-    Listing {
-        items: found.into_iter().map(|(_, item)| item).collect(),
-        next,
-    }
+    let next = if more { found.last().map(|(sort, _)| sort.clone()) } else { None };
+    Listing { items: found.into_iter().map(|(_, item)| item).collect(), next }
 }

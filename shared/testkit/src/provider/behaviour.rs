@@ -64,10 +64,7 @@ pub(super) const DRIP_EVERY_MS: u64 = 1000;
 impl Behaviour {
     pub fn delayed(self, pause: Duration) -> Self {
         let ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        Self::Delay {
-            ms,
-            then: Box::new(self),
-        }
+        Self::Delay { ms, then: Box::new(self) }
     }
 
     /// How long to wait before it, and what then.

@@ -27,23 +27,14 @@ impl Payload {
     pub(super) fn whole(body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let announced = Some(body.len() as u64);
-        Self {
-            pieces: Box::new(iter::once(body)),
-            pause: Duration::ZERO,
-            announced,
-            breaks_off: false,
-        }
+        Self { pieces: Box::new(iter::once(body)), pause: Duration::ZERO, announced, breaks_off: false }
     }
 
     pub(super) fn half(body: impl Into<Bytes>) -> Self {
         let mut body = body.into();
         let announced = Some(body.len() as u64);
         body.truncate(body.len() / 2);
-        Self {
-            announced,
-            breaks_off: true,
-            ..Self::whole(body)
-        }
+        Self { announced, breaks_off: true, ..Self::whole(body) }
     }
 
     pub(super) fn drip(body: impl Into<Bytes>, bytes: usize, pause: Duration) -> Self {
@@ -53,12 +44,7 @@ impl Payload {
             let piece = rest.split_to(bytes.max(1).min(rest.len()));
             (!piece.is_empty()).then_some(piece)
         });
-        Self {
-            pieces: Box::new(pieces),
-            pause,
-            announced,
-            breaks_off: false,
-        }
+        Self { pieces: Box::new(pieces), pause, announced, breaks_off: false }
     }
 
     /// `before`, then `bytes` letters made up while they are sent, then `after`.
@@ -70,15 +56,8 @@ impl Payload {
             left -= length;
             (length > 0).then(|| chunk.slice(..length as usize))
         });
-        let pieces = iter::once(before.into())
-            .chain(padding)
-            .chain(iter::once(after.into()));
-        Self {
-            pieces: Box::new(pieces),
-            pause: Duration::ZERO,
-            announced: None,
-            breaks_off: false,
-        }
+        let pieces = iter::once(before.into()).chain(padding).chain(iter::once(after.into()));
+        Self { pieces: Box::new(pieces), pause: Duration::ZERO, announced: None, breaks_off: false }
     }
 
     /// The body of `call`, which ends with it.
@@ -89,18 +68,11 @@ impl Payload {
 
 /// A body outside the script.
 pub(super) fn plain(text: impl Into<Bytes>) -> Body {
-    Full::new(text.into())
-        .map_err(|never: Infallible| match never {})
-        .boxed_unsync()
+    Full::new(text.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
 fn frames(payload: Payload, call: OpenCall) -> impl Stream<Item = io::Result<Frame<Bytes>>> + Send {
-    let Payload {
-        pieces,
-        pause,
-        breaks_off,
-        ..
-    } = payload;
+    let Payload { pieces, pause, breaks_off, .. } = payload;
     let state = (pieces.peekable(), call, true);
     stream::unfold(Some(state), move |state| async move {
         let (mut pieces, mut call, first) = state?;

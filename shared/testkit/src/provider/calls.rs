@@ -61,12 +61,6 @@ pub struct Counts {
 
 impl ModelCount {
     pub(super) fn new((provider, model): &(Provider, String)) -> Self {
-        Self {
-            provider: *provider,
-            model: model.clone(),
-            calls: 0,
-            in_flight: 0,
-            max_in_flight: 0,
-        }
+        Self { provider: *provider, model: model.clone(), calls: 0, in_flight: 0, max_in_flight: 0 }
     }
 }

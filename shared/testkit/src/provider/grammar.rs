@@ -17,10 +17,7 @@ pub struct GrammarError {
 
 impl GrammarError {
     pub(super) fn new(part: &str, fault: &'static str) -> Self {
-        Self {
-            part: part.to_owned(),
-            fault,
-        }
+        Self { part: part.to_owned(), fault }
     }
 }
 
@@ -43,10 +40,7 @@ impl FromStr for Rule {
                 Some((";", more)) => rest = more,
                 // The behaviour follows: what looks like a condition now is none.
                 Some((_, behaviour)) => {
-                    return Ok(Self {
-                        when,
-                        then: parse_behaviour(behaviour)?,
-                    });
+                    return Ok(Self { when, then: parse_behaviour(behaviour)? });
                 }
                 None => {
                     return Err(GrammarError::new(
@@ -57,10 +51,7 @@ impl FromStr for Rule {
             }
         }
         match conditions {
-            0 => Ok(Self {
-                when,
-                then: parse_behaviour(rest)?,
-            }),
+            0 => Ok(Self { when, then: parse_behaviour(rest)? }),
             _ => Err(GrammarError::new(
                 rest,
                 "is not a condition: openai:MODEL, model=, provider=, page=, first= or after=",
@@ -79,35 +70,20 @@ fn next_condition(rest: &str) -> Option<(Condition<'_>, &str)> {
     let end = |text: &str| text.find([';', '=']).unwrap_or(text.len());
     let (head, tail) = rest.split_at(end(rest));
     if head.contains(':') {
-        return Some((
-            Condition {
-                name: ":",
-                value: head,
-            },
-            tail,
-        ));
+        return Some((Condition { name: ":", value: head }, tail));
     }
     let name = head.trim();
     let value = tail
         .strip_prefix('=')
         .filter(|_| matches!(name, "model" | "provider" | "page" | "first" | "after"))?;
     let (value, tail) = value.split_at(end(value));
-    Some((
-        Condition {
-            name,
-            value: value.trim(),
-        },
-        tail,
-    ))
+    Some((Condition { name, value: value.trim() }, tail))
 }
 
 impl Condition<'_> {
     fn add_to(&self, when: &mut When) -> Parsed<()> {
-        let count = || {
-            self.value
-                .parse()
-                .map_err(|_| GrammarError::new(self.value, "is not a number of calls"))
-        };
+        let count =
+            || self.value.parse().map_err(|_| GrammarError::new(self.value, "is not a number of calls"));
         match self.name {
             "page" => when.page = Some(self.value.parse()?),
             "first" => when.first_calls = Some(count()?),
@@ -136,10 +112,9 @@ fn provider(text: &str) -> Parsed<Option<everypage_core::domain::target::Provide
 
 fn model(text: &str) -> Parsed<Option<String>> {
     match text {
-        "" => Err(GrammarError::new(
-            text,
-            "is not a model: a name, the beginning of one with *, or * for all",
-        )),
+        "" => {
+            Err(GrammarError::new(text, "is not a model: a name, the beginning of one with *, or * for all"))
+        }
         "*" => Ok(None),
         name => Ok(Some(name.to_owned())),
     }
@@ -149,16 +124,13 @@ fn parse_behaviour(text: &str) -> Parsed<Behaviour> {
     let (mut behaviour, mut rest) = match text.trim_start().strip_prefix("text=") {
         Some(words) => parse_words(words)?,
         None => {
-            let (name, rest) = text
-                .split_once(';')
-                .map_or((text, None), |(name, rest)| (name, Some(rest)));
+            let (name, rest) = text.split_once(';').map_or((text, None), |(name, rest)| (name, Some(rest)));
             (named(name.trim())?, rest)
         }
     };
     while let Some(options) = rest {
-        let (option, tail) = options
-            .split_once(';')
-            .map_or((options, None), |(option, tail)| (option, Some(tail)));
+        let (option, tail) =
+            options.split_once(';').map_or((options, None), |(option, tail)| (option, Some(tail)));
         behaviour = with_option(behaviour, option.trim())?;
         rest = tail;
     }
@@ -168,9 +140,7 @@ fn parse_behaviour(text: &str) -> Parsed<Behaviour> {
 /// Quoted as in JSON, or plain up to the next `;`. What follows the `;` is left.
 fn parse_words(words: &str) -> Parsed<(Behaviour, Option<&str>)> {
     if !words.starts_with('"') {
-        let (plain, rest) = words
-            .split_once(';')
-            .map_or((words, None), |(plain, rest)| (plain, Some(rest)));
+        let (plain, rest) = words.split_once(';').map_or((words, None), |(plain, rest)| (plain, Some(rest)));
         return Ok((Behaviour::AnswerText(plain.to_owned()), rest));
     }
     let mut quoted = serde_json::Deserializer::from_str(words).into_iter::<String>();
@@ -193,10 +163,7 @@ fn named(name: &str) -> Parsed<Behaviour> {
         "429" => Behaviour::RateLimited { retry_after: None },
         "quota" => Behaviour::Quota,
         "hang" => Behaviour::Hang,
-        "drip" => Behaviour::SlowDrip {
-            bytes: DRIP_BYTES,
-            every_ms: DRIP_EVERY_MS,
-        },
+        "drip" => Behaviour::SlowDrip { bytes: DRIP_BYTES, every_ms: DRIP_EVERY_MS },
         "half-body" => Behaviour::HalfBody,
         "reset" => Behaviour::Reset,
         "html" => Behaviour::Html,
@@ -209,9 +176,7 @@ fn named(name: &str) -> Parsed<Behaviour> {
         "empty" => Behaviour::Empty,
         number => {
             let status = number.parse().ok().filter(|status| (400..600).contains(status));
-            return status
-                .map(Behaviour::Status)
-                .ok_or_else(|| GrammarError::new(number, NO_BEHAVIOUR));
+            return status.map(Behaviour::Status).ok_or_else(|| GrammarError::new(number, NO_BEHAVIOUR));
         }
     })
 }
@@ -219,22 +184,16 @@ fn named(name: &str) -> Parsed<Behaviour> {
 fn with_option(behaviour: Behaviour, option: &str) -> Parsed<Behaviour> {
     let (name, value) = option.split_once('=').unwrap_or((option, ""));
     let number = || {
-        value
-            .trim()
-            .parse::<u64>()
-            .map_err(|_| GrammarError::new(option, "needs a number, as in bytes=100"))
+        value.trim().parse::<u64>().map_err(|_| GrammarError::new(option, "needs a number, as in bytes=100"))
     };
     Ok(match (name.trim(), behaviour) {
         ("delay", Behaviour::Delay { .. }) => return Err(GrammarError::new(option, "is a second delay")),
-        ("delay", behaviour) => Behaviour::Delay {
-            ms: milliseconds(option, value)?,
-            then: Box::new(behaviour),
-        },
+        ("delay", behaviour) => {
+            Behaviour::Delay { ms: milliseconds(option, value)?, then: Box::new(behaviour) }
+        }
         ("retry-after", Behaviour::RateLimited { .. }) => {
             let seconds = u32::try_from(number()?).map_err(|_| GrammarError::new(option, "is too long"))?;
-            Behaviour::RateLimited {
-                retry_after: Some(seconds),
-            }
+            Behaviour::RateLimited { retry_after: Some(seconds) }
         }
         ("bytes", Behaviour::Huge { .. }) => Behaviour::Huge { bytes: number()? },
         ("bytes", Behaviour::SlowDrip { every_ms, .. }) => {
@@ -242,15 +201,11 @@ fn with_option(behaviour: Behaviour, option: &str) -> Parsed<Behaviour> {
             let bytes = bytes.ok_or_else(|| GrammarError::new(option, "must be at least 1"))?;
             Behaviour::SlowDrip { bytes, every_ms }
         }
-        ("every", Behaviour::SlowDrip { bytes, .. }) => Behaviour::SlowDrip {
-            bytes,
-            every_ms: milliseconds(option, value)?,
-        },
+        ("every", Behaviour::SlowDrip { bytes, .. }) => {
+            Behaviour::SlowDrip { bytes, every_ms: milliseconds(option, value)? }
+        }
         _ => {
-            return Err(GrammarError::new(
-                option,
-                "is not an option of this behaviour (delay goes last)",
-            ));
+            return Err(GrammarError::new(option, "is not an option of this behaviour (delay goes last)"));
         }
     })
 }
@@ -259,9 +214,7 @@ fn milliseconds(option: &str, value: &str) -> Parsed<u64> {
     let value = value.trim();
     let parsed = match value.strip_suffix("ms") {
         Some(number) => number.parse().ok(),
-        None => value
-            .strip_suffix('s')
-            .and_then(|number| number.parse::<u64>().ok()?.checked_mul(1000)),
+        None => value.strip_suffix('s').and_then(|number| number.parse::<u64>().ok()?.checked_mul(1000)),
     };
     parsed.ok_or_else(|| GrammarError::new(option, "needs a time, such as 200ms or 2s"))
 }

@@ -40,11 +40,7 @@ pub(super) struct CallLog {
 
 impl CallLog {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            started: now(),
-            state: Mutex::default(),
-            changed: Notify::new(),
-        })
+        Arc::new(Self { started: now(), state: Mutex::default(), changed: Notify::new() })
     }
 
     pub(super) fn begin(self: &Arc<Self>, asked: &Asked, with_key: bool, behaviour: &Behaviour) -> OpenCall {
@@ -67,12 +63,7 @@ impl CallLog {
         let model = state.count(asked, behaviour);
         drop(state);
         self.changed.notify_waiters();
-        OpenCall {
-            log: Arc::clone(self),
-            seq,
-            model,
-            ended: false,
-        }
+        OpenCall { log: Arc::clone(self), seq, model, ended: false }
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
@@ -93,14 +84,7 @@ impl CallLog {
     /// Forgets calls and counts; what is in flight goes on being counted as that.
     pub(super) fn reset(&self) {
         let mut state = self.state();
-        let State {
-            calls,
-            total,
-            disconnected,
-            models,
-            behaviours,
-            ..
-        } = &mut *state;
+        let State { calls, total, disconnected, models, behaviours, .. } = &mut *state;
         calls.clear();
         behaviours.clear();
         (*total, *disconnected) = (0, 0);
@@ -142,21 +126,11 @@ impl State {
     fn count(&mut self, asked: &Asked, behaviour: &Behaviour) -> ModelKey {
         self.total += 1;
         self.in_flight += 1;
-        *self
-            .behaviours
-            .entry(kept(&self.behaviours, behaviour.to_string()))
-            .or_default() += 1;
+        *self.behaviours.entry(kept(&self.behaviours, behaviour.to_string())).or_default() += 1;
         let known = self.models.contains_key(&(asked.provider, asked.model.clone()));
-        let model = if known || self.models.len() < NAMES_KEPT {
-            &asked.model
-        } else {
-            OTHER
-        };
+        let model = if known || self.models.len() < NAMES_KEPT { &asked.model } else { OTHER };
         let key = (asked.provider, model.to_owned());
-        let count = self
-            .models
-            .entry(key.clone())
-            .or_insert_with(|| ModelCount::new(&key));
+        let count = self.models.entry(key.clone()).or_insert_with(|| ModelCount::new(&key));
         count.calls += 1;
         count.in_flight += 1;
         count.max_in_flight = count.max_in_flight.max(count.in_flight);
@@ -166,17 +140,12 @@ impl State {
     /// `None` when the call was forgotten meanwhile.
     fn call(&mut self, seq: u64) -> Option<&mut Call> {
         let oldest = self.calls.front()?.seq;
-        self.calls
-            .get_mut(usize::try_from(seq.checked_sub(oldest)?).ok()?)
+        self.calls.get_mut(usize::try_from(seq.checked_sub(oldest)?).ok()?)
     }
 }
 
 fn kept(names: &BTreeMap<String, u64>, name: String) -> String {
-    if names.contains_key(&name) || names.len() < NAMES_KEPT {
-        name
-    } else {
-        OTHER.to_owned()
-    }
+    if names.contains_key(&name) || names.len() < NAMES_KEPT { name } else { OTHER.to_owned() }
 }
 
 /// A call under way. Dropped before it is [sent](Self::sent), it counts as left by the client.
@@ -227,10 +196,7 @@ impl Drop for OpenCall {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the provider plays the outside world, which has real time"
-)]
+#[expect(clippy::disallowed_methods, reason = "the provider plays the outside world, which has real time")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -58,10 +58,7 @@ impl FromStr for Pages {
             (0 < range.0 && range.0 <= range.1).then_some(range)
         };
         let bad = |part: &str| GrammarError::new(part, "is not a page or range of pages, such as 7 or 9-12");
-        text.split(',')
-            .map(|part| range(part).ok_or_else(|| bad(part)))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        text.split(',').map(|part| range(part).ok_or_else(|| bad(part))).collect::<Result<_, _>>().map(Self)
     }
 }
 

@@ -6,13 +6,7 @@ use super::{Behaviour, Rule, When};
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let When {
-            provider,
-            model,
-            page,
-            after_calls,
-            first_calls,
-        } = &self.when;
+        let When { provider, model, page, after_calls, first_calls } = &self.when;
         let conditions: Vec<String> = [
             provider.map(|provider| format!("provider={provider}")),
             model.as_ref().map(|model| format!("model={model}")),
@@ -37,9 +31,7 @@ impl fmt::Display for Behaviour {
             Self::AnswerText(text) => write!(f, "text={}", serde_json::Value::from(text.as_str())),
             Self::Status(status) => write!(f, "{status}"),
             Self::RateLimited { retry_after: None } => f.write_str("429"),
-            Self::RateLimited {
-                retry_after: Some(seconds),
-            } => write!(f, "429;retry-after={seconds}"),
+            Self::RateLimited { retry_after: Some(seconds) } => write!(f, "429;retry-after={seconds}"),
             Self::Quota => f.write_str("quota"),
             Self::Hang => f.write_str("hang"),
             Self::Delay { .. } => {

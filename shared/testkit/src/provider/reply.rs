@@ -58,46 +58,29 @@ impl Reply {
             Behaviour::Reset => Self::Close,
             Behaviour::SlowDrip { bytes, every_ms } => {
                 let body = answer(&page(), End::Complete).to_string();
-                ok(
-                    JSON,
-                    Payload::drip(body, *bytes, Duration::from_millis(*every_ms)),
-                )
+                ok(JSON, Payload::drip(body, *bytes, Duration::from_millis(*every_ms)))
             }
             Behaviour::HalfBody => ok(JSON, Payload::half(answer(&page(), End::Complete).to_string())),
             Behaviour::Html => ok(HTML, Payload::whole(WEB_PAGE)),
-            Behaviour::Garbage => ok(
-                JSON,
-                Payload::whole(Bytes::from_static(b"\x00\x9f{{ not json, nor text \xff")),
-            ),
+            Behaviour::Garbage => {
+                ok(JSON, Payload::whole(Bytes::from_static(b"\x00\x9f{{ not json, nor text \xff")))
+            }
             Behaviour::WrongJson => ok(JSON, Payload::whole(r#"{"status":"ok","data":[1,2,3]}"#)),
             Behaviour::Huge { bytes } => ok(JSON, huge(asked, *bytes)),
             Behaviour::Refusal => json(200, answer(declined(asked.provider), End::Refusal)),
             Behaviour::Truncated => json(200, answer(first_half(&page()), End::Length)),
-            Behaviour::Loop => json(
-                200,
-                answer(&"The same line again.\n".repeat(LOOP_LINES), End::Complete),
-            ),
+            Behaviour::Loop => json(200, answer(&"The same line again.\n".repeat(LOOP_LINES), End::Complete)),
             Behaviour::Empty => json(200, answer("", End::Complete)),
         }
     }
 }
 
 fn json(status: u16, body: Value) -> Reply {
-    Reply::Send {
-        status,
-        content_type: JSON,
-        retry_after: None,
-        payload: Payload::whole(body.to_string()),
-    }
+    Reply::Send { status, content_type: JSON, retry_after: None, payload: Payload::whole(body.to_string()) }
 }
 
 fn ok(content_type: &'static str, payload: Payload) -> Reply {
-    Reply::Send {
-        status: 200,
-        content_type,
-        retry_after: None,
-        payload,
-    }
+    Reply::Send { status: 200, content_type, retry_after: None, payload }
 }
 
 /// The page's own words, so that a check for them passes, and who "read" them.
@@ -120,9 +103,7 @@ fn declined(provider: Provider) -> &'static str {
 
 fn first_half(text: &str) -> &str {
     let middle = text.chars().count() / 2;
-    text.char_indices()
-        .nth(middle)
-        .map_or(text, |(cut, _)| &text[..cut])
+    text.char_indices().nth(middle).map_or(text, |(cut, _)| &text[..cut])
 }
 
 /// A true answer around the padding: nothing but its size is wrong with it.

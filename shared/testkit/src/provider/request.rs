@@ -46,22 +46,13 @@ impl Asked {
         let mut has_image = false;
         collect(&body["system"], &mut system, &mut has_image);
         for message in body["messages"].as_array().into_iter().flatten() {
-            let into = if message["role"] == "user" {
-                &mut user
-            } else {
-                &mut system
-            };
+            let into = if message["role"] == "user" { &mut user } else { &mut system };
             collect(&message["content"], into, &mut has_image);
         }
         let image_tokens = if has_image { IMAGE_TOKENS } else { 0 };
         Self {
             provider,
-            model: body["model"]
-                .as_str()
-                .unwrap_or_default()
-                .chars()
-                .take(MODEL_CHARS)
-                .collect(),
+            model: body["model"].as_str().unwrap_or_default().chars().take(MODEL_CHARS).collect(),
             page: page_of(&user).or_else(|| page_of(&system)),
             current: current_section(&user),
             has_image,
@@ -108,9 +99,7 @@ fn page_in_line(line: &str) -> Option<u32> {
 
 fn current_section(text: &str) -> String {
     let section = text.lines().skip_while(|line| line.trim() != CURRENT).skip(1);
-    let lines: Vec<&str> = section
-        .take_while(|line| !MARKERS.contains(&line.trim()))
-        .collect();
+    let lines: Vec<&str> = section.take_while(|line| !MARKERS.contains(&line.trim())).collect();
     lines.join("\n").trim().to_owned()
 }
 

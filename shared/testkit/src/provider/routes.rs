@@ -84,15 +84,8 @@ async fn play(
             call.sent();
             Err(io::Error::other("the script closes the connection"))
         }
-        Reply::Send {
-            status,
-            content_type,
-            retry_after,
-            payload,
-        } => {
-            let mut response = Response::builder()
-                .status(status)
-                .header(CONTENT_TYPE, content_type);
+        Reply::Send { status, content_type, retry_after, payload } => {
+            let mut response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
             if let Some(seconds) = retry_after {
                 response = response.header(RETRY_AFTER, seconds);
             }
@@ -107,9 +100,9 @@ async fn play(
 /// Whether the caller identified itself as this vendor wants it. The key itself is not kept.
 fn has_key(provider: Provider, headers: &HeaderMap) -> bool {
     match provider {
-        Provider::OpenAi => headers
-            .get(AUTHORIZATION)
-            .is_some_and(|value| value.as_bytes().starts_with(b"Bearer ")),
+        Provider::OpenAi => {
+            headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "))
+        }
         Provider::Anthropic => headers.contains_key("x-api-key") && headers.contains_key("anthropic-version"),
     }
 }
@@ -128,8 +121,6 @@ fn respond_json(value: &impl Serialize) -> io::Result<Response<Body>> {
 }
 
 fn respond(status: StatusCode, content_type: &str, text: impl Into<Bytes>) -> io::Result<Response<Body>> {
-    let response = Response::builder()
-        .status(status)
-        .header(CONTENT_TYPE, content_type);
+    let response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
     response.body(body::plain(text)).map_err(io::Error::other)
 }

@@ -39,21 +39,13 @@ pub struct Script {
 impl Script {
     /// One rule for each text, as on a command line.
     pub fn parse<T: AsRef<str>>(rules: impl IntoIterator<Item = T>) -> Result<Self, GrammarError> {
-        let rules = rules
-            .into_iter()
-            .map(|rule| rule.as_ref().parse())
-            .collect::<Result<_, _>>()?;
+        let rules = rules.into_iter().map(|rule| rule.as_ref().parse()).collect::<Result<_, _>>()?;
         Ok(Self { rules })
     }
 
     /// The same for every call.
     pub fn always(then: Behaviour) -> Self {
-        Self {
-            rules: vec![Rule {
-                when: When::default(),
-                then,
-            }],
-        }
+        Self { rules: vec![Rule { when: When::default(), then }] }
     }
 }
 
@@ -68,11 +60,7 @@ impl FromStr for Script {
 
     /// One rule a line; empty lines and lines that begin with `#` are skipped.
     fn from_str(text: &str) -> Result<Self, GrammarError> {
-        Self::parse(
-            text.lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty() && !line.starts_with('#')),
-        )
+        Self::parse(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')))
     }
 }
 
@@ -85,10 +73,7 @@ pub(super) struct Playing {
 
 impl Playing {
     pub(super) fn new(script: Script) -> Self {
-        Self {
-            come: vec![0; script.rules.len()],
-            script,
-        }
+        Self { come: vec![0; script.rules.len()], script }
     }
 
     /// From the beginning, with every rule fresh.
@@ -121,10 +106,7 @@ impl When {
         };
         self.provider.is_none_or(|provider| provider == asked.provider)
             && self.model.as_ref().is_none_or(model)
-            && self
-                .page
-                .as_ref()
-                .is_none_or(|pages| asked.page.is_some_and(|page| pages.contains(page)))
+            && self.page.as_ref().is_none_or(|pages| asked.page.is_some_and(|page| pages.contains(page)))
     }
 }
 
@@ -142,13 +124,7 @@ mod tests {
         };
         calls
             .iter()
-            .map(|call| {
-                Rule {
-                    then: playing.next(&asked(call)),
-                    ..Rule::default()
-                }
-                .to_string()
-            })
+            .map(|call| Rule { then: playing.next(&asked(call)), ..Rule::default() }.to_string())
             .collect()
     }
 
@@ -156,26 +132,15 @@ mod tests {
     fn the_first_rule_that_matches_decides() {
         use Provider::{Anthropic, OpenAi};
         let rules = ["openai:gpt-4*=hang", "page=2=500", "anthropic:*=html"];
-        let calls = [
-            (OpenAi, "gpt-4.1", 2),
-            (OpenAi, "gpt-5", 2),
-            (Anthropic, "c", 3),
-            (OpenAi, "gpt-5", 0),
-        ];
+        let calls = [(OpenAi, "gpt-4.1", 2), (OpenAi, "gpt-5", 2), (Anthropic, "c", 3), (OpenAi, "gpt-5", 0)];
         assert_eq!(play(&rules, &calls), ["hang", "500", "html", "answer"]);
     }
 
     #[test]
     fn first_and_after_count_the_calls_that_come_to_the_rule() {
         let calls = [(Provider::OpenAi, "m", 1); 6];
-        assert_eq!(
-            play(&["first=2=529", "first=1=500"], &calls[..4]),
-            ["529", "529", "500", "answer"]
-        );
-        assert_eq!(
-            play(&["after=2=hang"], &calls[..4]),
-            ["answer", "answer", "hang", "hang"]
-        );
+        assert_eq!(play(&["first=2=529", "first=1=500"], &calls[..4]), ["529", "529", "500", "answer"]);
+        assert_eq!(play(&["after=2=hang"], &calls[..4]), ["answer", "answer", "hang", "hang"]);
         let between = play(&["after=1;first=2=reset"], &calls[..5]);
         assert_eq!(between, ["answer", "reset", "reset", "answer", "answer"]);
     }

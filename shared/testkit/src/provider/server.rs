@@ -41,16 +41,10 @@ impl ScriptedProvider {
     pub async fn start_at(address: SocketAddr, script: impl Into<Script>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            playing: Mutex::new(Playing::new(script.into())),
-            log: CallLog::new(),
-        });
+        let shared =
+            Arc::new(Shared { playing: Mutex::new(Playing::new(script.into())), log: CallLog::new() });
         let server = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
-        Ok(Self {
-            address,
-            shared,
-            server,
-        })
+        Ok(Self { address, shared, server })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -83,23 +77,13 @@ impl ScriptedProvider {
 
     /// Calls to a model of this name, of either provider.
     pub fn calls_to(&self, model: &str) -> u64 {
-        self.counts()
-            .models
-            .iter()
-            .filter(|count| count.model == model)
-            .map(|count| count.calls)
-            .sum()
+        self.counts().models.iter().filter(|count| count.model == model).map(|count| count.calls).sum()
     }
 
     /// The most calls to a model of this name that were under way at one time.
     pub fn max_in_flight(&self, model: &str) -> u64 {
         let models = self.counts().models;
-        models
-            .iter()
-            .filter(|count| count.model == model)
-            .map(|count| count.max_in_flight)
-            .max()
-            .unwrap_or(0)
+        models.iter().filter(|count| count.model == model).map(|count| count.max_in_flight).max().unwrap_or(0)
     }
 
     /// Forgets calls and counts, and plays the script from its beginning.
@@ -156,9 +140,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         connections.spawn(async move {
             let service = service_fn(move |request| route(Arc::clone(&shared), request));
             // A broken connection is what half of the behaviours are about.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             drop(place);
         });
         while connections.try_join_next().is_some() {}

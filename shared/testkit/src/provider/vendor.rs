@@ -41,11 +41,7 @@ pub(super) fn answer(asked: &Asked, text: &str, end: End) -> Value {
                 End::Length => "max_tokens",
                 End::Refusal => "refusal",
             };
-            let content = if text.is_empty() {
-                json!([])
-            } else {
-                json!([{ "type": "text", "text": text }])
-            };
+            let content = if text.is_empty() { json!([]) } else { json!([{ "type": "text", "text": text }]) };
             json!({
                 "id": "msg_scripted",
                 "type": "message",
@@ -65,11 +61,9 @@ pub(super) fn error(asked: &Asked, status: u16) -> Value {
     match asked.provider {
         Provider::OpenAi => {
             let (kind, code, message) = match status {
-                400 => (
-                    "invalid_request_error",
-                    "invalid_image_format",
-                    "You uploaded an unsupported image.",
-                ),
+                400 => {
+                    ("invalid_request_error", "invalid_image_format", "You uploaded an unsupported image.")
+                }
                 401 => (
                     "invalid_request_error",
                     "invalid_api_key",
@@ -85,31 +79,19 @@ pub(super) fn error(asked: &Asked, status: u16) -> Value {
                         format!("The model `{model}` does not exist or you do not have access to it.");
                     return openai_error("invalid_request_error", "model_not_found", &message);
                 }
-                413 => (
-                    "invalid_request_error",
-                    "request_too_large",
-                    "Maximum content size limit exceeded.",
-                ),
-                422 => (
-                    "invalid_request_error",
-                    "unprocessable_entity",
-                    "The request could not be processed.",
-                ),
-                429 => (
-                    "requests",
-                    "rate_limit_exceeded",
-                    "Rate limit reached: please try again later.",
-                ),
+                413 => ("invalid_request_error", "request_too_large", "Maximum content size limit exceeded."),
+                422 => {
+                    ("invalid_request_error", "unprocessable_entity", "The request could not be processed.")
+                }
+                429 => ("requests", "rate_limit_exceeded", "Rate limit reached: please try again later."),
                 503 => (
                     "server_error",
                     "slow_down",
                     "The engine is currently overloaded, please try again later.",
                 ),
-                _ => (
-                    "server_error",
-                    "server_error",
-                    "The server had an error while processing your request.",
-                ),
+                _ => {
+                    ("server_error", "server_error", "The server had an error while processing your request.")
+                }
             };
             openai_error(kind, code, message)
         }
@@ -127,10 +109,9 @@ pub(super) fn error(asked: &Asked, status: u16) -> Value {
                 404 => return anthropic_error("not_found_error", &format!("model: {model}")),
                 413 => ("request_too_large", "Request exceeds the maximum size"),
                 422 => ("invalid_request_error", "The request could not be processed."),
-                429 => (
-                    "rate_limit_error",
-                    "Number of request tokens has exceeded your per-minute rate limit",
-                ),
+                429 => {
+                    ("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit")
+                }
                 529 => ("overloaded_error", "Overloaded"),
                 _ => ("api_error", "Internal server error"),
             };
@@ -144,10 +125,7 @@ pub(super) fn quota(provider: Provider) -> (u16, Value) {
     match provider {
         Provider::OpenAi => {
             let message = "You exceeded your current quota, please check your plan and billing details.";
-            (
-                429,
-                openai_error("insufficient_quota", "insufficient_quota", message),
-            )
+            (429, openai_error("insufficient_quota", "insufficient_quota", message))
         }
         Provider::Anthropic => {
             let message = "Your credit balance is too low to access the Anthropic API. \

@@ -3,27 +3,15 @@
 use everypage_core::ports::blobs::{Blobs, Stored};
 
 pub async fn a_blob_is_written_once(blobs: &impl Blobs) {
-    assert_eq!(
-        blobs.put_new("a/b.txt", b"one".to_vec()).await.unwrap(),
-        Stored::Created
-    );
-    assert_eq!(
-        blobs.put_new("a/b.txt", b"two".to_vec()).await.unwrap(),
-        Stored::Existed
-    );
+    assert_eq!(blobs.put_new("a/b.txt", b"one".to_vec()).await.unwrap(), Stored::Created);
+    assert_eq!(blobs.put_new("a/b.txt", b"two".to_vec()).await.unwrap(), Stored::Existed);
     assert_eq!(blobs.get("a/b.txt").await.unwrap().unwrap(), b"one");
 }
 
 pub async fn of_many_writers_of_one_key_exactly_one_creates_it(blobs: &impl Blobs) {
     let tries = (0..20u8).map(|n| blobs.put_new("contested", vec![n; 1000]));
     let stored = futures::future::join_all(tries).await;
-    assert_eq!(
-        stored
-            .iter()
-            .filter(|s| *s.as_ref().unwrap() == Stored::Created)
-            .count(),
-        1
-    );
+    assert_eq!(stored.iter().filter(|s| *s.as_ref().unwrap() == Stored::Created).count(), 1);
     let bytes = blobs.get("contested").await.unwrap().unwrap();
     assert_eq!(bytes.len(), 1000);
     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
@@ -32,15 +20,9 @@ pub async fn of_many_writers_of_one_key_exactly_one_creates_it(blobs: &impl Blob
 pub async fn a_file_is_taken_in_and_opened_again(blobs: &impl Blobs) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"content").unwrap();
-    assert_eq!(
-        blobs.put_file("jobs/j/source.pdf", file.path()).await.unwrap(),
-        Stored::Created
-    );
+    assert_eq!(blobs.put_file("jobs/j/source.pdf", file.path()).await.unwrap(), Stored::Created);
     std::fs::write(file.path(), b"changed").unwrap();
-    assert_eq!(
-        blobs.put_file("jobs/j/source.pdf", file.path()).await.unwrap(),
-        Stored::Existed
-    );
+    assert_eq!(blobs.put_file("jobs/j/source.pdf", file.path()).await.unwrap(), Stored::Existed);
     drop(file);
     let opened = blobs.open("jobs/j/source.pdf").await.unwrap().unwrap();
     assert_eq!(std::fs::read(opened.path()).unwrap(), b"content");

@@ -18,20 +18,11 @@ pub struct Subject {
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn message(body: &str, lane: Priority) -> Outgoing {
-    Outgoing {
-        name: body.to_owned(),
-        job: JobId::new("j"),
-        lane,
-        body: body.to_owned(),
-    }
+    Outgoing { name: body.to_owned(), job: JobId::new("j"), lane, body: body.to_owned() }
 }
 
 async fn send(subject: &Subject, body: &str) {
-    subject
-        .queue
-        .send(&[message(body, Priority::Normal)])
-        .await
-        .unwrap();
+    subject.queue.send(&[message(body, Priority::Normal)]).await.unwrap();
 }
 
 async fn receive(subject: &Subject) -> Vec<everypage_core::ports::queue::Delivery> {
@@ -75,14 +66,8 @@ pub async fn extending_keeps_a_message_and_zero_gives_it_back(subject: &Subject)
 }
 
 pub async fn higher_lanes_go_first_and_lower_ones_do_not_starve(subject: &Subject) {
-    subject
-        .queue
-        .send(&[message("low", Priority::Low)])
-        .await
-        .unwrap();
-    let urgent: Vec<Outgoing> = (0..40)
-        .map(|n| message(&format!("urgent {n}"), Priority::Urgent))
-        .collect();
+    subject.queue.send(&[message("low", Priority::Low)]).await.unwrap();
+    let urgent: Vec<Outgoing> = (0..40).map(|n| message(&format!("urgent {n}"), Priority::Urgent)).collect();
     subject.queue.send(&urgent).await.unwrap();
     let mut order = Vec::new();
     for _ in 0..41 {
@@ -92,10 +77,7 @@ pub async fn higher_lanes_go_first_and_lower_ones_do_not_starve(subject: &Subjec
     }
     let low = order.iter().position(|body| body == "low");
     assert!(order[0].starts_with("urgent"), "{order:?}");
-    assert!(
-        low.is_some_and(|place| place < 20),
-        "the low lane starved: {low:?}"
-    );
+    assert!(low.is_some_and(|place| place < 20), "the low lane starved: {low:?}");
 }
 
 pub async fn receives_are_counted(subject: &Subject) {

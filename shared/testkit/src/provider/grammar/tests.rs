@@ -15,46 +15,21 @@ fn rules_are_read() {
     let when = When::default;
     let table = [
         ("answer", when(), Behaviour::Answer),
-        (
-            "openai:*=hang",
-            When {
-                provider: Some(Provider::OpenAi),
-                ..when()
-            },
-            Behaviour::Hang,
-        ),
+        ("openai:*=hang", When { provider: Some(Provider::OpenAi), ..when() }, Behaviour::Hang),
         (
             "*:gpt-4.1=429;retry-after=5",
-            When {
-                model: Some("gpt-4.1".into()),
-                ..when()
-            },
+            When { model: Some("gpt-4.1".into()), ..when() },
             Behaviour::RateLimited { retry_after: Some(5) },
         ),
         (
             "openai:llama3.2:3b=reset",
-            When {
-                provider: Some(Provider::OpenAi),
-                model: Some("llama3.2:3b".into()),
-                ..when()
-            },
+            When { provider: Some(Provider::OpenAi), model: Some("llama3.2:3b".into()), ..when() },
             Behaviour::Reset,
         ),
-        (
-            "page=7,9-12=500",
-            When {
-                page: Some("7,9-12".parse().unwrap()),
-                ..when()
-            },
-            Behaviour::Status(500),
-        ),
+        ("page=7,9-12=500", When { page: Some("7,9-12".parse().unwrap()), ..when() }, Behaviour::Status(500)),
         (
             "model=x;first=3=529",
-            When {
-                model: Some("x".into()),
-                first_calls: Some(3),
-                ..when()
-            },
+            When { model: Some("x".into()), first_calls: Some(3), ..when() },
             Behaviour::Status(529),
         ),
         (
@@ -68,55 +43,17 @@ fn rules_are_read() {
             },
             Behaviour::Quota,
         ),
-        (
-            "answer;delay=200ms",
-            when(),
-            Behaviour::Delay {
-                ms: 200,
-                then: Box::new(Behaviour::Answer),
-            },
-        ),
-        (
-            "hang;delay=2s",
-            when(),
-            Behaviour::Delay {
-                ms: 2000,
-                then: Box::new(Behaviour::Hang),
-            },
-        ),
-        (
-            "drip;bytes=8;every=5ms",
-            when(),
-            Behaviour::SlowDrip {
-                bytes: 8,
-                every_ms: 5,
-            },
-        ),
+        ("answer;delay=200ms", when(), Behaviour::Delay { ms: 200, then: Box::new(Behaviour::Answer) }),
+        ("hang;delay=2s", when(), Behaviour::Delay { ms: 2000, then: Box::new(Behaviour::Hang) }),
+        ("drip;bytes=8;every=5ms", when(), Behaviour::SlowDrip { bytes: 8, every_ms: 5 }),
         ("huge", when(), Behaviour::Huge { bytes: 10_000_000 }),
         ("huge;bytes=99", when(), Behaviour::Huge { bytes: 99 }),
-        (
-            "text=a plain one",
-            when(),
-            Behaviour::AnswerText("a plain one".into()),
-        ),
-        (
-            "page=1=text=x=y",
-            When {
-                page: Some(1.into()),
-                ..when()
-            },
-            Behaviour::AnswerText("x=y".into()),
-        ),
+        ("text=a plain one", when(), Behaviour::AnswerText("a plain one".into())),
+        ("page=1=text=x=y", When { page: Some(1.into()), ..when() }, Behaviour::AnswerText("x=y".into())),
         (
             r#"model=m=text="a;b \"c\"\n" ; delay=1ms"#,
-            When {
-                model: Some("m".into()),
-                ..when()
-            },
-            Behaviour::Delay {
-                ms: 1,
-                then: Box::new(Behaviour::AnswerText("a;b \"c\"\n".into())),
-            },
+            When { model: Some("m".into()), ..when() },
+            Behaviour::Delay { ms: 1, then: Box::new(Behaviour::AnswerText("a;b \"c\"\n".into())) },
         ),
     ];
     for (text, when, then) in table {
@@ -154,9 +91,7 @@ fn errors_name_the_bad_part() {
 
 #[test]
 fn nested_delays_are_printed_as_one() {
-    let nested = Behaviour::Hang
-        .delayed(Duration::from_millis(5))
-        .delayed(Duration::from_secs(1));
+    let nested = Behaviour::Hang.delayed(Duration::from_millis(5)).delayed(Duration::from_secs(1));
     assert_eq!(nested.to_string(), "hang;delay=1005ms");
 }
 
@@ -183,10 +118,7 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         Just(Behaviour::Empty),
     ];
     (plain, option::of(any::<u64>())).prop_map(|(plain, delay)| match delay {
-        Some(ms) => Behaviour::Delay {
-            ms,
-            then: Box::new(plain),
-        },
+        Some(ms) => Behaviour::Delay { ms, then: Box::new(plain) },
         None => plain,
     })
 }
@@ -195,26 +127,20 @@ fn conditions() -> impl Strategy<Value = When> {
     let provider = prop_oneof![Just(Provider::OpenAi), Just(Provider::Anthropic)];
     let ranges = prop::collection::vec((1u32..500, 0u32..50), 1..4);
     let pages = ranges.prop_map(|ranges| {
-        let text: Vec<String> = ranges
-            .iter()
-            .map(|(first, more)| format!("{first}-{}", first + more))
-            .collect();
+        let text: Vec<String> =
+            ranges.iter().map(|(first, more)| format!("{first}-{}", first + more)).collect();
         text.join(",").parse::<Pages>().unwrap()
     });
     let counts = (option::of(any::<u64>()), option::of(any::<u64>()));
-    (
-        option::of(provider),
-        option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"),
-        option::of(pages),
-        counts,
-    )
-        .prop_map(|(provider, model, page, (after_calls, first_calls))| When {
+    (option::of(provider), option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"), option::of(pages), counts).prop_map(
+        |(provider, model, page, (after_calls, first_calls))| When {
             provider,
             model,
             page,
             after_calls,
             first_calls,
-        })
+        },
+    )
 }
 
 proptest! {

@@ -1,0 +1,155 @@
+//! A PDF opened in this process.
+
+use std::path::Path;
+
+use everypage_core::{
+    domain::{
+        document::{Classification, PageReading, Reason},
+        ids::PageNumber,
+        secret::Secret,
+    },
+    ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
+};
+use mupdf::DisplayList;
+
+use crate::{
+    gate,
+    page::{self, Area, Marks, TextLayer},
+};
+
+/// More text than this on one page is an attack, not a page: War and Peace has 3 MB.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+
+/// How much a page is trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Care {
+    #[default]
+    Usual,
+    /// The parser died on this document before; leave out the riskiest step.
+    Extra,
+}
+
+/// An open PDF. A hostile file can crash or stall the process that holds one: see
+/// [`IsolatedPdf`](crate::IsolatedPdf).
+pub struct Document {
+    pdf: mupdf::Document,
+    pages: u32,
+    limits: PdfLimits,
+}
+
+impl Document {
+    /// Opens and checks the document-wide limits. The file is read as needed, not into memory.
+    pub fn open(file: &Path, password: Option<&Secret>, limits: &PdfLimits) -> Result<Self, PdfError> {
+        gate::check(file, limits)?;
+        let corrupt = |error| PdfError::Corrupt(words(error));
+        let mut pdf = mupdf::Document::open(file.as_os_str()).map_err(corrupt)?;
+        if !pdf.is_pdf() {
+            return Err(PdfError::NotAPdf("its content is of another format".into()));
+        }
+        if pdf.needs_password().map_err(corrupt)? {
+            let password = password.ok_or(PdfError::PasswordNeeded)?;
+            if !matches!(pdf.authenticate(password.expose()), Ok(true)) {
+                return Err(PdfError::PasswordWrong);
+            }
+        }
+        let pages = u32::try_from(pdf.page_count().map_err(corrupt)?).unwrap_or(0);
+        match pages {
+            0 => Err(PdfError::NoPages),
+            pages if pages > limits.max_pages => {
+                Err(PdfError::TooManyPages { pages, limit: limits.max_pages })
+            }
+            pages => Ok(Self { pdf, pages, limits: *limits }),
+        }
+    }
+
+    pub fn page_count(&self) -> u32 {
+        self.pages
+    }
+
+    /// Never fails: what can't be read comes back `Unreadable` with its fault.
+    pub fn read_page(&self, number: PageNumber, options: &ReadOptions, care: Care) -> PageReading {
+        self.try_read(number, options, care).unwrap_or_else(|fault| unreadable(number, fault))
+    }
+
+    /// The text alone, for whoever needs neither class nor image.
+    pub fn text(&self, number: PageNumber) -> Result<String, String> {
+        Ok(self.layer(&self.play(number)?)?.text)
+    }
+
+    fn try_read(&self, number: PageNumber, options: &ReadOptions, care: Care) -> Result<PageReading, String> {
+        let list = self.play(number)?;
+        let area = Area::from(list.bounds());
+        let layer = self.layer(&list)?;
+        let marks = match care {
+            Care::Usual => Marks::collect(&list, area),
+            Care::Extra => Marks::collect_carefully(&list, area),
+        }
+        .map_err(words)?;
+        let reason = page::reason(&marks, &layer);
+        let wanted = match options.render {
+            RenderPages::None => false,
+            RenderPages::Graphics => reason.classification() == Classification::HasGraphics,
+            RenderPages::All => true,
+        };
+        let (image, fault) = match wanted.then(|| page::render(&list, &area, &options.style)).transpose() {
+            Ok(image) => (image, None),
+            Err(fault) => (None, Some(format!("the page could not be drawn: {fault}"))),
+        };
+        Ok(PageReading { number, text: layer.text, reason, image, fault })
+    }
+
+    /// Parses the page once; text, marks and image all play this recording.
+    fn play(&self, number: PageNumber) -> Result<DisplayList, String> {
+        if number.get() > self.pages {
+            return Err(format!("there is no page {number}: the document has {}", self.pages));
+        }
+        let index = i32::try_from(number.get() - 1).map_err(|_| format!("there is no page {number}"))?;
+        let page = self.pdf.load_page(index).map_err(words)?;
+        self.check_size(&page.bounds().map_err(words)?.into())?;
+        page.to_display_list(true).map_err(words)
+    }
+
+    fn layer(&self, list: &DisplayList) -> Result<TextLayer, String> {
+        let layer = TextLayer::extract(list).map_err(words)?;
+        if layer.text.len() > MAX_TEXT_BYTES {
+            let bytes = layer.text.len();
+            return Err(format!("the page has {bytes} bytes of text; the limit is {MAX_TEXT_BYTES}"));
+        }
+        Ok(layer)
+    }
+
+    fn check_size(&self, area: &Area) -> Result<(), String> {
+        let limit = self.limits.max_page_points;
+        if area.longer() <= limit as f32 {
+            return Ok(());
+        }
+        let meters = |points: f32| f64::from(points) / 72.0 * 0.0254;
+        Err(format!(
+            "the page measures {:.1} m x {:.1} m ({:.0} x {:.0} points); the limit is {limit} points (MAX_PAGE_POINTS)",
+            meters(area.width()),
+            meters(area.height()),
+            area.width(),
+            area.height(),
+        ))
+    }
+}
+
+pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
+    PageReading { number, text: String::new(), reason: Reason::Unreadable, image: None, fault: Some(fault) }
+}
+
+/// MuPDF's message without the wrapping, in words for people.
+pub(crate) fn words(error: mupdf::Error) -> String {
+    let message = match error {
+        mupdf::Error::MuPdf(error) => error.message,
+        other => other.to_string(),
+    };
+    if message == "Invalid number of pages" {
+        // MuPDF compares the claim with the number of objects in the file.
+        return "it claims an impossible number of pages".into();
+    }
+    if message.contains("alloc") {
+        return "the page needs more memory than is allowed".into();
+    }
+    message
+}

@@ -1,0 +1,253 @@
+//! The device that MuPDF plays a page to: it notes what is painted, where, and what a clip leaves of it.
+
+use std::num::NonZero;
+
+use mupdf::{ColorParams, Colorspace, Image, Matrix, NativeDevice, Path, Rect, Shade, StrokeState, Text};
+
+use super::{
+    geometry::Area,
+    marks::{Drawn, Fill, MAX_MARKS, Marks},
+    outline::{Outline, Shape},
+};
+
+/// Fainter paint than this is a watermark's shadow.
+const FAINT: f32 = 0.1;
+
+pub(super) struct Recorder {
+    pub marks: Marks,
+    /// What each nested clip leaves visible; the last one counts.
+    clips: Vec<Area>,
+    /// Inside a soft mask nothing is painted, only measured out.
+    masks: u32,
+    /// Inside a tiling pattern, the area that the tiles fill.
+    tiles: Vec<Area>,
+}
+
+impl Recorder {
+    pub fn new(page: Area) -> Self {
+        Self { marks: Marks { page, ..Marks::default() }, clips: vec![page], masks: 0, tiles: Vec::new() }
+    }
+
+    fn visible(&self, area: Area) -> Area {
+        match self.clips.last() {
+            Some(clip) => area.intersect(clip),
+            None => area,
+        }
+    }
+
+    fn push_clip(&mut self, scissor: Rect) {
+        let clip = self.visible(scissor.into());
+        self.clips.push(clip);
+    }
+
+    fn image(&mut self, img: &Image, ctm: Matrix, alpha: f32) {
+        if self.masks > 0 || alpha < FAINT {
+            return;
+        }
+        let corners = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)];
+        let mut area = Area::nothing();
+        for (x, y) in corners {
+            area.include(x * ctm.a + y * ctm.c + ctm.e, x * ctm.b + y * ctm.d + ctm.f);
+        }
+        let area = self.tiles.last().copied().unwrap_or_else(|| self.visible(area));
+        // One or two pixels stretched over an area are a line or a tint, not a picture.
+        if img.width().min(img.height()) <= 2 || area.shorter() <= 4.0 {
+            self.marks.painted |= area.is_valid() && area.size() > 0.0 && !self.is_background(&area);
+        } else {
+            self.marks.add_image(area);
+        }
+    }
+
+    fn path(&mut self, path: &Path, ctm: Matrix, ink: Ink, stroke: Option<f32>) {
+        if self.masks > 0 || !self.tiles.is_empty() || ink.invisible {
+            return;
+        }
+        let room = MAX_MARKS.saturating_sub(self.marks.fills.len());
+        let mut outline = Outline::new(ctm, if stroke.is_some() { 0 } else { room });
+        if path.walk(&mut outline).is_err() {
+            return;
+        }
+        let shape = outline.finish();
+        if !outline.area.is_valid() {
+            return;
+        }
+        let area = self.visible(outline.area.grown(stroke.unwrap_or(0.0) / 2.0));
+        if !area.is_valid() || self.is_background(&area) {
+            return;
+        }
+        self.marks.painted = true;
+        match shape {
+            Shape::Rule => {}
+            Shape::Box => {
+                for part in std::mem::take(&mut outline.parts) {
+                    let area = self.visible(part);
+                    if area.is_valid() {
+                        self.marks.fills.push(Fill { area, strong: ink.strong });
+                    }
+                }
+            }
+            Shape::Drawn { strokes } if self.marks.drawn.len() < MAX_MARKS => {
+                self.marks.drawn.push(Drawn { area, strokes, filled: stroke.is_none() });
+            }
+            Shape::Drawn { .. } => {}
+        }
+    }
+
+    fn is_background(&self, area: &Area) -> bool {
+        area.size() >= 0.95 * self.marks.page.size()
+    }
+
+    fn text(&mut self, hidden: bool) {
+        if self.masks == 0 {
+            let count = if hidden { &mut self.marks.hidden_text } else { &mut self.marks.shown_text };
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
+struct Ink {
+    /// White on a page, or too faint to be seen.
+    invisible: bool,
+    strong: bool,
+}
+
+fn ink(space: &Colorspace, color: &[f32], alpha: f32) -> Ink {
+    let light = match *color {
+        [gray] if space.is_gray() => gray,
+        [r, g, b] if space.is_rgb() => 0.3 * r + 0.59 * g + 0.11 * b,
+        [c, m, y, k] => (1.0 - k) * (1.0 - 0.3 * c - 0.59 * m - 0.11 * y),
+        // Spot colors and the like: more of it is darker.
+        _ => 1.0 - color.iter().copied().fold(0.0, f32::max),
+    };
+    Ink { invisible: alpha < FAINT || light > 0.97, strong: light * alpha + (1.0 - alpha) < 0.85 }
+}
+
+impl NativeDevice for Recorder {
+    fn fill_path(
+        &mut self,
+        path: &Path,
+        _even_odd: bool,
+        ctm: Matrix,
+        space: &Colorspace,
+        color: &[f32],
+        alpha: f32,
+        _: ColorParams,
+    ) {
+        self.path(path, ctm, ink(space, color, alpha), None);
+    }
+
+    fn stroke_path(
+        &mut self,
+        path: &Path,
+        stroke: &StrokeState,
+        ctm: Matrix,
+        space: &Colorspace,
+        color: &[f32],
+        alpha: f32,
+        _: ColorParams,
+    ) {
+        let width = stroke.line_width() * ctm.expansion();
+        self.path(path, ctm, ink(space, color, alpha), Some(width));
+    }
+
+    fn clip_path(&mut self, _: &Path, _: bool, _: Matrix, scissor: Rect) {
+        self.push_clip(scissor);
+    }
+
+    fn clip_stroke_path(&mut self, _: &Path, _: &StrokeState, _: Matrix, scissor: Rect) {
+        self.push_clip(scissor);
+    }
+
+    fn fill_text(&mut self, _: &Text, _: Matrix, _: &Colorspace, _: &[f32], _: f32, _: ColorParams) {
+        self.text(false);
+    }
+
+    fn stroke_text(
+        &mut self,
+        _: &Text,
+        _: &StrokeState,
+        _: Matrix,
+        _: &Colorspace,
+        _: &[f32],
+        _: f32,
+        _: ColorParams,
+    ) {
+        self.text(false);
+    }
+
+    fn clip_text(&mut self, _: &Text, _: Matrix, scissor: Rect) {
+        self.push_clip(scissor);
+    }
+
+    fn clip_stroke_text(&mut self, _: &Text, _: &StrokeState, _: Matrix, scissor: Rect) {
+        self.push_clip(scissor);
+    }
+
+    fn ignore_text(&mut self, _: &Text, _: Matrix) {
+        self.text(true);
+    }
+
+    /// A gradient is a background like any other fill; its extent is that of the clip.
+    fn fill_shade(&mut self, _: &Shade, _: Matrix, alpha: f32, _: ColorParams) {
+        let area = self.visible(self.marks.page);
+        if self.masks == 0 && alpha >= FAINT && area.is_valid() && !self.is_background(&area) {
+            self.marks.painted = true;
+        }
+    }
+
+    fn fill_image(&mut self, img: &Image, ctm: Matrix, alpha: f32, _: ColorParams) {
+        self.image(img, ctm, alpha);
+    }
+
+    fn fill_image_mask(
+        &mut self,
+        img: &Image,
+        ctm: Matrix,
+        _: &Colorspace,
+        _: &[f32],
+        alpha: f32,
+        _: ColorParams,
+    ) {
+        self.image(img, ctm, alpha);
+    }
+
+    fn clip_image_mask(&mut self, _: &Image, _: Matrix, scissor: Rect) {
+        self.push_clip(scissor);
+    }
+
+    fn pop_clip(&mut self) {
+        if self.clips.len() > 1 {
+            self.clips.pop();
+        }
+    }
+
+    fn begin_mask(&mut self, area: Rect, _: bool, _: &Colorspace, _: &[f32], _: ColorParams) {
+        self.push_clip(area);
+        self.masks += 1;
+    }
+
+    /// The mask stays in force as a clip, which `pop_clip` ends.
+    fn end_mask(&mut self, _: &mupdf::Function) {
+        self.masks = self.masks.saturating_sub(1);
+    }
+
+    fn begin_tile(
+        &mut self,
+        area: Rect,
+        _view: Rect,
+        _x_step: f32,
+        _y_step: f32,
+        ctm: Matrix,
+        _id: Option<NonZero<i32>>,
+        _doc_id: Option<NonZero<i32>>,
+    ) -> Option<NonZero<i32>> {
+        let filled = self.visible(area.transform(&ctm).into());
+        self.marks.painted |= self.masks == 0 && filled.is_valid() && !self.is_background(&filled);
+        self.tiles.push(filled);
+        None
+    }
+
+    fn end_tile(&mut self) {
+        self.tiles.pop();
+    }
+}

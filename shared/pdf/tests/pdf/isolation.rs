@@ -1,0 +1,171 @@
+//! Children come and go; the parent, the pool and the other pages never notice.
+
+use std::time::Duration;
+
+use everypage_core::{
+    domain::document::Reason,
+    ports::pdf::{Pdf, PdfError, PdfLimits},
+};
+use everypage_pdf::{ChildCommand, IsolatedPdf};
+use tokio::time::timeout;
+
+use crate::support::{
+    builder::{Page, document},
+    children,
+    hostile::{runaway, with_bad_tag},
+    limits, no_images, pages, pause, reader, save,
+};
+
+fn three_with_a_runaway() -> Vec<u8> {
+    document(&[Page::prose(1), runaway(), Page::prose(3), Page::prose(4)])
+}
+
+#[tokio::test]
+async fn a_page_that_never_ends_is_given_up_and_the_rest_goes_on() {
+    let saved = save(three_with_a_runaway());
+    let reader = reader(PdfLimits { page_timeout: Duration::from_millis(700), ..limits() }, 1);
+    let readings = reader.read(&saved.path, None, &pages(1..=4), &no_images()).await.unwrap();
+    assert_eq!(readings.iter().map(|reading| reading.number.get()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(readings[1].reason, Reason::Unreadable);
+    assert_eq!(readings[1].fault.as_deref(), Some("took longer than 700 ms"));
+    for good in [0, 2, 3] {
+        assert_eq!((readings[good].reason, &readings[good].fault), (Reason::Text, &None));
+    }
+    drop(reader);
+    children::wait_for(0).await;
+}
+
+#[tokio::test]
+async fn a_child_killed_in_the_middle_costs_its_page_only() {
+    let saved = save(three_with_a_runaway());
+    let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
+    let numbers = pages(1..=4);
+    let options = no_images();
+    let (readings, ()) = tokio::join!(reader.read(&saved.path, None, &numbers, &options), async {
+        children::kill(children::wait_until_busy(30).await);
+    });
+    let readings = readings.unwrap();
+    assert_eq!(readings[1].reason, Reason::Unreadable);
+    let fault = readings[1].fault.as_deref().unwrap();
+    assert!(fault.contains("crashed") && fault.contains("SIGKILL"), "{fault}");
+    for good in [0, 2, 3] {
+        assert!(readings[good].text.contains("committee"));
+    }
+    // The pool goes on.
+    assert_eq!(reader.inspect(&saved.path, None).await, Ok(4));
+}
+
+#[tokio::test]
+async fn an_abort_is_tried_again_with_care() {
+    let saved = save(document(&[Page::prose(1), with_bad_tag(Page::prose(2)), Page::prose(3)]));
+    let reader = reader(limits(), 1);
+    let readings = reader.read(&saved.path, None, &pages(1..=3), &no_images()).await.unwrap();
+    for reading in readings {
+        assert_eq!((reading.reason, &reading.fault), (Reason::Text, &None), "page {}", reading.number);
+        assert!(reading.text.contains("committee"));
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_read_leaves_no_child() {
+    let saved = save(three_with_a_runaway());
+    let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
+    let numbers = pages(1..=4);
+    let options = no_images();
+    let read = reader.read(&saved.path, None, &numbers, &options);
+    tokio::select! {
+        _ = read => panic!("the page should not have ended"),
+        _ = children::wait_until_busy(10) => {}
+    }
+    children::wait_for(0).await;
+    // And the slot is free again.
+    let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
+    assert_eq!(readings[0].reason, Reason::Text);
+}
+
+#[tokio::test]
+async fn ranges_of_one_document_share_a_child() {
+    let saved = save(document(&(1..=20).map(Page::prose).collect::<Vec<_>>()));
+    let reader = reader(limits(), 1);
+    assert_eq!(reader.inspect(&saved.path, None).await, Ok(20));
+    let first = children::all();
+    for start in [1, 11] {
+        reader.read(&saved.path, None, &pages(start..start + 10), &no_images()).await.unwrap();
+    }
+    assert_eq!(children::all(), first);
+}
+
+#[tokio::test]
+async fn a_file_replaced_under_its_name_is_read_anew() {
+    let saved = save(document(&[Page::prose(1)]));
+    let reader = reader(limits(), 1);
+    assert_eq!(reader.inspect(&saved.path, None).await, Ok(1));
+    std::fs::write(&saved.path, document(&[Page::prose(1), Page::prose(2)])).unwrap();
+    assert_eq!(reader.inspect(&saved.path, None).await, Ok(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_documents_at_once_do_not_mix() {
+    let one = save(document(&(1..=30).map(Page::prose).collect::<Vec<_>>()));
+    let two = save(document(&(101..=130).map(Page::prose).collect::<Vec<_>>()));
+    let reader = reader(limits(), 2);
+    let (numbers, options) = (pages(1..=30), no_images());
+    let (a, b) = tokio::join!(
+        reader.read(&one.path, None, &numbers, &options),
+        reader.read(&two.path, None, &numbers, &options)
+    );
+    for (readings, offset) in [(a.unwrap(), 0), (b.unwrap(), 100)] {
+        assert_eq!(readings.len(), 30);
+        for (index, reading) in readings.iter().enumerate() {
+            let number = index as u32 + 1;
+            assert_eq!(reading.number.get(), number);
+            assert!(reading.text.starts_with(&format!("Page {}, line 0.", number + offset)));
+        }
+    }
+    assert!(children::all().len() <= 2);
+}
+
+#[tokio::test]
+async fn idle_children_that_died_are_replaced() {
+    let saved = save(document(&[Page::prose(1)]));
+    let reader = reader(limits(), 1);
+    reader.inspect(&saved.path, None).await.unwrap();
+    children::all().into_iter().for_each(children::kill);
+    pause(Duration::from_millis(200)).await;
+    let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
+    assert_eq!(readings[0].fault, None);
+}
+
+#[tokio::test]
+async fn idle_children_do_not_stay() {
+    let saved = save(document(&[Page::prose(1)]));
+    let reader = reader(limits(), 1);
+    reader.inspect(&saved.path, None).await.unwrap();
+    assert_eq!(children::all().len(), 1);
+    pause(Duration::from_secs(10)).await;
+    children::wait_for(0).await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_no_parser_is_told_apart_from_a_bad_file() {
+    let saved = save(document(&[Page::prose(1)]));
+    let answer = |program: &str| {
+        let reader = IsolatedPdf::new(ChildCommand::new(program), limits())
+            .with_open_timeout(Duration::from_millis(500));
+        let path = saved.path.clone();
+        async move { reader.inspect(&path, None).await }
+    };
+    assert!(matches!(answer("/no/such/program").await, Err(PdfError::Unavailable(_))));
+    assert!(matches!(answer("/bin/true").await, Err(PdfError::ParserDied(_))));
+    assert_eq!(answer("/bin/cat").await, Err(PdfError::ParserDied("ended unexpectedly".into())));
+}
+
+#[tokio::test]
+async fn opening_has_a_time_limit_too() {
+    let saved = save(document(&[Page::prose(1)]));
+    let command = ChildCommand::new("/bin/sleep").arg("60");
+    let reader = IsolatedPdf::new(command, limits()).with_open_timeout(Duration::from_millis(200));
+    let answer = timeout(Duration::from_secs(5), reader.inspect(&saved.path, None)).await.unwrap();
+    assert_eq!(answer, Err(PdfError::ParserDied("took longer than 200 ms".into())));
+    children::wait_for(0).await;
+}

@@ -1,0 +1,142 @@
+//! Files that can't be processed, and what their senders are told.
+
+use everypage_core::{
+    domain::secret::Secret,
+    ports::pdf::{Pdf, PdfError, PdfLimits},
+};
+use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
+
+use crate::support::{
+    builder::{Page, document, with_count},
+    limits, no_images, pages, reader, save,
+};
+
+async fn inspect(
+    bytes: impl AsRef<[u8]>,
+    password: Option<&str>,
+    limits: PdfLimits,
+) -> Result<u32, PdfError> {
+    let saved = save(bytes);
+    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref()).await
+}
+
+fn encrypted() -> Vec<u8> {
+    let plain = PdfDocument::from_bytes(&document(&[Page::prose(1)])).unwrap();
+    let mut options = PdfWriteOptions::default();
+    options.set_encryption(Encryption::Aes256).set_user_password("correct horse").set_owner_password("owner");
+    let mut bytes = Vec::new();
+    plain.write_to_with_options(&mut bytes, options).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn an_encrypted_file_needs_the_right_password() {
+    assert_eq!(inspect(encrypted(), None, limits()).await, Err(PdfError::PasswordNeeded));
+    assert_eq!(inspect(encrypted(), Some("wrong"), limits()).await, Err(PdfError::PasswordWrong));
+    assert_eq!(inspect(encrypted(), Some("nul\0"), limits()).await, Err(PdfError::PasswordWrong));
+    assert_eq!(inspect(encrypted(), Some("correct horse"), limits()).await, Ok(1));
+    assert_eq!(inspect(encrypted(), Some("owner"), limits()).await, Ok(1));
+}
+
+#[tokio::test]
+async fn an_open_document_is_not_shown_to_another_password() {
+    let saved = save(encrypted());
+    let reader = reader(limits(), 1);
+    let right = Secret::new("correct horse");
+    let readings = reader.read(&saved.path, Some(&right), &pages([1]), &no_images()).await.unwrap();
+    assert!(readings[0].text.contains("committee"));
+    // The child still has it open, decrypted.
+    let wrong = Secret::new("wrong");
+    assert_eq!(
+        reader.read(&saved.path, Some(&wrong), &pages([1]), &no_images()).await,
+        Err(PdfError::PasswordWrong)
+    );
+    assert_eq!(
+        reader.read(&saved.path, None, &pages([1]), &no_images()).await,
+        Err(PdfError::PasswordNeeded)
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_pdf_is_named() {
+    for (bytes, word) in [
+        (&b"\x89PNG\r\n\x1a\n0000"[..], "PNG"),
+        (b"PK\x03\x04....", "ZIP"),
+        (b"<html><body>404</body></html>", "HTML"),
+        (b"Dear Sir or Madam", "%PDF-"),
+    ] {
+        match inspect(bytes, None, limits()).await {
+            Err(PdfError::NotAPdf(why)) => assert!(why.contains(word), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // An image or XML with the header somewhere inside is not a PDF to MuPDF either.
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><!-- %PDF-1.7 --><rect width='9' height='9'/></svg>";
+    assert!(matches!(inspect(svg, None, limits()).await, Err(PdfError::Corrupt(_) | PdfError::NotAPdf(_))));
+}
+
+#[tokio::test]
+async fn empty_missing_and_too_large_files_are_refused_before_any_parser() {
+    assert_eq!(inspect("", None, limits()).await, Err(PdfError::Empty));
+    let small = PdfLimits { max_file_bytes: 100, ..limits() };
+    let bytes = document(&[Page::prose(1)]);
+    assert_eq!(
+        inspect(&bytes, None, small).await,
+        Err(PdfError::TooLarge { bytes: bytes.len() as u64, limit: 100 })
+    );
+    let saved = save("");
+    let missing = saved.path.with_file_name("missing.pdf");
+    let answer = reader(limits(), 1).inspect(&missing, None).await;
+    assert!(matches!(answer, Err(PdfError::Unavailable(_))), "{answer:?}");
+    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None).await;
+    assert!(matches!(directory, Err(PdfError::NotAPdf(_))), "{directory:?}");
+}
+
+#[tokio::test]
+async fn a_truncated_file_is_repaired_or_refused() {
+    let whole = document(&[Page::prose(1), Page::prose(2), Page::prose(3)]);
+    // The cross-reference table is lost but the pages are there.
+    assert_eq!(inspect(&whole[..whole.len() - 200], None, limits()).await, Ok(3));
+    for share in [1, 5, 20, 50, 80] {
+        let answer = inspect(&whole[..whole.len() * share / 100], None, limits()).await;
+        assert!(
+            matches!(answer, Ok(1..=3) | Err(PdfError::Corrupt(_) | PdfError::NoPages)),
+            "{share} %: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_noise_is_corrupt() {
+    let mut noise = b"%PDF-1.7\n".to_vec();
+    noise.extend((0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8));
+    let answer = inspect(noise, None, limits()).await;
+    assert!(matches!(answer, Err(PdfError::Corrupt(_) | PdfError::NoPages)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_document_needs_pages_but_not_too_many() {
+    assert_eq!(inspect(document(&[]), None, limits()).await, Err(PdfError::NoPages));
+    let many = document(&vec![Page::blank(); 100_000]);
+    assert_eq!(
+        inspect(many, None, limits()).await,
+        Err(PdfError::TooManyPages { pages: 100_000, limit: 20_000 })
+    );
+    for claimed in [100_000, 2_000_000_000, 99_999_999_999, -5] {
+        assert_eq!(
+            inspect(with_count(&[Page::prose(1)], claimed), None, limits()).await,
+            Err(PdfError::Corrupt("it claims an impossible number of pages".into())),
+            "{claimed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn pages_that_are_only_claimed_come_back_unreadable() {
+    let page = (0..50).fold(Page::prose(1), |page, _| page.extra("/Unused", "Unused", "null"));
+    let saved = save(with_count(&[page], 40));
+    let readings = reader(limits(), 1).read(&saved.path, None, &pages(1..=41), &no_images()).await.unwrap();
+    assert_eq!(readings.len(), 41);
+    assert_eq!(readings[0].fault, None);
+    assert!(readings[1..].iter().all(|reading| reading.fault.is_some()));
+}

@@ -1,0 +1,36 @@
+//! Pages made to hurt.
+
+use super::builder::{Page, deflate, stream};
+
+/// Forms that call forms, ten times each, twenty deep: it never ends and never paints.
+pub fn runaway() -> Page {
+    (0..20).fold(Page::new("/X0 Do\n"), |page, level| {
+        let resources = format!("/Resources << /XObject << /Y @{} >> >>", level + 1);
+        let head = format!("/Type /XObject /Subtype /Form /BBox [0 0 100 100] {resources}");
+        let body = if level == 19 { String::new() } else { "/Y Do\n".repeat(10) };
+        page.extra(&format!("/X{level}"), "XObject", stream(&head, body.as_bytes()))
+    })
+}
+
+/// An `ActualText` with half a surrogate pair, which the bindings' device can't take.
+pub fn with_bad_tag(page: Page) -> Page {
+    page.draw("/Span << /ActualText <FEFFD8000041> >> BDC 72 60 m 80 60 l S EMC\n")
+}
+
+/// 100 million graphics states from less than a megabyte.
+pub fn bomb() -> Page {
+    let mut page = Page::new(deflate(&b"q ".repeat(100 << 20)));
+    page.filter = "/Filter /FlateDecode";
+    page
+}
+
+/// An image that claims more pixels than any memory holds.
+pub fn image_bomb() -> Page {
+    let head = "/Type /XObject /Subtype /Image /Width 60000 /Height 60000 /BitsPerComponent 8 \
+                /ColorSpace /DeviceRGB /Filter /FlateDecode";
+    Page::new("q 500 0 0 700 40 40 cm /Im0 Do Q\n").extra(
+        "/Im0",
+        "XObject",
+        stream(head, &deflate(&vec![7; 8 << 20])),
+    )
+}

@@ -1,0 +1,131 @@
+//! Text comes out in the order in which people read it.
+
+use crate::support::{
+    builder::{Page, document, line_at},
+    text_of,
+};
+
+fn lines(lines: &[(f32, f32, &str)]) -> String {
+    let content: String = lines.iter().map(|(x, y, text)| line_at(*x, *y, text)).collect();
+    text_of(document(&[Page::new(content)]))
+}
+
+#[test]
+fn lines_end_in_a_newline_and_blocks_in_an_empty_line() {
+    let text = lines(&[
+        (72.0, 780.0, "A heading"),
+        (72.0, 740.0, "First line of the paragraph"),
+        (72.0, 726.0, "and its second line."),
+        (72.0, 690.0, "Another paragraph."),
+    ]);
+    assert_eq!(text, "A heading\n\nFirst line of the paragraph\nand its second line.\n\nAnother paragraph.");
+}
+
+#[test]
+fn two_columns_are_read_one_after_the_other() {
+    let text = lines(&[
+        (60.0, 700.0, "The left column begins here"),
+        (60.0, 686.0, "and goes on for a while."),
+        (320.0, 700.0, "The right column follows it"),
+        (320.0, 686.0, "and comes to an end."),
+    ]);
+    assert_eq!(
+        text,
+        "The left column begins here\nand goes on for a while.\n\n\
+         The right column follows it\nand comes to an end."
+    );
+}
+
+#[test]
+fn columns_written_across_the_gutter_are_taken_apart() {
+    let mut across = Vec::new();
+    for row in 0..4 {
+        let y = 700.0 - 14.0 * row as f32;
+        across.push((
+            60.0,
+            y,
+            [
+                "Left one is long enough",
+                "left two is long enough",
+                "left three goes on and",
+                "left four is the end.",
+            ][row],
+        ));
+        across.push((
+            320.0,
+            y,
+            [
+                "Right one is long enough",
+                "right two is long enough",
+                "right three goes on and",
+                "right four is the end.",
+            ][row],
+        ));
+    }
+    assert_eq!(
+        lines(&across),
+        "Left one is long enough\nleft two is long enough\nleft three goes on and\nleft four is the end.\n\n\
+         Right one is long enough\nright two is long enough\nright three goes on and\nright four is the end."
+    );
+}
+
+#[test]
+fn cells_of_a_table_stay_in_their_row() {
+    let text = lines(&[
+        (72.0, 700.0, "Item"),
+        (250.0, 700.0, "Count"),
+        (400.0, 700.0, "Price"),
+        (72.0, 686.0, "Bolts"),
+        (250.0, 686.0, "12"),
+        (400.0, 686.0, "3.40"),
+    ]);
+    assert_eq!(text, "Item\tCount\tPrice\nBolts\t12\t3.40");
+}
+
+#[test]
+fn pieces_of_one_line_are_joined() {
+    let content = "BT /F1 12 Tf 72 700 Td (One ) Tj (line ) Tj 0 Ts (of three) Tj ET\n";
+    assert_eq!(text_of(document(&[Page::new(content)])), "One line of three");
+}
+
+#[test]
+fn words_broken_at_a_lines_end_are_made_whole() {
+    let text = lines(&[
+        (72.0, 700.0, "This is an exam-"),
+        (72.0, 686.0, "ple of hyphenation from 1990-"),
+        (72.0, 672.0, "1995 by Jean-"),
+        (72.0, 658.0, "Paul."),
+    ]);
+    assert_eq!(text, "This is an example of hyphenation from 1990-\n1995 by Jean-\nPaul.");
+}
+
+#[test]
+fn ligatures_become_letters() {
+    let font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /Type /Encoding /Differences [1 /fi /fl] >> >>";
+    let page =
+        Page::new("BT /F2 12 Tf 72 700 Td (of\\001ce \\002oor) Tj ET\n").extra("/F2", "Font", font.to_vec());
+    assert_eq!(text_of(document(&[page])), "office floor");
+}
+
+#[test]
+fn what_can_not_be_seen_is_left_out() {
+    let cell =
+        format!("q 72 690 60 20 re W n\n{}Q\n", line_at(72.0, 700.0, "Shown and then cut off far away"));
+    assert!(!text_of(document(&[Page::new(cell)])).contains("away"));
+    assert_eq!(lines(&[(72.0, 700.0, "Inside"), (3000.0, 700.0, "Outside")]), "Inside");
+}
+
+/// Such files count on the reader to have a font; without one they come out as noise, and their
+/// images as empty boxes.
+#[test]
+fn japanese_in_a_font_that_is_not_embedded_is_read() {
+    let font = "<< /Type /Font /Subtype /Type0 /BaseFont /HeiseiMin-W3 /Encoding /UniJIS-UCS2-H /DescendantFonts [@1] >>";
+    let descendant = "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /HeiseiMin-W3 \
+                      /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> /FontDescriptor @2 >>";
+    let descriptor = "<< /Type /FontDescriptor /FontName /HeiseiMin-W3 /Flags 4 /FontBBox [0 0 1000 1000] >>";
+    let page = Page::new("BT /F2 12 Tf 72 700 Td <30423044304630483048> Tj ET\n")
+        .extra("/F2", "Font", font)
+        .extra("/Unused", "Unused", descendant)
+        .extra("/Unused", "Unused", descriptor);
+    assert_eq!(text_of(document(&[page])), "あいうええ");
+}

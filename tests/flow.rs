@@ -1,0 +1,528 @@
+//! Stories of one document, from submission to result, on virtual time.
+
+use std::time::Duration;
+
+use everypage_core::{
+    domain::{
+        job::{State, Status},
+        outcome::{AttemptResult, Source},
+    },
+    ports::{
+        clock::Clock,
+        vision::{Finish, Scope, VisionError},
+    },
+    store::{breakers, dead, jobs, trail},
+    usecases::{cancel::cancel, decide, heal, redrive, verify::verify_job},
+};
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::{
+    invariants::{self, page},
+    world::{World, seconds},
+};
+
+const MODELS: [&str; 4] = ["gpt-5.4", "gpt-5.4-mini", "claude-sonnet-4-6", "claude-opus-4-6"];
+
+fn sources(document: &everypage_core::domain::result::ResultDocument) -> Vec<Source> {
+    document.pages.iter().map(|page| page.source).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_well_every_page_is_read_by_whom_it_should_be() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 10).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    invariants::nothing_is_held(&world.records, world.clock.now());
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Mupdf, Source::Ai].repeat(5));
+    assert_eq!(world.vision.calls().len(), 5);
+    assert_eq!(document.metadata.credits, 5);
+    assert_eq!(document.metadata.cost_micro_usd.0, 5_000);
+    assert!(world.queue.is_empty());
+    assert_eq!(job.status(), Status::Success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_fails_over_inline_and_says_so() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "1")]);
+    world.vision.now_does(|target, page| {
+        if target.model == "gpt-5.4" { Reply::down() } else { Reply::Answer(read_by(target, page)) }
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Ai; 3]);
+    let results: Vec<AttemptResult> =
+        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [AttemptResult::Transient, AttemptResult::Answered]);
+    // The breaker is open by then: the dead model is skipped, not waited for.
+    assert_eq!(document.pages[2].attempts[0].result, AttemptResult::BreakerOpen);
+    assert_eq!(world.vision.calls_to("gpt-5.4"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_provider_down_still_gives_every_page() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 20).await;
+    invariants::nothing_is_held(&world.records, world.clock.now());
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::MupdfFallback; 20]);
+    assert_eq!(document.metadata.pages_failed, 20);
+    assert!(!document.metadata.timeout_occurred);
+    assert!(
+        world.vision.calls().len() <= 2 * MODELS.len(),
+        "{} calls into an outage",
+        world.vision.calls().len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_costs_the_deadline_and_no_page() {
+    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(100)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert!(seconds(world.clock.as_ref()) < 11.0, "{}", seconds(world.clock.as_ref()));
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 100).await;
+    let metadata = process.result(&job).await.metadata;
+    assert!(metadata.timeout_occurred);
+    assert_eq!(metadata.final_timeout_fallback_pages, 50);
+    // What is left of it is worked off without asking anybody.
+    let calls = world.vision.calls().len();
+    process.work_for(Duration::from_secs(120)).await;
+    assert_eq!(world.vision.calls().len(), calls);
+    assert!(world.queue.is_empty());
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_job_deadline_says_nothing_about_a_model() {
+    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    process.work_for(Duration::from_secs(1)).await;
+    assert!(breakers::all(&process.app).await.unwrap().iter().all(|(_, breaker)| breaker.trips == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_dead_steps_cost_one_wave_each() {
+    let pairs = [("WORKER_CONCURRENCY", "20"), ("MAX_INFLIGHT_PER_MODEL", "20"), ("REQUEST_TIMEOUT", "3s")];
+    let world = World::new(&pairs);
+    world.vision.now_does(|target, page| match target.model.as_str() {
+        "gpt-5.4" | "gpt-5.4-mini" => Reply::Hang,
+        _ => Reply::AnswerAfter(Duration::from_millis(500), read_by(target, page)),
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(200)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::result_is_whole(&process.app, &job, 200).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 200);
+    for dead in ["gpt-5.4", "gpt-5.4-mini"] {
+        let calls = world.vision.calls_to(dead);
+        println!("calls to {dead}, which hangs: {calls}");
+        assert!(calls <= 21, "{calls} calls to {dead}");
+    }
+    assert!(world.vision.most_in_flight("claude-sonnet-4-6") <= 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_more_calls_at_once_than_allowed() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "16"), ("MAX_INFLIGHT_PER_MODEL", "3")]);
+    world
+        .vision
+        .now_does(|target, page| Reply::AnswerAfter(Duration::from_millis(200), read_by(target, page)));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(40)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 40);
+    assert_eq!(world.vision.most_in_flight("gpt-5.4"), 3);
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_rest_one_probe_brings_a_model_back() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "4"), ("MAX_INFLIGHT_PER_MODEL", "4")]);
+    let clock = world.clock.clone();
+    world.vision.now_does(move |target, page| {
+        let healed = seconds(clock.as_ref()) > 20.0;
+        if target.model == "gpt-5.4" && !healed {
+            return Reply::down();
+        }
+        Reply::AnswerAfter(Duration::from_secs(2), read_by(target, page))
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(120)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let document = process.result(&job).await;
+    let by_primary =
+        document.pages.iter().filter(|page| page.read_by.model.as_deref() == Some("gpt-5.4")).count();
+    assert!(by_primary > 20, "the primary read {by_primary} pages after its recovery");
+    let opened = trail::read(
+        &process.app,
+        &everypage_core::domain::event::Aggregate::Breaker("openai:gpt-5.4".into()),
+    )
+    .await
+    .unwrap();
+    let kinds: Vec<&str> = opened.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["breaker.opened", "breaker.half_open", "breaker.closed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_class_of_error_gets_its_own_treatment() {
+    type Case = (VisionError, bool, &'static str);
+    let detail = || "what happened".to_owned();
+    let cases: [Case; 5] = [
+        (VisionError::Transient { detail: detail() }, true, "openai:gpt-5.4"),
+        (VisionError::Exhausted { detail: detail(), retry_after: None }, true, "openai:gpt-5.4"),
+        (VisionError::Configuration { detail: detail(), scope: Scope::Provider }, true, "openai:*"),
+        (VisionError::Configuration { detail: detail(), scope: Scope::Model }, true, "openai:gpt-5.4"),
+        (VisionError::Request { detail: detail() }, false, ""),
+    ];
+    for (error, fails_over, breaker) in cases {
+        let world = World::new(&[]);
+        let told = error.clone();
+        world.vision.now_does(move |target, page| {
+            if target.model == "gpt-5.4" {
+                Reply::Fail(told.clone())
+            } else {
+                Reply::Answer(read_by(target, page))
+            }
+        });
+        let process = world.start("a");
+        let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let source = process.result(&job).await.pages[0].source;
+        let expected = if fails_over { Source::Ai } else { Source::MupdfFallback };
+        assert_eq!(source, expected, "{error:?}");
+        let open: Vec<String> =
+            breakers::all(&process.app).await.unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(open, if breaker.is_empty() { vec![] } else { vec![breaker.to_owned()] }, "{error:?}");
+        if !fails_over {
+            assert_eq!(world.vision.calls().len(), 1, "the same input would fail everywhere");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_not_the_page_goes_to_the_next_model() {
+    for (reply, expected) in [
+        (Reply::Answer(String::new()), AttemptResult::Empty),
+        (Reply::Finish(Finish::Length, "cut".into()), AttemptResult::Truncated),
+        (Reply::Finish(Finish::Refusal, "no".into()), AttemptResult::Refusal),
+        (Reply::Answer("again and again\n".repeat(50)), AttemptResult::Repeating),
+    ] {
+        let world = World::new(&[]);
+        world.vision.now_does(move |target, page| {
+            if target.model == "gpt-5.4" { reply.clone() } else { Reply::Answer(read_by(target, page)) }
+        });
+        let process = world.start("a");
+        let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let page = &process.result(&job).await.pages[0];
+        assert_eq!((page.source, page.attempts[0].result), (Source::Ai, expected));
+        // The model answered: that is no outage.
+        assert!(breakers::all(&process.app).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_stops_and_keeps_what_is_there() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "2")]);
+    world.vision.now_does(
+        |target, page| {
+            if page <= 2 { Reply::Answer(read_by(target, page)) } else { Reply::Hang }
+        },
+    );
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
+    let stop = async {
+        process.app.clock.sleep(Duration::from_secs(5)).await;
+        cancel(&process.app, &id, "ann").await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { job = process.finish(&id) => job, () = stop => unreachable!() };
+    assert_eq!((job.state, job.status()), (State::Cancelled, Status::Cancelled));
+    assert!(seconds(world.clock.as_ref()) < 6.5);
+    invariants::result_is_whole(&process.app, &job, 6).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    use Source::{Ai, MupdfFallback};
+    let expected = [Ai, Ai, MupdfFallback, MupdfFallback, MupdfFallback, MupdfFallback];
+    assert_eq!(sources(&process.result(&job).await), expected);
+    process.work_for(Duration::from_secs(120)).await;
+    assert!(world.queue.is_empty());
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_request_makes_one_job() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let document = FakeDocument::graphics(1);
+    let first = process.submit(&document).await.unwrap();
+    let again = process.submit(&document).await.unwrap();
+    assert!(!first.existed && again.existed);
+    assert_eq!(first.job.id, again.job.id);
+    let other =
+        process.submit_with(&document, |options| options.job_timeout_ms += 1, None, None).await.unwrap();
+    assert_ne!(other.job.id, first.job.id);
+    // Twenty at once, by one key.
+    let tries = (0..20).map(|_| process.submit_with(&document, |_| {}, None, Some("order 7")));
+    let mut ids: Vec<String> = futures::future::join_all(tries)
+        .await
+        .into_iter()
+        .map(|tried| tried.unwrap().job.id.to_string())
+        .collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 1);
+    let reused = process.submit_with(&FakeDocument::graphics(2), |_| {}, None, Some("order 7")).await;
+    assert!(reused.unwrap_err().to_string().contains("order 7"));
+    // A day later it is a new request.
+    world.clock.sleep(Duration::from_secs(24 * 3600 + 1)).await;
+    assert_ne!(process.submit(&document).await.unwrap().job.id, first.job.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_cannot_be_processed_fails_with_its_reason_and_can_be_redriven() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let mut document = FakeDocument::graphics(2);
+    document.password = Some("open sesame".into());
+    let id = process.submit_with(&document, |_| {}, Some("wrong"), None).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(job.state, State::Failed);
+    assert_eq!(job.failure.as_ref().unwrap().code, "password_wrong");
+    invariants::nothing_is_held(&world.records, world.clock.now());
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("password"));
+    assert_eq!(world.notifier.notices().len(), 1);
+    for item in world.records.dump() {
+        assert!(!item.draft.body.contains("wrong") || !item.draft.body.contains("sealed"), "password kept");
+    }
+
+    let secret = everypage_core::domain::secret::Secret::new("open sesame");
+    redrive::redrive(&process.app, &letters[0].value.id, "ann", Some(secret)).await.unwrap();
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 2).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poisonous_page_becomes_a_dead_letter_and_heals_the_result_when_redriven() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    // Page 2 kills its worker: here, by its image being gone, which no model is to blame for.
+    let broken = format!("jobs/{id}/pages/2.jpg");
+    let take_away = async {
+        loop {
+            use everypage_core::ports::blobs::Blobs;
+            world.blobs.delete_all(&broken).await.unwrap();
+            tokio::task::yield_now().await;
+            process.app.clock.sleep(Duration::from_micros(1)).await;
+        }
+    };
+    let job = tokio::select! { biased; job = process.finish(&id) => job, () = take_away => unreachable!() };
+    invariants::succeeded(&job);
+    let document = process.result(&job).await;
+    assert_eq!(document.pages[1].source, Source::MupdfFallback);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("pages/2.jpg"), "{}", letters[0].value.reason);
+
+    use everypage_core::ports::blobs::Blobs;
+    world.blobs.put_new(&broken, vec![1]).await.unwrap();
+    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    process.work_for(Duration::from_secs(5)).await;
+    let job = process.job(&id).await;
+    assert_eq!(job.result.as_ref().unwrap().version, 2);
+    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 3]);
+    assert_eq!(process.version(&job, 1).await, document, "a published version never changes");
+    invariants::trail_verifies(&process.app, &job).await;
+    invariants::nothing_is_held(&world.records, world.clock.now());
+    assert!(world.queue.is_empty() && dead::waiting(&process.app, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_nobody_can_read_is_buried_at_once_with_its_reason() {
+    use everypage_core::{
+        domain::ids::{JobId, Priority},
+        ports::queue::{Outgoing, Queue},
+    };
+    let world = World::new(&[]);
+    let process = world.start("a");
+    for body in ["not json", r#"{"version":1,"job_id":"x"}"#, r#"{"version":7}"#] {
+        let message =
+            Outgoing { name: body.into(), job: JobId::new("j"), lane: Priority::Normal, body: body.into() };
+        world.queue.send(&[message]).await.unwrap();
+    }
+    process.work_for(Duration::from_secs(1)).await;
+    assert!(world.queue.is_empty());
+    let reasons: Vec<String> =
+        dead::waiting(&process.app, 10).await.unwrap().into_iter().map(|kept| kept.value.reason).collect();
+    assert_eq!(reasons.len(), 3);
+    assert!(reasons.iter().any(|reason| reason.contains("document_id")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("version 7")), "{reasons:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn heal_asks_again_for_what_fell_back() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    world.clock.sleep(Duration::from_secs(700)).await;
+    let sent = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(sent, (1..=5).map(page).collect::<Vec<_>>());
+    process.work_for(Duration::from_secs(10)).await;
+    let job = heal::publish(&process.app, &id).await.unwrap();
+    assert!(job.result.as_ref().unwrap().version >= 2);
+    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 5]);
+    assert_eq!(sources(&process.version(&job, 1).await), [Source::MupdfFallback; 5]);
+    invariants::trail_verifies(&process.app, &job).await;
+    // Nothing left to heal: no new version.
+    let before = job.result.clone();
+    assert_eq!(heal::publish(&process.app, &id).await.unwrap().result, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dear_plan_waits_for_a_person_and_for_the_deadline_at_most() {
+    let world = World::new(&[("APPROVAL_THRESHOLD_USD", "0.001"), ("JOB_TIMEOUT", "60s")]);
+    let process = world.start("a");
+    let wait = |document| {
+        let process = &process;
+        async move { process.submit(&document).await.unwrap().job.id }
+    };
+    let id = wait(FakeDocument::graphics(5)).await;
+    let approve = async {
+        process.app.clock.sleep(Duration::from_secs(10)).await;
+        assert_eq!(process.job(&id).await.status(), Status::AwaitingApproval);
+        decide::decide(&process.app, &id, "ann", decide::Decision::Approve).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { job = process.finish(&id) => job, () = approve => unreachable!() };
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 5);
+
+    let id = wait(FakeDocument::graphics(6)).await;
+    let reject = async {
+        process.app.clock.sleep(Duration::from_secs(10)).await;
+        let reason = "too dear".to_owned();
+        decide::decide(&process.app, &id, "ann", decide::Decision::Reject { reason }).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { job = process.finish(&id) => job, () = reject => unreachable!() };
+    assert_eq!(job.status(), Status::Rejected);
+
+    let id = wait(FakeDocument::graphics(7)).await;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 7).await;
+    assert_eq!(process.result(&job).await.metadata.final_timeout_fallback_pages, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selection_keeps_true_page_numbers() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let select =
+        |options: &mut everypage_core::domain::job::JobOptions| options.pages = "3-4,9".parse().unwrap();
+    let id = process.submit_with(&FakeDocument::graphics(10), select, None, None).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let numbers: Vec<u32> = process.result(&job).await.pages.iter().map(|page| page.page.get()).collect();
+    assert_eq!(numbers, [3, 4, 9]);
+    let none = |options: &mut everypage_core::domain::job::JobOptions| options.pages = "50-".parse().unwrap();
+    let id = process.submit_with(&FakeDocument::graphics(10), none, None, None).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert!(job.failure.unwrap().reason.contains("the document has 10"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_key_everything_is_mupdf_text() {
+    let mut world = World::new(&[]);
+    world.settings.engines.iter_mut().for_each(|engine| engine.api_key = None);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(sources(&process.result(&job).await), [Source::Mupdf; 4]);
+    assert!(job.plan.unwrap().no_ai_because.unwrap().contains("OPENAI_API_KEY"));
+    assert!(world.vision.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_event_is_found() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    let trail = everypage_core::domain::event::Aggregate::Job(id.clone());
+    invariants::published_in_order(
+        &world.bus.events(),
+        &trail::read(&process.app, &trail).await.unwrap()[..4],
+    );
+    for (sort, what) in [("event#0000000002", "job"), ("pagelog#0000000001#0000000001", "page 1")] {
+        let key = everypage_core::ports::records::Key::new(format!("job#{id}"), sort);
+        let item = world.records.dump().into_iter().find(|item| item.draft.key == key).unwrap();
+        world.records.forge(&key, item.draft.body.replace("local", "other"));
+        let findings = verify_job(&process.app, &id).await.unwrap().findings;
+        assert!(findings.iter().any(|finding| finding.starts_with(what)), "{findings:?}");
+        world.records.forge(&key, item.draft.body);
+    }
+    assert_eq!(verify_job(&process.app, &id).await.unwrap().findings, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_deliveries_at_once_make_one_call() {
+    let world = World::with_faults(&[], everypage_testkit::faulty::Faults::none(), true);
+    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(12)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 12).await;
+    invariants::paid_once(&world.vision, 0);
+    process.work_for(Duration::from_secs(300)).await;
+    assert!(world.queue.is_empty());
+    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty(), "a copy is not a dead letter");
+    invariants::paid_once(&world.vision, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_model_keeps_its_page_and_its_message() {
+    let world = World::new(&[("REQUEST_TIMEOUT", "200s")]);
+    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(150), read_by(target, page)));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 2);
+    invariants::paid_once(&world.vision, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_job_is_an_error_not_a_panic() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = everypage_core::domain::ids::JobId::new("nobody");
+    assert!(cancel(&process.app, &id, "ann").await.unwrap_err().to_string().contains("nobody"));
+    assert!(jobs::find(&process.app, &id).await.unwrap().is_none());
+}

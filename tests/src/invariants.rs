@@ -1,0 +1,96 @@
+//! What must hold of a job that has ended, and of the store at rest.
+
+use std::collections::HashMap;
+
+use everypage_core::{
+    app::App,
+    domain::{
+        event::Event,
+        ids::PageNumber,
+        job::{Job, State},
+        lease::Lease,
+        outcome::Source,
+    },
+    ports::records::Item,
+    usecases::{result, verify::verify_job},
+};
+use everypage_testkit::{memory::MemoryRecords, vision::FakeVision};
+use jiff::Timestamp;
+
+/// Every page exactly once, in order, under its true number, with text.
+pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
+    let document = result::read_document(app, job, None).await.expect("readable").expect("published");
+    let numbers: Vec<u32> = document.pages.iter().map(|page| page.page.get()).collect();
+    assert_eq!(numbers, (1..=pages).collect::<Vec<_>>(), "pages of the result");
+    for page in &document.pages {
+        assert!(!page.text.is_empty(), "page {} has no text", page.page);
+        if page.source == Source::Ai {
+            assert!(
+                page.text.contains(&format!("page {} read by", page.page)),
+                "page {} has another's text",
+                page.page
+            );
+        }
+    }
+    for (version, form) in (1..=document.version).flat_map(|v| FORMS.map(|form| (v, form))) {
+        let bytes = result::read(app, job, form, Some(version)).await.expect("readable");
+        assert!(bytes.is_some_and(|bytes| !bytes.is_empty()), "version {version} has no {form:?}");
+    }
+}
+
+const FORMS: [result::Form; 3] = [result::Form::Text, result::Form::Markdown, result::Form::Json];
+
+/// Replaying gives the stored state, and no hash is off.
+pub async fn trail_verifies(app: &App, job: &Job) {
+    let report = verify_job(app, &job.id).await.expect("readable");
+    assert_eq!(report.findings, Vec::<String>::new());
+}
+
+/// No live lease, slot or password is left behind.
+pub fn nothing_is_held(records: &MemoryRecords, now: Timestamp) {
+    for Item { draft, .. } in records.dump() {
+        let at = format!("{}/{}", draft.key.partition, draft.key.sort);
+        assert_ne!(draft.key.sort, "secret", "password left: {at}");
+        let body: serde_json::Value = serde_json::from_str(&draft.body).expect("JSON");
+        let lease = match &draft.key {
+            key if key.partition.starts_with("slots#") => body,
+            key if key.sort.starts_with("page#") => body["lease"].clone(),
+            _ => continue,
+        };
+        let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.alive(now));
+        assert!(!alive, "held at rest: {at}");
+    }
+}
+
+/// No page was paid for again once its text was stored: at most one good answer per page, but for
+/// `lost` answers whose reader died before storing them.
+pub fn paid_once(vision: &FakeVision, lost: usize) {
+    let mut answers: HashMap<u32, usize> = HashMap::new();
+    for (_, page) in vision.calls() {
+        *answers.entry(page).or_default() += 1;
+    }
+    let extra: usize = answers.values().map(|count| count - 1).sum();
+    assert!(extra <= lost, "{extra} calls too many: {answers:?}");
+}
+
+/// Published in order per aggregate, none missing, each at least once.
+pub fn published_in_order(published: &[Event], trail: &[Event]) {
+    let mut next: HashMap<String, u64> = HashMap::new();
+    for event in published {
+        let expected = next.entry(event.aggregate.to_string()).or_insert(1);
+        assert!(event.sequence <= *expected, "{} jumped to {}", event.aggregate, event.sequence);
+        *expected = (*expected).max(event.sequence + 1);
+    }
+    for event in trail {
+        let reached = next.get(&event.aggregate.to_string()).copied().unwrap_or(1);
+        assert!(reached > event.sequence, "{} {} was never published", event.aggregate, event.sequence);
+    }
+}
+
+pub fn succeeded(job: &Job) {
+    assert_eq!(job.state, State::Audited, "{:?}", job.failure);
+}
+
+pub fn page(number: u32) -> PageNumber {
+    PageNumber::new(number).expect("pages count from 1")
+}
