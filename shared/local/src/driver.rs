@@ -201,8 +201,11 @@ impl Driver {
 
     async fn prepare(&self, job: &Job) -> Result<Job, StepError> {
         let ranges = prepare::inspect(&self.app, job).await?;
-        let work: Vec<_> = ranges.iter().map(|range| prepare::prepare_range(&self.app, job, range)).collect();
-        stream::iter(work).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
+        let texts: Vec<_> = ranges.iter().map(|range| prepare::read_range(&self.app, job, range)).collect();
+        stream::iter(texts).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
+        let images: Vec<_> =
+            ranges.iter().map(|range| prepare::render_range(&self.app, job, range)).collect();
+        stream::iter(images).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
         prepare::understand(&self.app, job).await
     }
 

@@ -1,16 +1,19 @@
 //! The plan: which pages go to AI, with what, at what cost, and who has to agree.
 
+use std::collections::HashMap;
+
 use super::{
     StepError,
-    prepare::{StoredPage, range_key, stored_range},
+    prepare::{StoredPage, range_key, stored_images, stored_range},
 };
 use crate::{
     app::App,
     domain::{
         context,
         event::sha256_hex,
+        ids::PageNumber,
         job::{Job, JobEvent, State, Survey},
-        message::{self, PageMessage, idempotency_key},
+        message::{self, ImageRef, PageMessage, idempotency_key},
         plan::{PageFacts, Plan, Route, estimate_cost, route},
         target::Target,
     },
@@ -49,17 +52,18 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
     let mut messages = Vec::new();
     if no_ai.is_none() {
         let pages = all_pages(app, job, survey).await?;
-        for (index, (key, page)) in pages.iter().enumerate() {
+        for (index, Prepared { key, page, image }) in pages.iter().enumerate() {
             let facts = PageFacts {
                 number: page.page,
                 reason: page.reason,
-                has_image: page.image.is_some(),
+                has_image: image.is_some(),
                 has_text: !page.text.trim().is_empty(),
             };
             let route = route(&facts, options.ai_pages, options.image_for_all);
             if route != Route::Keep {
                 let context = context_of(app, &pages, index, survey.document_pages, route);
-                messages.push(page_message(app, job, version, key, page, route, context));
+                let image = image.clone().filter(|_| route == Route::SendImage);
+                messages.push(page_message(app, job, version, key, page, image, context));
             }
         }
     }
@@ -98,26 +102,37 @@ pub async fn manifest(app: &App, plan: &Plan) -> Result<Vec<PageMessage>, StepEr
     serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
 }
 
-async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<(String, StoredPage)>, StepError> {
+/// A page as planning sees it.
+struct Prepared {
+    /// Blob of its range's text.
+    key: String,
+    page: StoredPage,
+    image: Option<ImageRef>,
+}
+
+async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
     for range in &survey.ranges {
         let key = range_key(&job.id, range);
+        let mut images: HashMap<PageNumber, ImageRef> =
+            stored_images(app, &job.id, range).await?.into_iter().collect();
         for page in stored_range(app, &job.id, range).await?.unwrap_or_default() {
-            pages.push((key.clone(), page));
+            let image = images.remove(&page.page);
+            pages.push(Prepared { key: key.clone(), page, image });
         }
     }
     Ok(pages)
 }
 
-fn context_of(app: &App, pages: &[(String, StoredPage)], index: usize, of: u32, route: Route) -> String {
+fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, route: Route) -> String {
     let radius = app.settings.context_radius as usize;
-    let number = pages[index].1.page.get();
+    let number = pages[index].page.page.get();
     // Neighbours by page number: with a selection, the page beside it in the list may be far away.
     let joined = |range: std::ops::Range<usize>| {
-        let near = range.filter(|other| pages[*other].1.page.get().abs_diff(number) as usize <= radius);
-        near.map(|other| pages[other].1.text.trim()).collect::<Vec<_>>().join("\n")
+        let near = range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
+        near.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
     };
-    let current = &pages[index].1.text;
+    let current = &pages[index].page.text;
     let room = match route {
         Route::SendImage | Route::Keep => app.settings.max_context_bytes,
         // Without an image the page's own text is all there is: it is never cut.
@@ -134,7 +149,7 @@ fn page_message(
     plan: u32,
     text_key: &str,
     page: &StoredPage,
-    route: Route,
+    image: Option<ImageRef>,
     context_text: String,
 ) -> PageMessage {
     let received = &job.received;
@@ -143,7 +158,7 @@ fn page_message(
         job_id: job.id.clone(),
         document_id: received.document.sha256.clone(),
         page_id: page.page,
-        image: page.image.clone().filter(|_| route == Route::SendImage),
+        image,
         mupdf_text_key: text_key.to_owned(),
         context_text,
         system_prompt_version: sha256_hex(app.settings.system_prompt.as_bytes())[..8].to_owned(),

@@ -1,4 +1,8 @@
-//! Opening the document and storing MuPDF's text of every page, range by range.
+//! Opening the document and storing MuPDF's text of every page, range by range, then the images.
+//!
+//! Text comes first, for all pages, because it is what every page falls back to and takes a
+//! hundredth of the time: when the deadline comes while images are still being made, no page is
+//! without text.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +10,7 @@ use super::{StepError, intake::source_key};
 use crate::{
     app::App,
     domain::{
-        document::{Classification, PageReading, Reason},
+        document::{Classification, PageImage, PageReading, Reason},
         ids::{JobId, PageNumber},
         job::{Job, JobEvent, PageRange, State, Survey},
         message::ImageRef,
@@ -27,8 +31,6 @@ pub struct StoredPage {
     pub reason: Reason,
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
 
@@ -43,6 +45,10 @@ fn inspected_key(job: &Job) -> String {
 
 pub fn range_key(job: &JobId, range: &PageRange) -> String {
     format!("jobs/{job}/text/{}-{}.json", range.first, range.last)
+}
+
+fn images_key(job: &JobId, range: &PageRange) -> String {
+    format!("jobs/{job}/images/{}-{}.json", range.first, range.last)
 }
 
 fn image_key(job: &JobId, page: PageNumber, extension: &str) -> String {
@@ -106,56 +112,88 @@ fn split(selection: &PageSelection, pages: u32, size: u32) -> Vec<PageRange> {
         .collect()
 }
 
-/// Reads one range and stores its images, then its text. The text comes last: when it is there,
-/// the range is done.
-pub async fn prepare_range(app: &App, job: &Job, range: &PageRange) -> Result<(), StepError> {
+/// Reads the text of one range and stores it.
+pub async fn read_range(app: &App, job: &Job, range: &PageRange) -> Result<(), StepError> {
     let key = range_key(&job.id, range);
     if app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    let file = source(app, job).await?;
-    let password = secrets::open(app, &job.id).await?;
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
-    let readings = app.pdf.read(file.path(), password.as_ref(), &pages, &read_options(app, job)).await?;
-    let mut stored = Vec::with_capacity(readings.len());
-    for reading in readings {
-        stored.push(store_page(app, &job.id, reading).await?);
-    }
-    let bytes = serde_json::to_vec(&stored)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
-    app.blobs.put_new(&key, bytes).await?;
+    let stored: Vec<StoredPage> = read(app, job, &pages, RenderPages::None)
+        .await?
+        .into_iter()
+        .map(|page| StoredPage { page: page.number, reason: page.reason, text: page.text, fault: page.fault })
+        .collect();
+    app.blobs.put_new(&key, encode(&stored)?).await?;
     Ok(())
 }
 
-fn read_options(app: &App, job: &Job) -> ReadOptions {
-    let options = &job.received.options;
-    let render = match options.image_for_all {
-        // Nobody to send images to: rendering would be the dearest part of the work for nothing.
-        _ if app.settings.roster().engines.is_empty() => RenderPages::None,
-        true => RenderPages::All,
-        false => RenderPages::Graphics,
+/// Makes and stores the images of those pages of a range that may be sent with one. The list of
+/// them comes last: when it is there, the range is done.
+pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(), StepError> {
+    let key = images_key(&job.id, range);
+    // Nobody to send images to: making them would be the dearest part of the work for nothing.
+    if app.settings.roster().engines.is_empty() || app.blobs.get(&key).await?.is_some() {
+        return Ok(());
+    }
+    let all = job.received.options.image_for_all;
+    let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
+    let wanted = |page: &&StoredPage| {
+        page.reason != Reason::Unreadable
+            && (all || page.reason.classification() == Classification::HasGraphics)
     };
-    ReadOptions { render, style: options.image }
+    let pages: Vec<PageNumber> = stored.iter().filter(wanted).map(|page| page.page).collect();
+    let mut images = Vec::with_capacity(pages.len());
+    if !pages.is_empty() {
+        for reading in read(app, job, &pages, RenderPages::All).await? {
+            if let Some(image) = reading.image {
+                images.push((reading.number, store_image(app, &job.id, reading.number, image).await?));
+            }
+        }
+    }
+    app.blobs.put_new(&key, encode(&images)?).await?;
+    Ok(())
 }
 
-async fn store_page(app: &App, job: &JobId, reading: PageReading) -> Result<StoredPage, StepError> {
-    let image = match reading.image {
-        None => None,
-        Some(image) => {
-            let key = image_key(job, reading.number, image.format.extension());
-            app.blobs.put_new(&key, image.bytes).await?;
-            let (mime, width_px, height_px) =
-                (image.format.mime().to_owned(), image.width_px, image.height_px);
-            Some(ImageRef { key, mime, width_px, height_px })
-        }
-    };
-    Ok(StoredPage {
-        page: reading.number,
-        reason: reading.reason,
-        text: reading.text,
-        image,
-        fault: reading.fault,
-    })
+async fn read(
+    app: &App,
+    job: &Job,
+    pages: &[PageNumber],
+    render: RenderPages,
+) -> Result<Vec<PageReading>, StepError> {
+    let file = source(app, job).await?;
+    let password = secrets::open(app, &job.id).await?;
+    let options = ReadOptions { render, style: job.received.options.image };
+    Ok(app.pdf.read(file.path(), password.as_ref(), pages, &options).await?)
+}
+
+fn encode(value: &impl Serialize) -> Result<Vec<u8>, StepError> {
+    serde_json::to_vec(value)
+        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })
+}
+
+async fn store_image(
+    app: &App,
+    job: &JobId,
+    page: PageNumber,
+    image: PageImage,
+) -> Result<ImageRef, StepError> {
+    let key = image_key(job, page, image.format.extension());
+    app.blobs.put_new(&key, image.bytes).await?;
+    let (mime, width_px, height_px) = (image.format.mime().to_owned(), image.width_px, image.height_px);
+    Ok(ImageRef { key, mime, width_px, height_px })
+}
+
+/// The images of a range, as far as they were made.
+pub async fn stored_images(
+    app: &App,
+    job: &JobId,
+    range: &PageRange,
+) -> Result<Vec<(PageNumber, ImageRef)>, StepError> {
+    let key = images_key(job, range);
+    let Some(bytes) = app.blobs.get(&key).await? else { return Ok(vec![]) };
+    serde_json::from_slice(&bytes)
+        .map_err(|error| StepError::Broken { code: "stored_images", reason: format!("{key}: {error}") })
 }
 
 /// The stored pages of a range; `None` while it is not prepared.
