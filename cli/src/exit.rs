@@ -69,7 +69,11 @@ mod tests {
             (vec![Missing, Failed, Complete], 1),
             (vec![Cancelled, Failed], 130),
         ] {
-            assert_eq!(all.iter().max().map(|exit| exit.code()), Some(expected), "{all:?}");
+            assert_eq!(
+                all.iter().max().map(|exit| exit.code()),
+                Some(expected),
+                "{all:?}"
+            );
         }
     }
 

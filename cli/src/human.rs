@@ -141,7 +141,13 @@ mod tests {
     fn amounts_are_short() {
         let after = |ms| duration(Duration::from_millis(ms));
         assert_eq!(
-            [after(812), after(3_400), after(125_000), after(300_000), after(5_400_000)],
+            [
+                after(812),
+                after(3_400),
+                after(125_000),
+                after(300_000),
+                after(5_400_000)
+            ],
             ["812 ms", "3.4 s", "2 min 5 s", "5 min", "1 h 30 min"]
         );
         assert_eq!(money(MicroUsd(12_345)).as_deref(), Some("$0.0123"));

@@ -86,14 +86,23 @@ impl Progress {
 
     /// The job is over, or no longer of interest.
     pub fn forget(&self, job: &JobId) {
-        if let Some(bar) = self.shared.tracks().get_mut(job).and_then(|track| track.bar.take()) {
+        if let Some(bar) = self
+            .shared
+            .tracks()
+            .get_mut(job)
+            .and_then(|track| track.bar.take())
+        {
             bar.finish_and_clear();
         }
     }
 
     /// Tells what has been published by now and takes the bars away.
     pub async fn end(&self) {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let listener = self
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some((end, listener)) = listener {
             let _ = end.send(());
             let _ = listener.await;
@@ -117,7 +126,11 @@ fn style(template: &str) -> ProgressStyle {
         .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
 }
 
-async fn listen(mut events: broadcast::Receiver<Event>, mut ended: oneshot::Receiver<()>, shared: Arc<Shared>) {
+async fn listen(
+    mut events: broadcast::Receiver<Event>,
+    mut ended: oneshot::Receiver<()>,
+    shared: Arc<Shared>,
+) {
     loop {
         let received = tokio::select! {
             received = events.recv() => received,
@@ -143,13 +156,17 @@ impl Shared {
     fn take(&self, event: &Event) {
         let (job, line) = match &event.aggregate {
             Aggregate::Page(job, page) => {
-                let Ok(PageEvent::Settled(outcome)) = decode(event) else { return };
+                let Ok(PageEvent::Settled(outcome)) = decode(event) else {
+                    return;
+                };
                 let mut tracks = self.tracks();
                 tracks.entry(job.clone()).or_default().settled(*page, &outcome);
                 (job, Some(format!("page {page}  {}", outcome_line(&outcome))))
             }
             Aggregate::Job(job) => {
-                let Ok(event) = decode::<JobEvent>(event) else { return };
+                let Ok(event) = decode::<JobEvent>(event) else {
+                    return;
+                };
                 let line = self.tracks().entry(job.clone()).or_default().moved(job, &event);
                 (job, line)
             }

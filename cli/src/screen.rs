@@ -41,7 +41,10 @@ impl Screen {
 
     pub fn warn(&self, line: &str) {
         if !self.quiet {
-            self.stderr(&format!("{} {line}", style("warning:").for_stderr().yellow().bold()));
+            self.stderr(&format!(
+                "{} {line}",
+                style("warning:").for_stderr().yellow().bold()
+            ));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Aligned columns.
 
-use console::{measure_text_width, pad_str, Alignment, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
 /// Rows under headings; the last column takes what the line has left.
 pub struct Table {
@@ -97,7 +97,11 @@ mod tests {
         table.row(["längere".into(), "12".into(), "short".into()]);
         assert_eq!(
             table.lines(Some(24)),
-            ["NAME      N  WHY", "a         7  because of…", "längere  12  short"]
+            [
+                "NAME      N  WHY",
+                "a         7  because of…",
+                "längere  12  short"
+            ]
         );
         assert_eq!(table.lines(None)[1], "a         7  because of this");
     }

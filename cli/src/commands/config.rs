@@ -39,7 +39,7 @@ pub fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
             })
             .collect();
         screen.print_json(&json!({
-            "data": context.data, "settings": settings, "warnings": warnings, "faults": faults,
+            "data": context.data().ok(), "settings": settings, "warnings": warnings, "faults": faults,
         }))?;
     } else if !entries.is_empty() {
         let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "WHAT IT IS"]);
@@ -54,7 +54,10 @@ pub fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
             ]);
         }
         screen.print(table.text().as_bytes())?;
-        screen.print_line(&format!("\nJobs and results are kept in {}.", context.data.display()))?;
+        match context.data() {
+            Ok(data) => screen.print_line(&format!("\nJobs and results are kept in {}.", data.display()))?,
+            Err(problem) => faults.push(problem.to_string()),
+        }
     }
     for warning in &warnings {
         screen.warn(warning);

@@ -11,7 +11,11 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let provider = ScriptedProvider::start_at(address, Script { rules: script })
         .await
-        .map_err(|error| Problem::Failed(format!("port {port} of 127.0.0.1 can't be used: {error}; choose another with --port")))?;
+        .map_err(|error| {
+            Problem::Failed(format!(
+                "port {port} of 127.0.0.1 can't be used: {error}; choose another with --port"
+            ))
+        })?;
     screen.print_line(&format!(
         "export OPENAI_BASE_URL={}\nexport ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=scripted",
         provider.openai_base_url(),
@@ -31,7 +35,10 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
     }
     let counts = provider.counts();
     for model in &counts.models {
-        screen.note(&format!("{}:{}  {} calls", model.provider, model.model, model.calls));
+        screen.note(&format!(
+            "{}:{}  {} calls",
+            model.provider, model.model, model.calls
+        ));
     }
     Ok(Exit::Complete)
 }
@@ -39,6 +46,13 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
 fn line(call: &Call) -> String {
     let page = call.page.map(|page| format!("page {page}")).unwrap_or_default();
     let with = if call.has_image { "with image" } else { "text only" };
-    let left = if call.outcome == Outcome::Disconnected { " (client left)" } else { "" };
-    format!("#{} {}:{} {page} {with}: {}{left}", call.seq, call.provider, call.model, call.behaviour)
+    let left = if call.outcome == Outcome::Disconnected {
+        " (client left)"
+    } else {
+        ""
+    };
+    format!(
+        "#{} {}:{} {page} {with}: {}{left}",
+        call.seq, call.provider, call.model, call.behaviour
+    )
 }

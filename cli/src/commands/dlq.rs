@@ -30,11 +30,11 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
             } else if letters.is_empty() {
                 screen.note("no dead letters");
             } else {
-                let mut table = Table::new(["ID", "SUBJECT", "TRIES", "SINCE", "REASON"]).right(&[2]);
+                let mut table = Table::new(["ID", "WHAT", "TRIES", "SINCE", "REASON"]).right(&[2]);
                 for letter in letters.into_iter().map(|kept| kept.value) {
                     table.row([
                         letter.id.to_string(),
-                        subject(&letter.subject),
+                        kind(&letter.subject),
                         letter.attempts.to_string(),
                         human::ago(letter.last_at, app.clock.now()),
                         letter.reason.clone(),
@@ -58,9 +58,15 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                     ("last", human::time(letter.last_at)),
                     ("tenant", letter.tenant.to_string()),
                     ("correlation", letter.correlation_id.to_string()),
-                    ("message", letter.message.as_ref().map_or("none".into(), |message| {
-                        format!("{} (kept, not shown: it holds document text)", human::bytes(message.len() as u64))
-                    })),
+                    (
+                        "message",
+                        letter.message.as_ref().map_or("none".into(), |message| {
+                            format!(
+                                "{} (kept, not shown: it holds document text)",
+                                human::bytes(message.len() as u64)
+                            )
+                        }),
+                    ),
                     ("next", format!("everypage dlq redrive {}", letter.id)),
                 ] {
                     table.row([name.to_owned(), value]);
@@ -121,10 +127,19 @@ fn confirmed(what: &str) -> Result<bool, Problem> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
+/// In a listing the id says which job.
+fn kind(subject: &Subject) -> String {
+    match subject {
+        Subject::Job { .. } => "document".into(),
+        Subject::Page { page, .. } => format!("page {page}"),
+        Subject::Message => "message".into(),
+    }
+}
+
 fn subject(subject: &Subject) -> String {
     match subject {
         Subject::Job { job } => format!("job {job}"),
-        Subject::Page { job, page } => format!("page {page} of {job}"),
+        Subject::Page { job, page } => format!("page {page} of job {job}"),
         Subject::Message => "message".into(),
     }
 }

@@ -58,7 +58,8 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
                 .map(|text| human::parse_time(&text, now))
                 .transpose()
                 .map_err(Problem::Usage)?;
-            let mut events = trail::since(app, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
+            let mut events =
+                trail::since(app, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
             let older = events.len().saturating_sub(limit);
             events.drain(..older);
             show(screen, &events, listing, true)?;
@@ -89,9 +90,19 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::Breaker(target) => target.clone(),
             Aggregate::DeadLetter(id) => id.to_string(),
         };
-        table.row([human::time(event.timestamp), event.kind.clone(), subject, gist(event)]);
+        table.row([
+            human::time(event.timestamp),
+            event.kind.clone(),
+            subject,
+            gist(event),
+        ]);
     }
     screen.print(table.text().as_bytes())
+}
+
+fn deadline(event: &Event) -> Option<String> {
+    let deadline: jiff::Timestamp = event.data.get("deadline")?.as_str()?.parse().ok()?;
+    Some(format!("deadline {}", human::time(deadline)))
 }
 
 /// What is worth a look in an event's data, on one line.
@@ -104,8 +115,11 @@ fn gist(event: &Event) -> String {
     let named = |name: &str, path: &str| text(path).map(|value| format!("{name} {value}"));
     let facts: Vec<Option<String>> = match event.kind.as_str() {
         "job.received" => vec![text("/document/name"), named("by", "/source")],
-        "job.acked" => vec![named("deadline", "/deadline")],
-        "job.understood" => vec![named("pages", "/document_pages"), named("with graphics", "/has_graphics")],
+        "job.acked" => vec![deadline(event)],
+        "job.understood" => vec![
+            named("pages", "/document_pages"),
+            named("with graphics", "/has_graphics"),
+        ],
         "job.proposed" | "job.modified" => vec![
             named("for AI", "/ai_pages").or_else(|| named("for AI", "/plan/ai_pages")),
             text("/approval"),

@@ -62,15 +62,23 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
         let name = &job.received.document.name;
         let asked = human::pages(sent.iter().copied());
         screen.print_line(&match (sent.is_empty(), new > old) {
-            (true, _) => format!("{name}: every page that was planned for AI has its AI text; nothing to heal"),
+            (true, _) => {
+                format!("{name}: every page that was planned for AI has its AI text; nothing to heal")
+            }
             (false, true) => format!("{name}: asked again for pages {asked}; version {new} is published"),
-            (false, false) => format!("{name}: asked again for pages {asked}; nobody answered, version {old} stays"),
+            (false, false) => {
+                format!("{name}: asked again for pages {asked}; nobody answered, version {old} stays")
+            }
         })?;
         for line in document.iter().flat_map(summary::origin_lines) {
             screen.print_line(&line)?;
         }
     }
-    Ok(if stop.is_requested() { Exit::Cancelled } else { Exit::of(&job) })
+    Ok(if stop.is_requested() {
+        Exit::Cancelled
+    } else {
+        Exit::of(&job)
+    })
 }
 
 /// Makes the job's messages come to this process.

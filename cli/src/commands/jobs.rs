@@ -55,11 +55,18 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                 job = finalize(app, &job.id, Cause::Cancelled).await?;
             }
             engine.flush().await?;
-            say(context, &job, listing, &match (was_over, job.state.is_terminal()) {
-                (true, _) => format!("job {} was over already ({})", job.id, job.status()),
-                (false, true) => format!("job {} is cancelled", job.id),
-                (false, false) => format!("job {} will be cancelled by the process that works on it", job.id),
-            })?;
+            say(
+                context,
+                &job,
+                listing,
+                &match (was_over, job.state.is_terminal()) {
+                    (true, _) => format!("job {} was over already ({})", job.id, job.status()),
+                    (false, true) => format!("job {} is cancelled", job.id),
+                    (false, false) => {
+                        format!("job {} will be cancelled by the process that works on it", job.id)
+                    }
+                },
+            )?;
         }
         Jobs::Result {
             job,
@@ -94,7 +101,12 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                 Some(_) => "",
                 None => "; `everypage resume` goes on with it",
             };
-            say(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
+            say(
+                context,
+                &job,
+                listing,
+                &format!("job {} is approved{next}", job.id),
+            )?;
         }
         Jobs::Reject { job, reason, listing } => {
             let job = find::job(app, &job.job).await?;
@@ -138,15 +150,21 @@ fn say(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(),
 }
 
 fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
-    let mut table = Table::new(["JOB", "STATUS", "PAGES", "AI", "TOOK", "WHEN", "DOCUMENT"]).right(&[2, 3, 4]);
+    let mut table =
+        Table::new(["JOB", "STATUS", "PAGES", "AI", "TOOK", "WHEN", "DOCUMENT"]).right(&[2, 3, 4]);
     for job in jobs {
         let pages = job.survey.as_ref().map(|survey| survey.page_count().to_string());
         let ai = match (&job.result, &job.plan) {
-            (Some(result), _) => format!("{}/{}", result.metadata.ai_pages_succeeded, result.metadata.ai_pages),
+            (Some(result), _) => format!(
+                "{}/{}",
+                result.metadata.ai_pages_succeeded, result.metadata.ai_pages
+            ),
             (None, Some(plan)) => format!("-/{}", plan.ai_pages),
             (None, None) => "-".into(),
         };
-        let took = job.finished_at.map(|finished| human::between(job.received_at, finished));
+        let took = job
+            .finished_at
+            .map(|finished| human::between(job.received_at, finished));
         table.row([
             job.id.to_string(),
             job.status().to_string(),
@@ -171,38 +189,74 @@ async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -
     let (received, options) = (&job.received, &job.received.options);
     let mut rows = vec![
         ("job", job.id.to_string()),
-        ("document", format!("{} ({})", received.document.name, human::bytes(received.document.bytes))),
+        (
+            "document",
+            format!(
+                "{} ({})",
+                received.document.name,
+                human::bytes(received.document.bytes)
+            ),
+        ),
         ("status", format!("{} ({})", summary::status(job), job.state)),
-        ("received", format!("{} ({})", human::time(job.received_at), human::ago(job.received_at, app.clock.now()))),
+        (
+            "received",
+            format!(
+                "{} ({})",
+                human::time(job.received_at),
+                human::ago(job.received_at, app.clock.now())
+            ),
+        ),
     ];
     match job.finished_at {
         Some(finished) => rows.push((
             "finished",
-            format!("{} (after {})", human::time(finished), human::between(job.received_at, finished)),
+            format!(
+                "{} (after {})",
+                human::time(finished),
+                human::between(job.received_at, finished)
+            ),
         )),
         None => rows.push(("deadline", human::time(job.deadline))),
     }
     rows.push((
         "asked for",
-        format!("pages {}, tier {}, {} first", options.pages, options.tier, options.engine),
+        format!(
+            "pages {}, tier {}, {} first",
+            options.pages, options.tier, options.engine
+        ),
     ));
     if let Some(survey) = &job.survey {
         rows.push((
             "pages",
-            format!("{} ({} plain text, {} with graphics)", survey.page_count(), survey.text_only, survey.has_graphics),
+            format!(
+                "{} ({} plain text, {} with graphics)",
+                survey.page_count(),
+                survey.text_only,
+                survey.has_graphics
+            ),
         ));
     }
     if let Some(plan) = &job.plan {
-        rows.push(("plan", format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages"))));
+        rows.push((
+            "plan",
+            format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages")),
+        ));
         rows.extend(plan.no_ai_because.clone().map(|why| ("no AI", why)));
         if job.state == State::Proposed {
             rows.extend(plan.approval.clone().map(|why| ("waits", why)));
         }
     }
-    rows.extend(job.failure.as_ref().map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))));
+    rows.extend(
+        job.failure
+            .as_ref()
+            .map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
+    );
     if let Some(result) = &job.result {
         rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));
-        rows.push(("result", format!("version {}: everypage jobs result {}", result.version, job.id)));
+        rows.push((
+            "result",
+            format!("version {}: everypage jobs result {}", result.version, job.id),
+        ));
     }
     let mut table = Table::new(["", ""]);
     for (name, value) in rows {

@@ -45,5 +45,5 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
 }
 
 async fn open(context: &Context) -> Result<Arc<Engine>, Problem> {
-    Ok(Arc::new(open_engine(context.settings()?, &context.data).await?))
+    Ok(Arc::new(open_engine(context.settings()?, context.data()?).await?))
 }

@@ -49,5 +49,6 @@ fn own_program() -> Result<PathBuf, Problem> {
     if running.exists() {
         return Ok(running);
     }
-    std::env::current_exe().map_err(|error| Problem::Failed(format!("this program's own file can't be found: {error}")))
+    std::env::current_exe()
+        .map_err(|error| Problem::Failed(format!("this program's own file can't be found: {error}")))
 }

@@ -1,10 +1,6 @@
 //! The log: to standard error or a file, for programs or for people, never with document text.
 
-use std::{
-    fs::OpenOptions,
-    io::IsTerminal,
-    sync::Mutex,
-};
+use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
 
 use everypage_core::config::Reading;
 use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
@@ -24,7 +20,12 @@ fn level(configured: &str, verbose: u8) -> &str {
 
 pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Result<(), Problem> {
     let log = &reading.settings.log;
-    let chosen = |name| reading.entries.iter().any(|entry| entry.name == name && entry.from_environment);
+    let chosen = |name| {
+        reading
+            .entries
+            .iter()
+            .any(|entry| entry.name == name && entry.from_environment)
+    };
     let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
     let level = match verbose == 0 && !chosen("LOG_LEVEL") {
         // The commands themselves say how documents and models fared; a demo says everything.
@@ -34,9 +35,19 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // What other crates log in passing is about connections, not about documents.
     let quiet = ["hyper", "hyper_util", "reqwest", "rustls", "h2"].map(|name| format!(",{name}=error"));
-    let filter = EnvFilter::new(format!("{level}{}", if level == "off" { String::new() } else { quiet.concat() }));
+    let filter = EnvFilter::new(format!(
+        "{level}{}",
+        if level == "off" {
+            String::new()
+        } else {
+            quiet.concat()
+        }
+    ));
     let (writer, colours) = match &log.file {
-        None => (BoxMakeWriter::new(screen.clone()), console::colors_enabled_stderr()),
+        None => (
+            BoxMakeWriter::new(screen.clone()),
+            console::colors_enabled_stderr(),
+        ),
         Some(path) => {
             let opened = OpenOptions::new().create(true).append(true).open(path);
             let file = opened.map_err(|error| {

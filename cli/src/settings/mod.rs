@@ -4,7 +4,7 @@ mod data;
 mod engine;
 mod logs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use everypage_core::config::{Reading, Settings};
 
@@ -21,7 +21,7 @@ pub struct Context {
     pub screen: Screen,
     /// Every mistake in the settings, for the one command that lists them.
     pub reading: Result<Reading, Vec<String>>,
-    pub data: PathBuf,
+    data: Option<PathBuf>,
     pub verbose: bool,
 }
 
@@ -32,13 +32,20 @@ impl Context {
             Err(faults) => Err(Problem::Usage(faults.join("\n       "))),
         }
     }
+
+    /// Where jobs and results are kept.
+    pub fn data(&self) -> Result<&Path, Problem> {
+        self.data.as_deref().ok_or_else(|| {
+            let reason = "there is no home folder to keep jobs in; pass --data DIR or set EVERYPAGE_DATA";
+            Problem::Usage(reason.into())
+        })
+    }
 }
 
 /// Reads everything there is to read, once, and starts the log.
 pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
     let reading = Settings::read(&var);
-    let configured = reading.as_ref().ok().and_then(|reading| reading.settings.data_dir.clone());
-    let data = data::folder(cli.global.data.clone(), configured, &var)?;
+    let data = data::folder(cli.global.data.clone(), &var);
     let context = Context {
         screen: screen.clone(),
         reading,
@@ -52,7 +59,12 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
     );
     match (&context.reading, careless) {
         (Ok(reading), _) => {
-            logs::start(reading, cli.global.verbose, screen, matches!(cli.command, Command::Demo))?;
+            logs::start(
+                reading,
+                cli.global.verbose,
+                screen,
+                matches!(cli.command, Command::Demo),
+            )?;
             if !careless {
                 for warning in &reading.warnings {
                     screen.warn(warning);
