@@ -55,6 +55,13 @@ pub enum OpenError {
     Fault(#[from] Fault),
 }
 
+/// Which living process brings a job forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrivenBy {
+    ThisProcess,
+    AnotherProcess,
+}
+
 pub struct Engine {
     pub app: Arc<App>,
     pub bus: Arc<LocalBus>,
@@ -74,8 +81,10 @@ impl Engine {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
     ) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
+        std::fs::create_dir_all(folder).map_err(|error| OpenError::Folder {
+            folder: folder.display().to_string(),
+            error,
+        })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let database = Database::open(&folder.join("everypage.db"))?;
         let records = Arc::new(SqliteRecords::new(database.clone()));
@@ -99,17 +108,22 @@ impl Engine {
         let app = Arc::new(App::new(ports, settings, node));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
-        Ok(Self { app, bus, flow, queue, driver, owners: folder.join("owners"), owner: Default::default() })
+        Ok(Self {
+            app,
+            bus,
+            flow,
+            queue,
+            driver,
+            owners: folder.join("owners"),
+            owner: Default::default(),
+        })
     }
 
     /// Drives every job that is started here or whose process has died, for ever. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
-        let owner = Owner::register(&self.owners, &self.app.node)
-            .map_err(|error| OpenError::Folder { folder: self.owners.display().to_string(), error })?;
-        *self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(owner);
-        for id in self.adopt_orphans().await? {
-            self.start(&id).await;
+        if self.owner().is_none() {
+            self.adopt().await?;
         }
         let mut driven = JoinSet::new();
         let drive = async {
@@ -137,6 +151,43 @@ impl Engine {
         };
         tokio::join!(self.driver.work(), relay::run(&self.app), drive);
         Ok(())
+    }
+
+    /// Makes this process one that drives and takes over what dead ones left, for [`Engine::run`]
+    /// to go on with; answers with the unfinished jobs among it.
+    pub async fn adopt(&self) -> Result<Vec<JobId>, OpenError> {
+        let owner = Owner::register(&self.owners, &self.app.node).map_err(|error| OpenError::Folder {
+            folder: self.owners.display().to_string(),
+            error,
+        })?;
+        *self.owner() = Some(owner);
+        let mut unfinished = Vec::new();
+        for id in self.adopt_orphans().await? {
+            self.start(&id).await;
+            if jobs::find(&self.app, &id)
+                .await?
+                .is_some_and(|kept| !kept.value.state.is_terminal())
+            {
+                unfinished.push(id);
+            }
+        }
+        Ok(unfinished)
+    }
+
+    /// Does a living process, this one or another, drive the job?
+    pub async fn driver_of(&self, id: &JobId) -> Result<Option<DrivenBy>, Fault> {
+        let driver = self.queue.driver_of(id).await?;
+        Ok(driver.and_then(|driver| {
+            if driver == self.app.node {
+                Some(DrivenBy::ThisProcess)
+            } else {
+                owner::is_alive(&self.owners, &driver).then_some(DrivenBy::AnotherProcess)
+            }
+        }))
+    }
+
+    fn owner(&self) -> std::sync::MutexGuard<'_, Option<Owner>> {
+        self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     async fn start(&self, id: &JobId) {
@@ -213,14 +264,22 @@ impl Engine {
 
     /// Waits until nothing of an ended job is left in the queue, for a while at most.
     pub async fn drain(&self, id: &JobId) -> Result<(), Fault> {
+        self.drain_within(id, DRAIN).await.map(drop)
+    }
+
+    /// The same with a limit of the caller's; false when that was reached first. Somebody must
+    /// [`Engine::run`] beside it.
+    pub async fn drain_within(&self, id: &JobId, limit: Duration) -> Result<bool, Fault> {
         let emptied = async {
             while !self.queue.let_go(id).await? {
                 self.driver.announce();
                 self.app.clock.sleep(Duration::from_millis(20)).await;
             }
-            Ok(())
+            Ok(true)
         };
-        within(self.app.clock.as_ref(), DRAIN, emptied).await.unwrap_or(Ok(()))
+        within(self.app.clock.as_ref(), limit, emptied)
+            .await
+            .unwrap_or(Ok(false))
     }
 
     /// Publishes what was stored and not yet published; for commands that do not drive.

@@ -21,7 +21,7 @@ pub use bus::LocalBus;
 pub use clock::SystemClock;
 pub use database::Database;
 pub use driver::Driver;
-pub use engine::{Engine, OpenError};
+pub use engine::{DrivenBy, Engine, OpenError};
 pub use flow::LocalFlow;
 pub use ids::UlidIds;
 pub use notifier::LogNotifier;

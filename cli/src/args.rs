@@ -1,0 +1,378 @@
+//! The command line as types; what is written here is what `--help` says.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use everypage_core::{
+    config::parse_duration,
+    domain::{
+        ids::Priority,
+        plan::AiPages,
+        selection::PageSelection,
+        target::{Provider, Tier},
+    },
+    usecases::result::Form,
+};
+use everypage_testkit::provider::Rule;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  every document is done and every page has the text that was planned for it
+    1  a document failed, was rejected or could not be read, or the command itself failed
+    2  wrong usage or configuration; nothing was done
+    3  all done, but some page has MuPDF's text where an AI's was planned, or the deadline came
+    4  all done, but some page has no text from anybody
+  130  cancelled (what was there by then is still published)
+The gravest wins: 130, then 1, 4, 3, 0.";
+
+const SETTINGS: &str = "\
+Options that are not given come from environment variables; `everypage config check` lists them all.";
+
+/// Turns PDFs into text with vision AI, and always finishes: every page ends with text.
+#[derive(Debug, Parser)]
+#[command(name = "everypage", version, after_help = SETTINGS, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Folder of jobs and results [default: $EVERYPAGE_DATA, else ~/.local/share/everypage]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Say more: a line per page, and logs from info on (-vv: debug)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn PDFs into text
+    Process(Process),
+    /// Look at jobs, and decide on them
+    #[command(subcommand)]
+    Jobs(Jobs),
+    /// Read the audit trail
+    #[command(subcommand)]
+    Events(Events),
+    /// Dead letters: what was given up, and why
+    #[command(subcommand)]
+    Dlq(Dlq),
+    /// Which models are resting after failures
+    Breakers(Listing),
+    /// Have the pages without AI text read once more, into a new version of the result
+    #[command(after_help = EXIT_CODES)]
+    Heal(Heal),
+    /// Finish every job that was left open, then exit
+    #[command(after_help = EXIT_CODES)]
+    Resume,
+    /// Settings
+    #[command(subcommand)]
+    Config(Config),
+    /// Watch a sample report get read while one model is down and another hangs
+    Demo,
+    /// Tools for trying things out
+    #[command(subcommand)]
+    Dev(Dev),
+    /// Print a script that completes everypage's commands in a shell
+    Completions { shell: Shell },
+    /// Parses PDFs for a parent process
+    #[command(hide = true)]
+    PdfChild,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Process {
+    /// PDFs to read; several are read at the same time
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write each result to DIR/NAME.{txt,md,json}; without it, one file's result goes to standard output
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Form of the result: text, markdown or json
+    #[arg(short, long, default_value = "text", value_name = "FORM")]
+    pub format: Form,
+    /// Opens encrypted PDFs; other users of this machine may see it, prefer --password-stdin
+    #[arg(long, value_name = "PASSWORD", conflicts_with = "password_stdin")]
+    pub password: Option<String>,
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+    /// Pages to read, such as 1-10,12,40-
+    #[arg(long, value_name = "PAGES")]
+    pub pages: Option<PageSelection>,
+    /// Pages that go to AI: graphics (those that need eyes) or all [default: $AI_PAGES]
+    #[arg(long, value_name = "WHICH")]
+    pub ai_pages: Option<AiPages>,
+    /// Model that is asked first: primary, fast or secondary [default: $MODEL_TIER]
+    #[arg(long)]
+    pub tier: Option<Tier>,
+    /// Engine that is asked first: openai or anthropic [default: $PRIMARY_ENGINE]
+    #[arg(long)]
+    pub engine: Option<Provider>,
+    /// When the result is published, ready or not, such as 5m [default: $JOB_TIMEOUT]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub deadline: Option<Duration>,
+    /// low, normal, high, critical or urgent
+    #[arg(long)]
+    pub priority: Option<Priority>,
+    /// Print a summary for programs on standard output; results go to -o, or stay with the job
+    #[arg(long)]
+    pub json: bool,
+    /// Start anew even if the same file was processed with the same options within 24 hours
+    #[arg(long)]
+    pub again: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Listing {
+    /// For programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A job as people name it: its id, or the beginning of it.
+#[derive(Debug, Args)]
+pub struct JobArg {
+    /// Id of the job, or the beginning of it if no other job's id begins so
+    #[arg(value_name = "JOB")]
+    pub job: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Jobs {
+    /// The latest jobs, newest first
+    List {
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Everything about one job, and where each page's text came from
+    Show {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Stop a job; what is there by then is published
+    Cancel {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Print a result
+    Result {
+        #[command(flatten)]
+        job: JobArg,
+        /// text, markdown or json
+        #[arg(short, long, default_value = "text", value_name = "FORM")]
+        format: Form,
+        /// An older version [default: the latest]
+        #[arg(long, value_name = "N")]
+        version: Option<u32>,
+        /// Write it to a file instead of standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The same as --format json
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
+    },
+    /// The job's trail and its pages'
+    Events {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Agree to a plan that waits for a person
+    Approve {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Turn down a plan that waits for a person
+    Reject {
+        #[command(flatten)]
+        job: JobArg,
+        /// Kept in the trail and shown with the job
+        #[arg(long, default_value = "turned down at the command line")]
+        reason: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Events {
+    /// Check that a job's trail is what it was when it was written
+    Verify {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// What happened, oldest first
+    List {
+        /// Only this type, such as page.settled
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// From then on: 2026-11-16, 2026-11-16T09:30Z, or so long ago, such as 2h
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// The latest so many
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Dlq {
+    /// Dead letters that wait for somebody, oldest first
+    List(Listing),
+    /// Everything about one dead letter but its document's text
+    Show {
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Send dead letters back to work and wait for what becomes of them
+    #[command(after_help = EXIT_CODES)]
+    Redrive(Redrive),
+    /// Let dead letters go for good
+    Purge {
+        #[command(flatten)]
+        which: Which,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Which {
+    /// Ids, or unique beginnings of them
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Every letter that waits
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Redrive {
+    #[command(flatten)]
+    pub which: Which,
+    /// Letters a second
+    #[arg(long, default_value_t = 10.0, value_name = "N", value_parser = rate)]
+    pub rate: f64,
+    /// Read a password for the documents from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate: &f64| rate.is_finite() && *rate >= 0.001)
+        .ok_or_else(|| "a number of letters a second, such as 5 or 0.5".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub struct Heal {
+    #[command(flatten)]
+    pub job: JobArg,
+    /// How long the models may take, all pages together
+    #[arg(long, default_value = "2m", value_name = "TIME", value_parser = parse_duration)]
+    pub deadline: Duration,
+    #[command(flatten)]
+    pub listing: Listing,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// List every setting, where it comes from, and what is wrong with it
+    Check(Listing),
+}
+
+const GRAMMAR: &str = r#"A script is a list of rules; the first whose conditions all hold decides, and where none does
+the page is answered.
+
+  RULE      = [CONDITION {";" CONDITION} "="] BEHAVIOUR {";" OPTION}
+
+  CONDITION = PROVIDER ":" MODEL   openai, anthropic or *, and a model as below
+            | "model=" MODEL       a name; with a final * whatever begins so
+            | "provider=" PROVIDER
+            | "page=" PAGES        7,9-12
+            | "after=" N           not the first N calls that come to this rule
+            | "first=" N           only N calls that come to this rule (after `after`)
+
+  BEHAVIOUR = "answer"             the page's own words and "[read by MODEL]"
+            | "text=" WORDS        these words; in double quotes (JSON) they may hold ; " \n
+            | 400 ... 599          an error in the vendor's shape (404: model not found)
+            | 429                  too many requests; option retry-after=SECONDS
+            | "quota"              the money is used up
+            | "hang"               no answer until the client leaves
+            | "drip"               an answer, slowly; options bytes=N, every=TIME
+            | "half-body"          half an answer, then the connection closes
+            | "reset"              the connection closes without an answer
+            | "html" | "garbage" | "wrong-json" | "empty"
+            | "huge"               a valid answer of 10 MB; option bytes=N
+            | "refusal" | "truncated" | "loop"
+
+  OPTION    = "delay=" TIME        wait first; for every behaviour, at its end
+  TIME      = N "ms" | N "s"
+
+Examples:
+  --script 'openai:*=hang'                      OpenAI never answers
+  --script '*:gpt-5.4=429;retry-after=5'        one model is busy
+  --script 'page=7,9-12=500'                    some pages break it
+  --script 'model=x;first=3=529' --script 'answer;delay=200ms'"#;
+
+#[derive(Debug, Subcommand)]
+pub enum Dev {
+    /// A vision provider on this machine that speaks both vendors' APIs and fails as told
+    #[command(after_help = GRAMMAR)]
+    Provider {
+        /// Port on 127.0.0.1 [default: a free one]
+        #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "PORT")]
+        port: u16,
+        /// A rule of its script, see below; may be given several times
+        #[arg(long, value_name = "RULE")]
+        script: Vec<Rule>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_script_rule_and_a_time_are_read_where_they_are_given() {
+        let cli = Cli::try_parse_from(["everypage", "dev", "provider", "--script", "openai:*=hang"]);
+        assert!(cli.is_ok(), "{cli:?}");
+        let error = Cli::try_parse_from(["everypage", "process", "a.pdf", "--deadline", "soon"]).unwrap_err();
+        assert!(error.to_string().contains("250ms"), "{error}");
+    }
+}

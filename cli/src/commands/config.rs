@@ -1,0 +1,72 @@
+//! `everypage config check`: every setting, where it comes from, and what is wrong.
+
+use serde_json::json;
+
+use crate::{
+    args::Listing,
+    exit::Exit,
+    problem::Problem,
+    settings::{Context, providers},
+    table::Table,
+};
+
+pub fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
+    let screen = &context.screen;
+    let mut faults: Vec<String> = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
+    let mut entries = Vec::new();
+    match &context.reading {
+        Err(all) => faults.clone_from(all),
+        Ok(reading) => {
+            warnings.clone_from(&reading.warnings);
+            entries.clone_from(&reading.entries);
+            if let Err(problem) = providers(&reading.settings) {
+                faults.push(problem.to_string());
+            }
+            if reading.settings.roster().engines.is_empty() {
+                warnings.push(
+                    "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): no page can be read by AI".into(),
+                );
+            }
+        }
+    }
+    let from = |environment: bool| if environment { "environment" } else { "default" };
+    if listing.json {
+        let settings: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                json!({ "name": entry.name, "value": entry.value, "from": from(entry.from_environment), "about": entry.about })
+            })
+            .collect();
+        screen.print_json(&json!({
+            "data": context.data().ok(), "settings": settings, "warnings": warnings, "faults": faults,
+        }))?;
+    } else if !entries.is_empty() {
+        let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "WHAT IT IS"]);
+        for entry in &entries {
+            // A prompt is longer than any line.
+            let value = console::truncate_str(&entry.value, 32, "…").replace('\n', " ");
+            table.row([
+                entry.name.to_owned(),
+                value,
+                from(entry.from_environment).to_owned(),
+                entry.about.to_owned(),
+            ]);
+        }
+        screen.print(table.text().as_bytes())?;
+        match context.data() {
+            Ok(data) => screen.print_line(&format!("\nJobs and results are kept in {}.", data.display()))?,
+            Err(problem) => faults.push(problem.to_string()),
+        }
+    }
+    for warning in &warnings {
+        screen.warn(warning);
+    }
+    for fault in &faults {
+        screen.error(fault);
+    }
+    Ok(match faults.is_empty() {
+        true => Exit::Complete,
+        false => Exit::Usage,
+    })
+}

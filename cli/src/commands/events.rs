@@ -1,0 +1,135 @@
+//! `everypage events`: the audit trail, read and checked.
+
+use everypage_core::{
+    domain::event::{Aggregate, Event},
+    store::trail,
+    usecases::verify::verify_job,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args::{Events, Listing},
+    exit::Exit,
+    find, human,
+    problem::Problem,
+    screen::Screen,
+    settings::Context,
+    table::Table,
+};
+
+pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
+    let engine = super::open(context).await?;
+    let (app, screen) = (&engine.app, &context.screen);
+    match command {
+        Events::Verify { job, listing } => {
+            let job = find::job(app, &job.job).await?;
+            let report = verify_job(app, &job.id).await?;
+            if listing.json {
+                screen.print_json(&json!({
+                    "job": job.id,
+                    "job_events": report.job_events,
+                    "page_events": report.page_events,
+                    "findings": report.findings,
+                }))?;
+            } else if report.findings.is_empty() {
+                screen.print_line(&format!(
+                    "the trail of job {} is whole: {} and {} checked",
+                    job.id,
+                    human::count(report.job_events, "event of the job", "events of the job"),
+                    human::count(report.page_events, "of its pages", "of its pages"),
+                ))?;
+            }
+            for finding in &report.findings {
+                screen.error(finding);
+            }
+            Ok(match report.findings.is_empty() {
+                true => Exit::Complete,
+                false => Exit::Failed,
+            })
+        }
+        Events::List {
+            kind,
+            since,
+            limit,
+            listing,
+        } => {
+            let now = app.clock.now();
+            let since = since
+                .map(|text| human::parse_time(&text, now))
+                .transpose()
+                .map_err(Problem::Usage)?;
+            let mut events =
+                trail::since(app, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
+            let older = events.len().saturating_sub(limit);
+            events.drain(..older);
+            show(screen, &events, listing, true)?;
+            if older > 0 {
+                screen.note(&format!("{older} older ones are not shown; see --limit"));
+            }
+            Ok(Exit::Complete)
+        }
+    }
+}
+
+/// As a table or for programs; `about` names what each is about where that differs.
+pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) -> Result<(), Problem> {
+    if listing.json {
+        return screen.print_json(&events);
+    }
+    if events.is_empty() {
+        screen.note("no events");
+        return Ok(());
+    }
+    let mut table = Table::new(["TIME", "TYPE", "ABOUT", "WHAT"]);
+    for event in events {
+        let subject = match &event.aggregate {
+            Aggregate::Job(job) if about => job.to_string(),
+            Aggregate::Page(job, page) if about => format!("{job} p{page}"),
+            Aggregate::Job(_) => "job".into(),
+            Aggregate::Page(_, page) => format!("page {page}"),
+            Aggregate::Breaker(target) => target.clone(),
+            Aggregate::DeadLetter(id) => id.to_string(),
+        };
+        table.row([
+            human::time(event.timestamp),
+            event.kind.clone(),
+            subject,
+            gist(event),
+        ]);
+    }
+    screen.print(table.text().as_bytes())
+}
+
+fn deadline(event: &Event) -> Option<String> {
+    let deadline: jiff::Timestamp = event.data.get("deadline")?.as_str()?.parse().ok()?;
+    Some(format!("deadline {}", human::time(deadline)))
+}
+
+/// What is worth a look in an event's data, on one line.
+fn gist(event: &Event) -> String {
+    let text = |path: &str| match event.data.pointer(path) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let named = |name: &str, path: &str| text(path).map(|value| format!("{name} {value}"));
+    let facts: Vec<Option<String>> = match event.kind.as_str() {
+        "job.received" => vec![text("/document/name"), named("by", "/source")],
+        "job.acked" => vec![deadline(event)],
+        "job.understood" => vec![
+            named("pages", "/document_pages"),
+            named("with graphics", "/has_graphics"),
+        ],
+        "job.proposed" | "job.modified" => vec![
+            named("for AI", "/ai_pages").or_else(|| named("for AI", "/plan/ai_pages")),
+            text("/approval"),
+            text("/no_ai_because"),
+        ],
+        "job.executed" => vec![named("version", "/version")],
+        "job.healed" | "job.cancelled" => vec![named("version", "/result/version")],
+        "job.audited" => vec![named("credits", "/credits")],
+        "page.settled" => vec![text("/source"), text("/target/model"), text("/why")],
+        _ => vec![text("/reason"), text("/cause"), named("by", "/by")],
+    };
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,278 @@
+//! `everypage jobs`: look at jobs, and decide on them.
+
+use everypage_core::{
+    domain::{
+        event::Aggregate,
+        job::{Job, State},
+        result::Cause,
+    },
+    store::{jobs, trail},
+    usecases::{
+        cancel::cancel,
+        decide::{Decision, decide},
+        finalize::finalize,
+        result::{self, Form},
+    },
+};
+use everypage_local::Engine;
+use serde_json::{Value, json};
+
+use super::events;
+use crate::{
+    args::{Jobs, Listing},
+    exit::Exit,
+    find, human, output,
+    problem::Problem,
+    settings::Context,
+    summary,
+    table::Table,
+};
+
+pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
+    let engine = super::open(context).await?;
+    let (app, screen) = (&engine.app, &context.screen);
+    match command {
+        Jobs::List { limit, listing } => {
+            let jobs = jobs::list(app, &find::tenant(app), limit).await?;
+            if listing.json {
+                screen.print_json(&jobs.iter().map(told).collect::<Vec<_>>())?;
+            } else if jobs.is_empty() {
+                screen.note("no jobs yet; `everypage process FILE` makes one");
+            } else {
+                screen.print(table(&jobs, app.clock.now()).text().as_bytes())?;
+            }
+        }
+        Jobs::Show { job, listing } => {
+            let job = find::job(app, &job.job).await?;
+            show(context, &engine, &job, listing).await?;
+        }
+        Jobs::Cancel { job, listing } => {
+            let job = find::job(app, &job.job).await?;
+            let was_over = job.is_over();
+            let mut job = cancel(app, &job.id, "cli").await?;
+            // Nobody is there to notice: its end is written here.
+            if !job.state.is_terminal() && engine.driver_of(&job.id).await?.is_none() {
+                job = finalize(app, &job.id, Cause::Cancelled).await?;
+            }
+            engine.flush().await?;
+            say(
+                context,
+                &job,
+                listing,
+                &match (was_over, job.state.is_terminal()) {
+                    (true, _) => format!("job {} was over already ({})", job.id, job.status()),
+                    (false, true) => format!("job {} is cancelled", job.id),
+                    (false, false) => {
+                        format!("job {} will be cancelled by the process that works on it", job.id)
+                    }
+                },
+            )?;
+        }
+        Jobs::Result {
+            job,
+            format,
+            version,
+            output,
+            json,
+        } => {
+            let job = find::job(app, &job.job).await?;
+            let form = if json { Form::Json } else { format };
+            let bytes = result::read(app, &job, form, version)
+                .await?
+                .ok_or_else(|| no_result(&job, version))?;
+            match output {
+                Some(path) => output::write(&path, &bytes)?,
+                None => screen.print(&bytes)?,
+            }
+        }
+        Jobs::Events { job, listing } => {
+            let job = find::job(app, &job.job).await?;
+            let mut all = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
+            all.extend(trail::read_pages(app, &job.id).await?);
+            all.sort_by_key(|event| event.timestamp);
+            events::show(screen, &all, listing, false)?;
+        }
+        Jobs::Approve { job, listing } => {
+            let job = find::job(app, &job.job).await?;
+            waits(&job)?;
+            let job = decide(app, &job.id, "cli", Decision::Approve).await?;
+            engine.flush().await?;
+            let next = match engine.driver_of(&job.id).await? {
+                Some(_) => "",
+                None => "; `everypage resume` goes on with it",
+            };
+            say(
+                context,
+                &job,
+                listing,
+                &format!("job {} is approved{next}", job.id),
+            )?;
+        }
+        Jobs::Reject { job, reason, listing } => {
+            let job = find::job(app, &job.job).await?;
+            waits(&job)?;
+            let job = decide(app, &job.id, "cli", Decision::Reject { reason }).await?;
+            engine.flush().await?;
+            say(context, &job, listing, &format!("job {} is rejected", job.id))?;
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn waits(job: &Job) -> Result<(), Problem> {
+    match job.awaits_approval() {
+        true => Ok(()),
+        false => Err(Problem::Failed(format!(
+            "job {} does not wait for approval: it is {}",
+            job.id,
+            job.status()
+        ))),
+    }
+}
+
+fn no_result(job: &Job, version: Option<u32>) -> Problem {
+    Problem::Failed(match (version, &job.result, &job.failure) {
+        (Some(version), Some(result), _) => format!(
+            "job {} has no version {version} of its result; the latest is {}",
+            job.id, result.version
+        ),
+        (_, None, Some(failure)) => format!("job {} has no result: {}", job.id, failure.reason),
+        _ if !job.is_over() => format!("job {} has no result yet: it is {}", job.id, job.status()),
+        _ => format!("job {} has no result: it is {}", job.id, job.status()),
+    })
+}
+
+fn say(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(), Problem> {
+    match listing.json {
+        true => context.screen.print_json(&told(job)),
+        false => context.screen.print_line(line),
+    }
+}
+
+fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
+    let mut table =
+        Table::new(["JOB", "STATUS", "PAGES", "AI", "TOOK", "WHEN", "DOCUMENT"]).right(&[2, 3, 4]);
+    for job in jobs {
+        let pages = job.survey.as_ref().map(|survey| survey.page_count().to_string());
+        let ai = match (&job.result, &job.plan) {
+            (Some(result), _) => format!(
+                "{}/{}",
+                result.metadata.ai_pages_succeeded, result.metadata.ai_pages
+            ),
+            (None, Some(plan)) => format!("-/{}", plan.ai_pages),
+            (None, None) => "-".into(),
+        };
+        let took = job
+            .finished_at
+            .map(|finished| human::between(job.received_at, finished));
+        table.row([
+            job.id.to_string(),
+            job.status().to_string(),
+            pages.unwrap_or_else(|| "-".into()),
+            ai,
+            took.unwrap_or_else(|| "-".into()),
+            human::ago(job.received_at, now),
+            job.received.document.name.clone(),
+        ]);
+    }
+    table
+}
+
+async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -> Result<(), Problem> {
+    let (app, screen) = (&engine.app, &context.screen);
+    let document = result::read_document(app, job, None).await?;
+    if listing.json {
+        let mut value = told(job);
+        value["pages"] = json!(document.iter().flat_map(summary::origins).collect::<Vec<_>>());
+        return screen.print_json(&value);
+    }
+    let (received, options) = (&job.received, &job.received.options);
+    let mut rows = vec![
+        ("job", job.id.to_string()),
+        (
+            "document",
+            format!(
+                "{} ({})",
+                received.document.name,
+                human::bytes(received.document.bytes)
+            ),
+        ),
+        ("status", format!("{} ({})", summary::status(job), job.state)),
+        (
+            "received",
+            format!(
+                "{} ({})",
+                human::time(job.received_at),
+                human::ago(job.received_at, app.clock.now())
+            ),
+        ),
+    ];
+    match job.finished_at {
+        Some(finished) => rows.push((
+            "finished",
+            format!(
+                "{} (after {})",
+                human::time(finished),
+                human::between(job.received_at, finished)
+            ),
+        )),
+        None => rows.push(("deadline", human::time(job.deadline))),
+    }
+    rows.push((
+        "asked for",
+        format!(
+            "pages {}, tier {}, {} first",
+            options.pages, options.tier, options.engine
+        ),
+    ));
+    if let Some(survey) = &job.survey {
+        rows.push((
+            "pages",
+            format!(
+                "{} ({} plain text, {} with graphics)",
+                survey.page_count(),
+                survey.text_only,
+                survey.has_graphics
+            ),
+        ));
+    }
+    if let Some(plan) = &job.plan {
+        rows.push((
+            "plan",
+            format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages")),
+        ));
+        rows.extend(plan.no_ai_because.clone().map(|why| ("no AI", why)));
+        if job.state == State::Proposed {
+            rows.extend(plan.approval.clone().map(|why| ("waits", why)));
+        }
+    }
+    rows.extend(
+        job.failure
+            .as_ref()
+            .map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
+    );
+    if let Some(result) = &job.result {
+        rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));
+        rows.push((
+            "result",
+            format!("version {}: everypage jobs result {}", result.version, job.id),
+        ));
+    }
+    let mut table = Table::new(["", ""]);
+    for (name, value) in rows {
+        table.row([name.to_owned(), value]);
+    }
+    let mut lines = table.lines(None);
+    lines.extend(document.iter().flat_map(summary::origin_lines));
+    screen.print_line(&lines.join("\n"))
+}
+
+/// A job for programs: what it is, without what only the engine needs.
+fn told(job: &Job) -> Value {
+    let mut value = json!(job);
+    value["status"] = json!(job.status());
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("head");
+    }
+    value
+}

@@ -1,0 +1,49 @@
+//! One file per command.
+
+mod breakers;
+mod completions;
+mod config;
+mod demo;
+mod dev;
+mod dlq;
+mod events;
+mod heal;
+mod jobs;
+mod password;
+mod process;
+mod redrive;
+mod resume;
+
+use std::sync::Arc;
+
+use everypage_local::Engine;
+
+use crate::{
+    args::{Command, Config, Dev, Dlq},
+    exit::Exit,
+    problem::Problem,
+    settings::{Context, open_engine},
+};
+
+pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
+    match command {
+        Command::Process(args) => process::run(&context, args).await,
+        Command::Jobs(command) => jobs::run(&context, command).await,
+        Command::Events(command) => events::run(&context, command).await,
+        Command::Dlq(Dlq::Redrive(args)) => redrive::run(&context, args).await,
+        Command::Dlq(command) => dlq::run(&context, command).await,
+        Command::Breakers(listing) => breakers::run(&context, listing).await,
+        Command::Heal(args) => heal::run(&context, args).await,
+        Command::Resume => resume::run(&context).await,
+        Command::Config(Config::Check(listing)) => config::check(&context, listing),
+        Command::Demo => demo::run(&context).await,
+        Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
+        Command::Completions { shell } => completions::run(&context, shell),
+        // Taken care of in main, before there is a runtime.
+        Command::PdfChild => Ok(Exit::Complete),
+    }
+}
+
+async fn open(context: &Context) -> Result<Arc<Engine>, Problem> {
+    Ok(Arc::new(open_engine(context.settings()?, context.data()?).await?))
+}

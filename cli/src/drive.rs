@@ -1,0 +1,110 @@
+//! Running the engine beside a command, and leaving when asked to.
+
+use std::sync::Arc;
+
+use everypage_core::{
+    domain::{ids::JobId, job::Job},
+    store::jobs,
+    usecases::cancel::cancel,
+};
+use everypage_local::{DrivenBy, Engine};
+use futures::future::join_all;
+use tokio::sync::watch;
+
+use crate::{exit::Exit, human, problem::Problem, progress::Progress, screen::Screen};
+
+/// Ctrl-C: the first asks for an end, the second is one.
+#[derive(Clone)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub fn on_ctrl_c(screen: &Screen) -> Self {
+        let (sender, receiver) = watch::channel(false);
+        let screen = screen.clone();
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_err() {
+                // No handler could be set, so the system's stays: the first Ctrl-C ends everything.
+                return std::future::pending().await;
+            }
+            screen.note("cancelling; Ctrl-C again leaves at once, and jobs go on at the next start");
+            let _ = sender.send(true);
+            if tokio::signal::ctrl_c().await.is_ok() {
+                let _ = screen.bars.clear();
+                std::process::exit(i32::from(Exit::Cancelled.code()));
+            }
+        });
+        Self(receiver)
+    }
+
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub async fn requested(&self) {
+        let mut receiver = self.0.clone();
+        if receiver.wait_for(|stop| *stop).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Does `work` while the engine runs, and waits for the jobs that dead processes left as well.
+pub async fn beside<T>(
+    engine: &Arc<Engine>,
+    screen: &Screen,
+    progress: &Progress,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let resumed = engine.adopt().await?;
+    if !resumed.is_empty() {
+        screen.note(&format!(
+            "resumed {}",
+            human::count(resumed.len(), "unfinished job", "unfinished jobs")
+        ));
+    }
+    for id in &resumed {
+        if let Some(kept) = jobs::find(&engine.app, id).await? {
+            progress.begin(id, &kept.value.received.document.name);
+        }
+    }
+    let all = async {
+        let done = work.await?;
+        let others = join_all(resumed.iter().map(|id| engine.wait_for(id)));
+        tokio::select! {
+            // They go on at the next start.
+            () = stop.requested() => {}
+            _ = others => {}
+        }
+        engine.flush().await?;
+        progress.end().await;
+        Ok(done)
+    };
+    tokio::select! {
+        biased;
+        done = all => done,
+        ended = engine.run() => {
+            ended?;
+            Err(Problem::Failed("the engine stopped before the work was done".into()))
+        }
+    }
+}
+
+/// Waits for a job's end; asks for it when a stop is requested and the job is ours to stop.
+pub async fn finish(engine: &Engine, id: &JobId, stop: &Stop) -> Result<Job, Problem> {
+    let job = tokio::select! {
+        biased;
+        job = engine.wait_for(id) => job?,
+        () = stop.requested() => {
+            // Somebody else's run of the same request is left alone.
+            if engine.driver_of(id).await? != Some(DrivenBy::AnotherProcess) {
+                cancel(&engine.app, id, "ctrl-c").await?;
+                engine.wait_for(id).await?
+            } else {
+                jobs::load(&engine.app, id).await?.value
+            }
+        }
+    };
+    engine.drain(id).await?;
+    Ok(job)
+}

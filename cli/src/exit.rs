@@ -1,0 +1,95 @@
+//! What the process tells the script that started it.
+
+use everypage_core::domain::{
+    job::{Job, Status},
+    result::ResultMetadata,
+};
+
+/// Ordered by gravity: of several documents the gravest decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Every page has the text that was planned for it.
+    Complete,
+    /// Some page has MuPDF's text where an AI's was planned, or the deadline came.
+    Fallback,
+    /// Some page has no text from anybody.
+    Missing,
+    /// A document or the command failed.
+    Failed,
+    Cancelled,
+    /// Wrong usage or configuration: nothing was done, so nothing else can have happened.
+    Usage,
+}
+
+impl Exit {
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Complete => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Fallback => 3,
+            Self::Missing => 4,
+            Self::Cancelled => 130,
+        }
+    }
+
+    /// How a job that has ended counts.
+    pub fn of(job: &Job) -> Self {
+        match (job.status(), &job.result) {
+            (Status::Cancelled, _) => Self::Cancelled,
+            (Status::Success, Some(result)) => Self::of_result(&result.metadata),
+            _ => Self::Failed,
+        }
+    }
+
+    fn of_result(metadata: &ResultMetadata) -> Self {
+        if !metadata.missing_pages.is_empty() {
+            Self::Missing
+        } else if metadata.mupdf_fallback_count > 0 || metadata.timeout_occurred {
+            Self::Fallback
+        } else {
+            Self::Complete
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::domain::ids::PageNumber;
+
+    use super::*;
+
+    #[test]
+    fn the_gravest_document_decides() {
+        use Exit::*;
+        for (all, expected) in [
+            (vec![Complete, Complete], 0),
+            (vec![Complete, Fallback], 3),
+            (vec![Missing, Fallback], 4),
+            (vec![Missing, Failed, Complete], 1),
+            (vec![Cancelled, Failed], 130),
+        ] {
+            assert_eq!(
+                all.iter().max().map(|exit| exit.code()),
+                Some(expected),
+                "{all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_result_counts_by_its_worst_page() {
+        let with = |missing: &[u32], fallbacks, timeout_occurred| {
+            Exit::of_result(&ResultMetadata {
+                missing_pages: missing.iter().filter_map(|n| PageNumber::new(*n)).collect(),
+                mupdf_fallback_count: fallbacks,
+                timeout_occurred,
+                ..ResultMetadata::default()
+            })
+        };
+        assert_eq!(with(&[], 0, false), Exit::Complete);
+        assert_eq!(with(&[], 2, false), Exit::Fallback);
+        assert_eq!(with(&[], 0, true), Exit::Fallback);
+        assert_eq!(with(&[7], 1, true), Exit::Missing);
+    }
+}

@@ -1,0 +1,105 @@
+//! Jobs and dead letters by the beginning of their names.
+
+use everypage_core::{
+    app::App,
+    domain::{
+        ids::{JobId, TenantId},
+        job::Job,
+    },
+    store::{
+        dead::{self, DeadLetter},
+        jobs,
+    },
+};
+
+use crate::problem::Problem;
+
+/// Far more than one machine keeps.
+const ALL: usize = 1_000_000;
+
+pub fn tenant(app: &App) -> TenantId {
+    TenantId::new(app.settings.tenant.clone())
+}
+
+/// The job whose id is `name` or the only one that begins so.
+pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
+    let id = JobId::new(name.trim().to_ascii_lowercase());
+    if let Some(kept) = jobs::find(app, &id).await? {
+        return Ok(kept.value);
+    }
+    let all = jobs::list(app, &tenant(app), ALL).await?;
+    only(all, |job| job.id.as_str(), name, "job", "everypage jobs list")
+}
+
+pub async fn letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
+    let all = dead::waiting(app, ALL).await?.into_iter().map(|kept| kept.value);
+    only(
+        all,
+        |letter| letter.id.as_str(),
+        name,
+        "dead letter",
+        "everypage dlq list",
+    )
+}
+
+fn only<T>(
+    all: impl IntoIterator<Item = T>,
+    id: impl Fn(&T) -> &str,
+    name: &str,
+    what: &str,
+    listed_by: &str,
+) -> Result<T, Problem> {
+    let wanted = name.trim().to_ascii_uppercase();
+    if wanted.is_empty() {
+        return Err(Problem::Usage(format!(
+            "an empty name names no {what}; see `{listed_by}`"
+        )));
+    }
+    let mut found: Vec<T> = all
+        .into_iter()
+        .filter(|one| id(one).to_ascii_uppercase().starts_with(&wanted))
+        .collect();
+    // A whole name counts even if another one begins with it.
+    if let Some(exact) = found.iter().position(|one| id(one).eq_ignore_ascii_case(&wanted)) {
+        return Ok(found.swap_remove(exact));
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Problem::Failed(format!(
+            "there is no {what} {name}; see `{listed_by}`"
+        ))),
+        count => {
+            let some: Vec<&str> = found.iter().take(3).map(&id).collect();
+            let more = if count > some.len() { ", …" } else { "" };
+            Err(Problem::Usage(format!(
+                "{count} {what}s begin with {name}: {}{more}; write more of the id",
+                some.join(", ")
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(name: &str) -> Result<&'static str, String> {
+        only(
+            ["01ABC", "01ABD", "01ABDX"],
+            |id| id,
+            name,
+            "job",
+            "everypage jobs list",
+        )
+        .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_unique_beginning_is_enough_in_any_case() {
+        assert_eq!(find("01abc"), Ok("01ABC"));
+        assert_eq!(find("01abd"), Ok("01ABD"));
+        assert!(find("01").unwrap_err().contains("3 jobs begin with 01"));
+        assert!(find("02").unwrap_err().contains("there is no job 02"));
+        assert!(find(" ").is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Results as files: whole or not there, and never two in one place.
+
+use std::{
+    collections::HashSet,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use everypage_core::usecases::result::Form;
+
+use crate::problem::Problem;
+
+/// A file name per input, without its folder and extension; inputs of the same name are numbered.
+pub fn names(files: &[PathBuf], form: Form) -> Vec<String> {
+    let mut taken = HashSet::new();
+    files
+        .iter()
+        .map(|file| {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let stem = if stem.is_empty() { "document".into() } else { stem };
+            let name = (1..)
+                .map(|number| match number {
+                    1 => stem.to_string(),
+                    number => format!("{stem}-{number}"),
+                })
+                // Some file systems take A and a for the same.
+                .find(|name| taken.insert(name.to_lowercase()))
+                .unwrap_or_default();
+            format!("{name}.{}", form.extension())
+        })
+        .collect()
+}
+
+/// Makes the folder, so that a mistake shows before hours of work and not after.
+pub fn prepare(folder: &Path) -> Result<(), Problem> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| tempfile::tempfile_in(folder).map(drop))
+        .map_err(|error| {
+            Problem::Usage(format!(
+                "results can't be written to {}: {error}",
+                folder.display()
+            ))
+        })
+}
+
+/// Writes beside the place and moves it there: a reader sees the old file or the new one.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let written = (|| {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".everypage-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // As any new file: the user's mask decides.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error)
+    })();
+    written
+        .map(drop)
+        .map_err(|error| Problem::unwritable(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_of_the_same_name_get_files_of_their_own() {
+        let files = [
+            "a/x.pdf",
+            "b/x.pdf",
+            "x-2.pdf",
+            "c/X.PDF",
+            "noext",
+            "two.dots.pdf",
+        ]
+        .map(PathBuf::from);
+        assert_eq!(
+            names(&files, Form::Text),
+            [
+                "x.txt",
+                "x-2.txt",
+                "x-2-2.txt",
+                "X-3.txt",
+                "noext.txt",
+                "two.dots.txt"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.txt");
+        write(&path, b"old").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write(&folder.path().join("no/x.txt"), b"").is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a command could not do what it was asked, in words for people.
+
+use std::{io, path::Path};
+
+use everypage_core::{
+    ports::Fault,
+    store::jobs::JobError,
+    usecases::{StepError, intake::SubmitError},
+};
+use everypage_local::OpenError;
+
+use crate::exit::Exit;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The command line or a setting is wrong.
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Problem {
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::Failed(_) => Exit::Failed,
+        }
+    }
+
+    /// A file that can't be written.
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
+        Self::Failed(format!("{} can't be written: {error}", path.display()))
+    }
+}
+
+macro_rules! failed_from {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Problem {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        }
+    )+};
+}
+
+failed_from!(Fault, SubmitError, JobError, OpenError, serde_json::Error);
+
+impl From<StepError> for Problem {
+    fn from(error: StepError) -> Self {
+        Self::Failed(match error {
+            // The code is for programs; the reason says it all.
+            StepError::Broken { reason, .. } => reason,
+            error => error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! How documents are getting on: a bar each on a terminal, a line per step elsewhere.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use everypage_core::domain::{
+    event::{Aggregate, Event, decode},
+    ids::{JobId, PageNumber},
+    job::{JobEvent, Survey},
+    outcome::{AttemptResult, Outcome, PageEvent},
+    plan::Plan,
+};
+use everypage_local::LocalBus;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::{human, screen::Screen};
+
+/// Names are cut to this, so that the bars fit 80 columns.
+const NAME: usize = 24;
+
+/// Follows the events of the jobs it is told of.
+pub struct Progress {
+    shared: Arc<Shared>,
+    listener: Mutex<Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>>,
+}
+
+struct Shared {
+    screen: Screen,
+    verbose: bool,
+    tracks: Mutex<HashMap<JobId, Track>>,
+}
+
+/// What is known of one job; it may be told of before it has a name.
+#[derive(Default)]
+struct Track {
+    name: Option<String>,
+    bar: Option<ProgressBar>,
+    pages: u64,
+    for_ai: u64,
+    read: u64,
+    fallbacks: u64,
+    last: String,
+    untold: Vec<String>,
+}
+
+impl Progress {
+    pub fn follow(bus: &LocalBus, screen: &Screen, verbose: bool) -> Self {
+        let shared = Arc::new(Shared {
+            screen: screen.clone(),
+            verbose,
+            tracks: Mutex::default(),
+        });
+        let (end, ended) = oneshot::channel();
+        let listener = tokio::spawn(listen(bus.subscribe(), ended, shared.clone()));
+        Self {
+            shared,
+            listener: Mutex::new(Some((end, listener))),
+        }
+    }
+
+    /// From now on the job is shown under this name.
+    pub fn begin(&self, job: &JobId, name: &str) {
+        let screen = &self.shared.screen;
+        let mut tracks = self.shared.tracks();
+        let track = tracks.entry(job.clone()).or_default();
+        track.name = Some(name.to_owned());
+        if screen.has_bars() && track.bar.is_none() {
+            let bar = screen.bars.add(ProgressBar::no_length());
+            bar.set_style(style("{prefix} {spinner} {wide_msg}"));
+            bar.set_prefix(console::pad_str(&short(name), NAME, console::Alignment::Left, None).into_owned());
+            bar.set_message("opening");
+            bar.enable_steady_tick(Duration::from_millis(120));
+            track.bar = Some(bar);
+        }
+        track.show();
+        let untold = std::mem::take(&mut track.untold);
+        drop(tracks);
+        for line in untold {
+            self.shared.tell(name, &line);
+        }
+    }
+
+    /// The job is over, or no longer of interest.
+    pub fn forget(&self, job: &JobId) {
+        if let Some(bar) = self
+            .shared
+            .tracks()
+            .get_mut(job)
+            .and_then(|track| track.bar.take())
+        {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Tells what has been published by now and takes the bars away.
+    pub async fn end(&self) {
+        let listener = self
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some((end, listener)) = listener {
+            let _ = end.send(());
+            let _ = listener.await;
+        }
+        for track in self.shared.tracks().values_mut() {
+            if let Some(bar) = track.bar.take() {
+                bar.finish_and_clear();
+            }
+        }
+    }
+}
+
+fn short(name: &str) -> String {
+    console::truncate_str(name, NAME, "…").into_owned()
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸─")
+        .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
+}
+
+async fn listen(
+    mut events: broadcast::Receiver<Event>,
+    mut ended: oneshot::Receiver<()>,
+    shared: Arc<Shared>,
+) {
+    loop {
+        let received = tokio::select! {
+            received = events.recv() => received,
+            _ = &mut ended => break,
+        };
+        match received {
+            Ok(event) => shared.take(&event),
+            // A few lines are missing; the result is not.
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+    while let Ok(event) = events.try_recv() {
+        shared.take(&event);
+    }
+}
+
+impl Shared {
+    fn tracks(&self) -> MutexGuard<'_, HashMap<JobId, Track>> {
+        self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, event: &Event) {
+        let (job, line) = match &event.aggregate {
+            Aggregate::Page(job, page) => {
+                let Ok(PageEvent::Settled(outcome)) = decode(event) else {
+                    return;
+                };
+                let mut tracks = self.tracks();
+                tracks.entry(job.clone()).or_default().settled(*page, &outcome);
+                (job, Some(format!("page {page}  {}", outcome_line(&outcome))))
+            }
+            Aggregate::Job(job) => {
+                let Ok(event) = decode::<JobEvent>(event) else {
+                    return;
+                };
+                let line = self.tracks().entry(job.clone()).or_default().moved(job, &event);
+                (job, line)
+            }
+            Aggregate::Breaker(_) | Aggregate::DeadLetter(_) => return,
+        };
+        let mut tracks = self.tracks();
+        let track = tracks.entry(job.clone()).or_default();
+        track.show();
+        match (line, track.name.clone()) {
+            (None, _) => {}
+            (Some(line), None) => track.untold.push(line),
+            (Some(line), Some(name)) => {
+                drop(tracks);
+                self.tell(&name, &line);
+            }
+        }
+    }
+
+    /// On a terminal the bar says it; the lines are for those who ask.
+    fn tell(&self, name: &str, line: &str) {
+        if !self.screen.has_bars() || self.verbose {
+            self.screen.note(&format!("{name}: {line}"));
+        }
+    }
+}
+
+impl Track {
+    fn moved(&mut self, job: &JobId, event: &JobEvent) -> Option<String> {
+        match event {
+            JobEvent::Understood(survey) => {
+                self.pages = survey.page_count().into();
+                Some(understood_line(survey))
+            }
+            JobEvent::Proposed(plan) | JobEvent::Modified { plan, .. } => {
+                self.for_ai = plan.ai_pages.into();
+                planned_line(job, plan)
+            }
+            JobEvent::DeadlineReached {} => Some("the deadline is here; publishing what there is".into()),
+            JobEvent::CancelRequested { .. } => Some("cancelling; publishing what there is".into()),
+            JobEvent::Redriven { .. } => {
+                *self = Self {
+                    name: self.name.take(),
+                    bar: self.bar.take(),
+                    ..Self::default()
+                };
+                Some("starting again".into())
+            }
+            _ => None,
+        }
+    }
+
+    fn settled(&mut self, page: PageNumber, outcome: &Outcome) {
+        match outcome.is_ai() {
+            true => self.read += 1,
+            false => self.fallbacks += 1,
+        }
+        self.last = match &outcome.target {
+            Some(target) => format!("page {page} {}", target.model),
+            None => format!("page {page} fell back"),
+        };
+    }
+
+    fn show(&self) {
+        let Some(bar) = &self.bar else { return };
+        if self.pages == 0 {
+            return;
+        }
+        if bar.length().is_none() {
+            bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>3}/{len} {wide_msg:.dim}"));
+            bar.set_length(self.pages);
+        }
+        // A page that was healed has settled twice.
+        let waiting = self.for_ai.saturating_sub(self.read + self.fallbacks);
+        bar.set_position(self.pages.saturating_sub(waiting));
+        let mut facts = vec![format!("ai {}/{}", self.read, self.for_ai)];
+        if self.fallbacks > 0 {
+            facts.push(format!("fallback {}", self.fallbacks));
+        }
+        if !self.last.is_empty() {
+            facts.push(self.last.clone());
+        }
+        bar.set_message(facts.join("  "));
+    }
+}
+
+fn understood_line(survey: &Survey) -> String {
+    let pages = human::count(survey.page_count() as usize, "page", "pages");
+    match survey.has_graphics {
+        0 => format!("{pages}, all of them plain text"),
+        eyes => format!("{pages}, {eyes} with more on them than plain text"),
+    }
+}
+
+fn planned_line(job: &JobId, plan: &Plan) -> Option<String> {
+    if let Some(why) = &plan.approval {
+        return Some(format!(
+            "waits for approval ({why}); run `everypage jobs approve {job}`, or reject"
+        ));
+    }
+    // That there is no key is said once for all documents.
+    (plan.ai_pages > 0).then(|| {
+        let pages = human::count(plan.ai_pages as usize, "page", "pages");
+        format!("{pages} for AI, {} first", plan.engine)
+    })
+}
+
+/// Who read a page, or why nobody did, and who was asked before.
+pub fn outcome_line(outcome: &Outcome) -> String {
+    let asked = |result: AttemptResult| result != AttemptResult::Answered;
+    let before: Vec<String> = outcome
+        .attempts
+        .iter()
+        .filter(|attempt| asked(attempt.result))
+        .map(|attempt| format!("{} {}", attempt.target.model, attempt_word(attempt.result)))
+        .collect();
+    let took = human::between(outcome.started_at, outcome.settled_at);
+    match (&outcome.target, before.is_empty()) {
+        (Some(target), true) => format!("ai {target}, {took}"),
+        (Some(target), false) => format!("ai {target}, {took} (before: {})", before.join(", ")),
+        (None, _) => {
+            let why = outcome.why.as_deref().unwrap_or("no model answered");
+            format!("{}, {took}: {why}", outcome.source)
+        }
+    }
+}
+
+pub fn attempt_word(result: AttemptResult) -> &'static str {
+    match result {
+        AttemptResult::Answered => "answered",
+        AttemptResult::Timeout => "timed out",
+        AttemptResult::Transient => "failed",
+        AttemptResult::Exhausted => "busy",
+        AttemptResult::Configuration => "not usable",
+        AttemptResult::Request => "rejected the page",
+        AttemptResult::Unknown => "failed strangely",
+        AttemptResult::Refusal => "declined",
+        AttemptResult::Empty => "answered nothing",
+        AttemptResult::Truncated => "was cut off",
+        AttemptResult::Repeating => "repeated itself",
+        AttemptResult::Incomplete => "left words out",
+        AttemptResult::BreakerOpen => "resting",
+    }
+}

@@ -1,0 +1,118 @@
+//! Standard output for results, standard error for everything else, and bars that neither tears.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::style;
+use indicatif::{MultiProgress, ProgressDrawTarget};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::problem::Problem;
+
+/// Cheap to clone; clones share the bars.
+#[derive(Clone)]
+pub struct Screen {
+    pub bars: MultiProgress,
+    quiet: bool,
+}
+
+impl Screen {
+    pub fn new(quiet: bool) -> Self {
+        let target = match quiet || !io::stderr().is_terminal() {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        Self {
+            bars: MultiProgress::with_draw_target(target),
+            quiet,
+        }
+    }
+
+    /// Are bars seen at all?
+    pub fn has_bars(&self) -> bool {
+        !self.bars.is_hidden()
+    }
+
+    /// Something worth knowing, on standard error.
+    pub fn note(&self, line: &str) {
+        if !self.quiet {
+            self.stderr(line);
+        }
+    }
+
+    pub fn warn(&self, line: &str) {
+        if !self.quiet {
+            self.stderr(&format!(
+                "{} {line}",
+                style("warning:").for_stderr().yellow().bold()
+            ));
+        }
+    }
+
+    pub fn error(&self, line: &str) {
+        self.stderr(&format!("{} {line}", style("error:").for_stderr().red().bold()));
+    }
+
+    fn stderr(&self, line: &str) {
+        self.bars.suspend(|| {
+            // Nobody to tell that nobody can be told.
+            let _ = writeln!(io::stderr(), "{line}");
+        });
+    }
+
+    /// A result, on standard output. A reader that has gone away had enough: that is no error.
+    pub fn print(&self, bytes: &[u8]) -> Result<(), Problem> {
+        self.bars.suspend(|| {
+            let mut out = io::stdout().lock();
+            match out.write_all(bytes).and_then(|()| out.flush()) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Problem::Failed(format!(
+                    "standard output can't be written: {error}"
+                ))),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    pub fn print_line(&self, line: &str) -> Result<(), Problem> {
+        self.print(format!("{line}\n").as_bytes())
+    }
+
+    pub fn print_json(&self, value: &impl serde::Serialize) -> Result<(), Problem> {
+        self.print_line(&serde_json::to_string_pretty(value)?)
+    }
+}
+
+/// Log lines go above the bars.
+pub struct LogLine {
+    screen: Screen,
+    line: Vec<u8>,
+}
+
+impl Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogLine {
+    fn drop(&mut self) {
+        self.screen.bars.suspend(|| {
+            let _ = io::stderr().write_all(&self.line);
+        });
+    }
+}
+
+impl<'a> MakeWriter<'a> for Screen {
+    type Writer = LogLine;
+
+    fn make_writer(&'a self) -> LogLine {
+        LogLine {
+            screen: self.clone(),
+            line: Vec::new(),
+        }
+    }
+}

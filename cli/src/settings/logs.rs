@@ -1,0 +1,85 @@
+//! The log: to standard error or a file, for programs or for people, never with document text.
+
+use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
+
+use everypage_core::config::Reading;
+use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
+
+use crate::{problem::Problem, screen::Screen};
+
+/// `LOG_LEVEL`, unless `-v` asks for more.
+fn level(configured: &str, verbose: u8) -> &str {
+    match (verbose, configured) {
+        (0, configured) => configured,
+        (1, configured @ ("debug" | "trace")) => configured,
+        (1, _) => "info",
+        (_, "trace") => "trace",
+        (_, _) => "debug",
+    }
+}
+
+pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Result<(), Problem> {
+    let log = &reading.settings.log;
+    let chosen = |name| {
+        reading
+            .entries
+            .iter()
+            .any(|entry| entry.name == name && entry.from_environment)
+    };
+    let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
+    let level = match verbose == 0 && !chosen("LOG_LEVEL") {
+        // The commands themselves say how documents and models fared; a demo says everything.
+        true if demo => "off",
+        true if at_terminal => "error,everypage_core::usecases::bury=off",
+        _ => level(&log.level, verbose),
+    };
+    // What other crates log in passing is about connections, not about documents.
+    let quiet = ["hyper", "hyper_util", "reqwest", "rustls", "h2"].map(|name| format!(",{name}=error"));
+    let filter = EnvFilter::new(format!(
+        "{level}{}",
+        if level == "off" {
+            String::new()
+        } else {
+            quiet.concat()
+        }
+    ));
+    let (writer, colours) = match &log.file {
+        None => (
+            BoxMakeWriter::new(screen.clone()),
+            console::colors_enabled_stderr(),
+        ),
+        Some(path) => {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            let file = opened.map_err(|error| {
+                Problem::Usage(format!("LOG_FILE is {path:?} and can't be written: {error}"))
+            })?;
+            (BoxMakeWriter::new(Mutex::new(file)), false)
+        }
+    };
+    // Nobody reads JSON at a terminal unless they ask for it.
+    let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_target(false);
+    let started = if pretty {
+        builder.compact().with_ansi(colours).without_time().try_init()
+    } else {
+        builder.json().flatten_event(true).try_init()
+    };
+    started.map_err(|error| Problem::Failed(format!("the log could not be started: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbose_never_says_less_than_configured() {
+        assert_eq!(level("warn", 0), "warn");
+        assert_eq!(level("warn", 1), "info");
+        assert_eq!(level("debug", 1), "debug");
+        assert_eq!(level("trace", 3), "trace");
+        assert_eq!(level("off", 2), "debug");
+    }
+}

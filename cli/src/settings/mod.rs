@@ -1,0 +1,78 @@
+//! From the command line and the environment to what a command works with.
+
+mod data;
+mod engine;
+mod logs;
+
+use std::path::{Path, PathBuf};
+
+use everypage_core::config::{Reading, Settings};
+
+use crate::{
+    args::{Cli, Command},
+    problem::Problem,
+    screen::Screen,
+};
+
+pub use engine::{open_engine, providers};
+
+/// What every command is given.
+pub struct Context {
+    pub screen: Screen,
+    /// Every mistake in the settings, for the one command that lists them.
+    pub reading: Result<Reading, Vec<String>>,
+    data: Option<PathBuf>,
+    pub verbose: bool,
+}
+
+impl Context {
+    pub fn settings(&self) -> Result<&Settings, Problem> {
+        match &self.reading {
+            Ok(reading) => Ok(&reading.settings),
+            Err(faults) => Err(Problem::Usage(faults.join("\n       "))),
+        }
+    }
+
+    /// Where jobs and results are kept.
+    pub fn data(&self) -> Result<&Path, Problem> {
+        self.data.as_deref().ok_or_else(|| {
+            let reason = "there is no home folder to keep jobs in; pass --data DIR or set EVERYPAGE_DATA";
+            Problem::Usage(reason.into())
+        })
+    }
+}
+
+/// Reads everything there is to read, once, and starts the log.
+pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
+    let reading = Settings::read(&var);
+    let data = data::folder(cli.global.data.clone(), &var);
+    let context = Context {
+        screen: screen.clone(),
+        reading,
+        data,
+        verbose: cli.global.verbose > 0,
+    };
+    // These need no settings, and must work however wrong those are.
+    let careless = matches!(
+        cli.command,
+        Command::Config(_) | Command::Completions { .. } | Command::Dev(_) | Command::Demo
+    );
+    match (&context.reading, careless) {
+        (Ok(reading), _) => {
+            logs::start(
+                reading,
+                cli.global.verbose,
+                screen,
+                matches!(cli.command, Command::Demo),
+            )?;
+            if !careless {
+                for warning in &reading.warnings {
+                    screen.warn(warning);
+                }
+            }
+        }
+        (Err(_), true) => {}
+        (Err(_), false) => drop(context.settings()?),
+    }
+    Ok(context)
+}

@@ -1,0 +1,183 @@
+//! Where each page's text came from, in few lines.
+
+use everypage_core::domain::{
+    job::{Job, Status},
+    outcome::Source,
+    result::{PageResult, ResultDocument},
+};
+use serde::Serialize;
+
+use crate::human;
+
+/// Pages that share their text's origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// `ai openai:gpt-5.4`, `mupdf`, `mupdf_fallback`, …
+    pub from: String,
+    pub pages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+fn from(page: &PageResult) -> String {
+    match (page.source, &page.read_by.provider, &page.read_by.model) {
+        (Source::Ai, Some(provider), Some(model)) => format!("ai {provider}:{model}"),
+        (source, ..) => source.to_string(),
+    }
+}
+
+/// One line per origin: AI first, then MuPDF as planned, then what fell back, and why.
+pub fn origins(document: &ResultDocument) -> Vec<Origin> {
+    let rank = |source| match source {
+        Source::Ai => 0,
+        Source::Mupdf => 1,
+        Source::MupdfFallback => 2,
+        Source::MupdfTimeoutFallback => 3,
+    };
+    let mut groups: Vec<(u8, String, Option<String>, Vec<_>)> = Vec::new();
+    for page in &document.pages {
+        let (from, why) = (from(page), page.why.clone());
+        match groups.iter_mut().find(|group| group.1 == from && group.2 == why) {
+            Some(group) => group.3.push(page.page),
+            None => groups.push((rank(page.source), from, why, vec![page.page])),
+        }
+    }
+    groups.sort_by_key(|group| group.0);
+    groups
+        .into_iter()
+        .map(|(_, from, why, pages)| Origin {
+            from,
+            pages: human::pages(pages),
+            why,
+        })
+        .collect()
+}
+
+/// `ai openai:gpt-5.4  3, 7-9`, one under the other, and the pages without text.
+pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
+    let origins = origins(document);
+    let none = human::pages(document.metadata.missing_pages.iter().copied());
+    let mut rows: Vec<(String, String)> = origins
+        .into_iter()
+        .map(|origin| match origin.why {
+            Some(why) => (origin.from, format!("{}  ({why})", origin.pages)),
+            None => (origin.from, origin.pages),
+        })
+        .collect();
+    if !none.is_empty() {
+        rows.push(("no text at all".into(), none));
+    }
+    let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
+    rows.into_iter()
+        .map(|(from, pages)| format!("  {from:width$}  {pages}"))
+        .collect()
+}
+
+/// `success  12 pages in 3.4 s, $0.0123  (job 01K…, version 1)`.
+pub fn headline(job: &Job) -> String {
+    let mut facts = Vec::new();
+    if let Some(result) = &job.result {
+        facts.push(human::count(
+            result.metadata.total_pages as usize,
+            "page",
+            "pages",
+        ));
+    }
+    if let Some(finished) = job.finished_at {
+        let took = human::between(job.acked_at.unwrap_or(job.received_at), finished);
+        facts.push(match facts.is_empty() {
+            true => format!("after {took}"),
+            false => format!("in {took}"),
+        });
+    }
+    let mut line = format!("{}  {}", status(job), facts.join(" "));
+    if let Some(cost) = job
+        .result
+        .as_ref()
+        .and_then(|result| human::money(result.metadata.cost_micro_usd))
+    {
+        line.push_str(&format!(", {cost}"));
+    }
+    let version = job
+        .result
+        .as_ref()
+        .map(|result| result.version)
+        .filter(|version| *version > 1);
+    let version = version
+        .map(|version| format!(", version {version}"))
+        .unwrap_or_default();
+    line.push_str(&format!("  (job {}{version})", job.id));
+    line
+}
+
+/// The status, and the deadline where it cut the work short.
+pub fn status(job: &Job) -> String {
+    let late = job
+        .result
+        .as_ref()
+        .is_some_and(|result| result.metadata.timeout_occurred);
+    match job.status() {
+        Status::Success if late => "success, cut short by the deadline".into(),
+        status => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::domain::{
+        document::Reason,
+        ids::{JobId, PageNumber},
+        outcome::Outcome,
+        result::{Cause, PageInput, assemble},
+        target::{Provider, Target},
+    };
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn page(number: u32, text: &str, settled: Option<(Outcome, Option<String>)>) -> PageInput {
+        PageInput {
+            page: PageNumber::new(number).unwrap(),
+            reason: Reason::Image,
+            mupdf_text: Some(text.into()),
+            sent_to_ai: settled.is_some(),
+            settled,
+        }
+    }
+
+    #[test]
+    fn pages_are_told_by_where_their_text_came_from() {
+        let at = Timestamp::UNIX_EPOCH;
+        let read = |model: &str| {
+            let outcome = Outcome::read_by(Target::new(Provider::OpenAi, model), "words", vec![], at, at);
+            Some((outcome, Some("words".to_owned())))
+        };
+        let failed = Some((Outcome::fallback("nobody answered".into(), vec![], at, at), None));
+        let inputs = [
+            page(1, "a", None),
+            page(2, "a", read("big")),
+            page(3, "a", read("small")),
+            page(4, "a", read("small")),
+            page(5, "", failed),
+            page(6, "a", None),
+        ];
+        let document = assemble(
+            JobId::new("J"),
+            1,
+            ("n".into(), "s".into()),
+            at,
+            Cause::Settled,
+            inputs,
+        );
+        assert_eq!(
+            origin_lines(&document),
+            [
+                "  ai openai:big    2",
+                "  ai openai:small  3-4",
+                "  mupdf            1, 6",
+                "  mupdf_fallback   5  (nobody answered)",
+                "  no text at all   5",
+            ]
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! The commands that look, and those that need no document.
+
+use everypage_testkit::provider::Script;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::support::{Bench, bounded, end, interrupt, report};
+
+#[tokio::test]
+async fn jobs_and_events_tell_what_happened() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["jobs", "list"]).await.code(0).says("no jobs yet");
+    bench.run(&["process", &report(), "-q"]).await.code(0);
+    let job = bench.job().await;
+    let ran = bench.run(&["jobs", "list"]).await.code(0);
+    ran.prints("JOB")
+        .prints("success")
+        .prints("4/4")
+        .prints("harbour-report-2026.pdf");
+    let ran = bench.run(&["jobs", "show", &job]).await.code(0);
+    let ran = ran
+        .prints("12 (8 plain text, 4 with graphics)")
+        .prints("ai openai:gpt-5.4  4-5, 9-10");
+    assert!(!ran.stdout.contains("Lindholm"), "no document text");
+    let shown = bench.run(&["jobs", "show", &job, "--json"]).await.code(0).json();
+    assert_eq!(shown["state"], "AUDITED");
+
+    let ran = bench.run(&["jobs", "events", &job]).await.code(0);
+    ran.prints("job.received")
+        .prints("page.settled")
+        .prints("job.audited");
+    let events = bench
+        .run(&[
+            "events",
+            "list",
+            "--type",
+            "page.settled",
+            "--since",
+            "1h",
+            "--json",
+        ])
+        .await
+        .code(0)
+        .json();
+    assert_eq!(events.as_array().unwrap().len(), 4);
+    let ran = bench.run(&["events", "list", "--limit", "3"]).await.code(0);
+    assert_eq!(ran.says("older ones are not shown").stdout.lines().count(), 4);
+    bench
+        .run(&["events", "list", "--since", "yesterday"])
+        .await
+        .code(2)
+        .says("not a time");
+    let verified = bench
+        .run(&["events", "verify", &job, "--json"])
+        .await
+        .code(0)
+        .json();
+    assert_eq!(verified["findings"], serde_json::json!([]));
+
+    bench
+        .run(&["jobs", "show", "zzz"])
+        .await
+        .code(1)
+        .says("there is no job zzz");
+    bench.run(&["breakers", "--json"]).await.code(0);
+    let text = bench.run(&["jobs", "result", &job]).await.code(0).stdout;
+    let path = bench.path("saved.txt");
+    bench.run(&["jobs", "result", &job, "-o", &path]).await.code(0);
+    assert_eq!(bench.read("saved.txt"), text);
+}
+
+#[tokio::test]
+async fn quiet_means_the_result_and_nothing_else() {
+    let bench = Bench::new(&[]).await;
+    let ran = bench.run(&["-q", "process", &report()]).await.code(0);
+    assert_eq!(ran.stderr, "");
+    assert!(ran.stdout.starts_with("=== Page 1 ==="));
+}
+
+#[tokio::test]
+async fn logs_go_where_they_are_sent() {
+    let bench = Bench::new(&["openai:gpt-5.4=503"]).await;
+    let log = bench.path("log.jsonl");
+    let bench = bench.with("LOG_FILE", &log).with("LOG_LEVEL", "debug");
+    let ran = bench.run(&["process", &report()]).await.code(0);
+    assert!(!ran.stderr.contains("\"level\""), "{}", ran.stderr);
+    let log = bench.read("log.jsonl");
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("one JSON object a line");
+        assert!(line["level"].is_string());
+    }
+    assert!(log.contains("model call failed"), "{log}");
+    assert!(
+        !log.contains("Quay 1") && !log.contains("secret-key"),
+        "no document text, no key"
+    );
+}
+
+#[tokio::test]
+async fn settings_are_listed_with_their_faults() {
+    let bench = Bench::new(&[])
+        .await
+        .with("JOB_TIMEOUT", "")
+        .with("DOCUMENT_PROCESSING_TIMEOUT", "7m");
+    let ran = bench.run(&["config", "check"]).await.code(0);
+    let ran = ran
+        .prints("OPENAI_API_KEY")
+        .prints("(set)")
+        .prints("7m")
+        .says("DOCUMENT_PROCESSING_TIMEOUT is an old name");
+    assert!(!ran.stdout.contains("secret-key"));
+    let checked = bench.run(&["config", "check", "--json"]).await.code(0).json();
+    assert!(checked["settings"].as_array().unwrap().len() > 30);
+    let bench = bench.with("AI_PAGES", "some").with("PORT", "0");
+    let ran = bench.run(&["config", "check"]).await.code(2);
+    ran.says("AI_PAGES is \"some\"").says("PORT is \"0\"");
+    let bench = Bench::new(&[]).await.with("MODEL_PRICES", "cheap");
+    bench.run(&["config", "check"]).await.code(2).says("MODEL_PRICES");
+}
+
+#[tokio::test]
+async fn shells_can_complete() {
+    let bench = Bench::new(&[]).await.with("PORT", "not even a number");
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = bench.run(&["completions", shell]).await.code(0).prints("process");
+        assert!(ran.stdout.contains("redrive"), "{shell}");
+    }
+    let ran = bench
+        .run(&["process", "--help"])
+        .await
+        .code(0)
+        .prints("Exit codes")
+        .prints("130");
+    assert!(!ran.stdout.contains("pdf-child"));
+    let ran = bench.run(&["--help"]).await.code(0).prints("config check");
+    assert!(!ran.stdout.contains("pdf-child"));
+}
+
+#[tokio::test]
+async fn the_demo_is_short_and_complete() {
+    let bench = Bench::new(&[]).await.with("PRIMARY_ENGINE", "nobody");
+    let ran = bench.run(&["demo"]).await.code(0);
+    assert!(
+        ran.stdout.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.stdout
+    );
+    let ran = ran
+        .prints("openai:gpt-5.4-mini")
+        .prints("ai anthropic:claude-sonnet-4-6  4-5, 9")
+        .prints("mupdf_fallback                  10")
+        .prints("LINDHOLM HARBOUR OFFICE")
+        .prints("What just happened");
+    assert_eq!(ran.stderr, "");
+    assert!(
+        !bench.folder.path().join("data").exists(),
+        "it keeps to a folder of its own"
+    );
+}
+
+#[tokio::test]
+async fn the_scripted_provider_tells_its_addresses_and_its_calls() {
+    let bench = Bench::new(&[]).await;
+    let mut child = bench.start(&["dev", "provider", "--script", "openai:gpt-5.4=529"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = bounded(lines.next_line()).await.unwrap().unwrap();
+    let url = line.strip_prefix("export OPENAI_BASE_URL=").unwrap().to_owned();
+    let other = bench.with("OPENAI_BASE_URL", &url);
+    other
+        .run(&["process", &report(), "--pages", "4"])
+        .await
+        .code(0)
+        .says("gpt-5.4 failed");
+    interrupt(&child);
+    let ran = end(child).await.code(0);
+    ran.says("#1 openai:gpt-5.4 page 4 with image: 529")
+        .says("openai:gpt-5.4-mini  1 calls");
+    let bench = Bench::new(&[]).await;
+    bench
+        .run(&["dev", "provider", "--help"])
+        .await
+        .code(0)
+        .prints("half-body");
+    bench
+        .run(&["dev", "provider", "--script", "explode"])
+        .await
+        .code(2)
+        .says("is not a behaviour");
+    assert!(Script::parse(["explode"]).is_err());
+}
