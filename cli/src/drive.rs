@@ -58,10 +58,7 @@ pub async fn beside<T>(
 ) -> Result<T, Problem> {
     let resumed = engine.adopt().await?;
     if !resumed.is_empty() {
-        screen.note(&format!(
-            "resumed {}",
-            human::count(resumed.len(), "unfinished job", "unfinished jobs")
-        ));
+        screen.note(&format!("resumed {}", human::count(resumed.len(), "unfinished job", "unfinished jobs")));
     }
     for id in &resumed {
         if let Some(kept) = jobs::find(&engine.app, id).await? {

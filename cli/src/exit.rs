@@ -69,11 +69,7 @@ mod tests {
             (vec![Missing, Failed, Complete], 1),
             (vec![Cancelled, Failed], 130),
         ] {
-            assert_eq!(
-                all.iter().max().map(|exit| exit.code()),
-                Some(expected),
-                "{all:?}"
-            );
+            assert_eq!(all.iter().max().map(|exit| exit.code()), Some(expected), "{all:?}");
         }
     }
 

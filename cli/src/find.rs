@@ -33,13 +33,7 @@ pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
 
 pub async fn letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
     let all = dead::waiting(app, ALL).await?.into_iter().map(|kept| kept.value);
-    only(
-        all,
-        |letter| letter.id.as_str(),
-        name,
-        "dead letter",
-        "everypage dlq list",
-    )
+    only(all, |letter| letter.id.as_str(), name, "dead letter", "everypage dlq list")
 }
 
 fn only<T>(
@@ -51,23 +45,17 @@ fn only<T>(
 ) -> Result<T, Problem> {
     let wanted = name.trim().to_ascii_uppercase();
     if wanted.is_empty() {
-        return Err(Problem::Usage(format!(
-            "an empty name names no {what}; see `{listed_by}`"
-        )));
+        return Err(Problem::Usage(format!("an empty name names no {what}; see `{listed_by}`")));
     }
-    let mut found: Vec<T> = all
-        .into_iter()
-        .filter(|one| id(one).to_ascii_uppercase().starts_with(&wanted))
-        .collect();
+    let mut found: Vec<T> =
+        all.into_iter().filter(|one| id(one).to_ascii_uppercase().starts_with(&wanted)).collect();
     // A whole name counts even if another one begins with it.
     if let Some(exact) = found.iter().position(|one| id(one).eq_ignore_ascii_case(&wanted)) {
         return Ok(found.swap_remove(exact));
     }
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Problem::Failed(format!(
-            "there is no {what} {name}; see `{listed_by}`"
-        ))),
+        0 => Err(Problem::Failed(format!("there is no {what} {name}; see `{listed_by}`"))),
         count => {
             let some: Vec<&str> = found.iter().take(3).map(&id).collect();
             let more = if count > some.len() { ", …" } else { "" };
@@ -84,14 +72,8 @@ mod tests {
     use super::*;
 
     fn find(name: &str) -> Result<&'static str, String> {
-        only(
-            ["01ABC", "01ABD", "01ABDX"],
-            |id| id,
-            name,
-            "job",
-            "everypage jobs list",
-        )
-        .map_err(|e| e.to_string())
+        only(["01ABC", "01ABD", "01ABDX"], |id| id, name, "job", "everypage jobs list")
+            .map_err(|e| e.to_string())
     }
 
     #[test]

@@ -66,9 +66,7 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
 
 /// `2026-11-16 09:30:01`, in this machine's time zone.
 pub fn time(then: Timestamp) -> String {
-    then.to_zoned(TimeZone::system())
-        .strftime("%Y-%m-%d %H:%M:%S")
-        .to_string()
+    then.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// `$0.0123`; nothing for nothing.
@@ -97,8 +95,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         return Ok(moment);
     }
     let local = text.parse::<jiff::civil::DateTime>().or_else(|_| {
-        text.parse::<jiff::civil::Date>()
-            .map(|day| day.to_datetime(jiff::civil::Time::midnight()))
+        text.parse::<jiff::civil::Date>().map(|day| day.to_datetime(jiff::civil::Time::midnight()))
     });
     if let Ok(local) = local
         && let Ok(zoned) = local.to_zoned(TimeZone::system())
@@ -106,9 +103,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         return Ok(zoned.timestamp());
     }
     match everypage_core::config::parse_duration(text.trim_end_matches(" ago")) {
-        Ok(time) => now
-            .checked_sub(time)
-            .map_err(|_| format!("{text:?} is too long ago")),
+        Ok(time) => now.checked_sub(time).map_err(|_| format!("{text:?} is too long ago")),
         Err(_) => Err(format!(
             "{text:?} is not a time; write for example 2026-11-16, 2026-11-16T09:30Z or 2h (ago)"
         )),
@@ -141,13 +136,7 @@ mod tests {
     fn amounts_are_short() {
         let after = |ms| duration(Duration::from_millis(ms));
         assert_eq!(
-            [
-                after(812),
-                after(3_400),
-                after(125_000),
-                after(300_000),
-                after(5_400_000)
-            ],
+            [after(812), after(3_400), after(125_000), after(300_000), after(5_400_000)],
             ["812 ms", "3.4 s", "2 min 5 s", "5 min", "1 h 30 min"]
         );
         assert_eq!(money(MicroUsd(12_345)).as_deref(), Some("$0.0123"));

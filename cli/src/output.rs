@@ -35,12 +35,7 @@ pub fn names(files: &[PathBuf], form: Form) -> Vec<String> {
 pub fn prepare(folder: &Path) -> Result<(), Problem> {
     std::fs::create_dir_all(folder)
         .and_then(|()| tempfile::tempfile_in(folder).map(drop))
-        .map_err(|error| {
-            Problem::Usage(format!(
-                "results can't be written to {}: {error}",
-                folder.display()
-            ))
-        })
+        .map_err(|error| Problem::Usage(format!("results can't be written to {}: {error}", folder.display())))
 }
 
 /// Writes beside the place and moves it there: a reader sees the old file or the new one.
@@ -59,9 +54,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
         file.write_all(bytes)?;
         file.persist(path).map_err(|error| error.error)
     })();
-    written
-        .map(drop)
-        .map_err(|error| Problem::unwritable(path, &error))
+    written.map(drop).map_err(|error| Problem::unwritable(path, &error))
 }
 
 #[cfg(test)]
@@ -70,25 +63,10 @@ mod tests {
 
     #[test]
     fn inputs_of_the_same_name_get_files_of_their_own() {
-        let files = [
-            "a/x.pdf",
-            "b/x.pdf",
-            "x-2.pdf",
-            "c/X.PDF",
-            "noext",
-            "two.dots.pdf",
-        ]
-        .map(PathBuf::from);
+        let files = ["a/x.pdf", "b/x.pdf", "x-2.pdf", "c/X.PDF", "noext", "two.dots.pdf"].map(PathBuf::from);
         assert_eq!(
             names(&files, Form::Text),
-            [
-                "x.txt",
-                "x-2.txt",
-                "x-2-2.txt",
-                "X-3.txt",
-                "noext.txt",
-                "two.dots.txt"
-            ]
+            ["x.txt", "x-2.txt", "x-2-2.txt", "X-3.txt", "noext.txt", "two.dots.txt"]
         );
     }
 

@@ -49,17 +49,10 @@ struct Track {
 
 impl Progress {
     pub fn follow(bus: &LocalBus, screen: &Screen, verbose: bool) -> Self {
-        let shared = Arc::new(Shared {
-            screen: screen.clone(),
-            verbose,
-            tracks: Mutex::default(),
-        });
+        let shared = Arc::new(Shared { screen: screen.clone(), verbose, tracks: Mutex::default() });
         let (end, ended) = oneshot::channel();
         let listener = tokio::spawn(listen(bus.subscribe(), ended, shared.clone()));
-        Self {
-            shared,
-            listener: Mutex::new(Some((end, listener))),
-        }
+        Self { shared, listener: Mutex::new(Some((end, listener))) }
     }
 
     /// From now on the job is shown under this name.
@@ -86,23 +79,14 @@ impl Progress {
 
     /// The job is over, or no longer of interest.
     pub fn forget(&self, job: &JobId) {
-        if let Some(bar) = self
-            .shared
-            .tracks()
-            .get_mut(job)
-            .and_then(|track| track.bar.take())
-        {
+        if let Some(bar) = self.shared.tracks().get_mut(job).and_then(|track| track.bar.take()) {
             bar.finish_and_clear();
         }
     }
 
     /// Tells what has been published by now and takes the bars away.
     pub async fn end(&self) {
-        let listener = self
-            .listener
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((end, listener)) = listener {
             let _ = end.send(());
             let _ = listener.await;
@@ -207,11 +191,7 @@ impl Track {
             JobEvent::DeadlineReached {} => Some("the deadline is here; publishing what there is".into()),
             JobEvent::CancelRequested { .. } => Some("cancelling; publishing what there is".into()),
             JobEvent::Redriven { .. } => {
-                *self = Self {
-                    name: self.name.take(),
-                    bar: self.bar.take(),
-                    ..Self::default()
-                };
+                *self = Self { name: self.name.take(), bar: self.bar.take(), ..Self::default() };
                 Some("starting again".into())
             }
             _ => None,
@@ -262,9 +242,7 @@ fn understood_line(survey: &Survey) -> String {
 
 fn planned_line(job: &JobId, plan: &Plan) -> Option<String> {
     if let Some(why) = &plan.approval {
-        return Some(format!(
-            "waits for approval ({why}); run `everypage jobs approve {job}`, or reject"
-        ));
+        return Some(format!("waits for approval ({why}); run `everypage jobs approve {job}`, or reject"));
     }
     // That there is no key is said once for all documents.
     (plan.ai_pages > 0).then(|| {

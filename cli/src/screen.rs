@@ -21,10 +21,7 @@ impl Screen {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
         };
-        Self {
-            bars: MultiProgress::with_draw_target(target),
-            quiet,
-        }
+        Self { bars: MultiProgress::with_draw_target(target), quiet }
     }
 
     /// Are bars seen at all?
@@ -41,10 +38,7 @@ impl Screen {
 
     pub fn warn(&self, line: &str) {
         if !self.quiet {
-            self.stderr(&format!(
-                "{} {line}",
-                style("warning:").for_stderr().yellow().bold()
-            ));
+            self.stderr(&format!("{} {line}", style("warning:").for_stderr().yellow().bold()));
         }
     }
 
@@ -64,9 +58,9 @@ impl Screen {
         self.bars.suspend(|| {
             let mut out = io::stdout().lock();
             match out.write_all(bytes).and_then(|()| out.flush()) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Problem::Failed(format!(
-                    "standard output can't be written: {error}"
-                ))),
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    Err(Problem::Failed(format!("standard output can't be written: {error}")))
+                }
                 _ => Ok(()),
             }
         })
@@ -110,9 +104,6 @@ impl<'a> MakeWriter<'a> for Screen {
     type Writer = LogLine;
 
     fn make_writer(&'a self) -> LogLine {
-        LogLine {
-            screen: self.clone(),
-            line: Vec::new(),
-        }
+        LogLine { screen: self.clone(), line: Vec::new() }
     }
 }

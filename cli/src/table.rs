@@ -13,11 +13,7 @@ const GAP: &str = "  ";
 
 impl Table {
     pub fn new<const N: usize>(headings: [&'static str; N]) -> Self {
-        Self {
-            headings: headings.to_vec(),
-            rows: Vec::new(),
-            right: Vec::new(),
-        }
+        Self { headings: headings.to_vec(), rows: Vec::new(), right: Vec::new() }
     }
 
     /// Numbers line up at their right.
@@ -62,14 +58,8 @@ impl Table {
             line.trim_end().to_owned()
         };
         let headings = line(&self.headings);
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
-        std::iter::once(headings)
-            .filter(|line| !line.is_empty())
-            .chain(rows)
-            .collect()
+        let rows = self.rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+        std::iter::once(headings).filter(|line| !line.is_empty()).chain(rows).collect()
     }
 
     /// The whole table, as wide as the terminal; uncut where there is none.
@@ -97,11 +87,7 @@ mod tests {
         table.row(["längere".into(), "12".into(), "short".into()]);
         assert_eq!(
             table.lines(Some(24)),
-            [
-                "NAME      N  WHY",
-                "a         7  because of…",
-                "längere  12  short"
-            ]
+            ["NAME      N  WHY", "a         7  because of…", "längere  12  short"]
         );
         assert_eq!(table.lines(None)[1], "a         7  because of this");
     }

@@ -74,11 +74,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     heading(screen, "Who was asked")?;
     let mut asked = Table::new(["MODEL", "CALLS", "WHAT CAME OF THEM"]).right(&[1]);
     for step in &steps {
-        let calls = provider
-            .calls()
-            .iter()
-            .filter(|call| call.model == step.model)
-            .count();
+        let calls = provider.calls().iter().filter(|call| call.model == step.model).count();
         asked.row([step.to_string(), calls.to_string(), what_came(step, &document)]);
     }
     indented(screen, &asked)?;
@@ -92,17 +88,9 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
         screen.print_line(&line)?;
     }
 
-    heading(
-        screen,
-        "What was read from page 9, a scan without any text of its own",
-    )?;
+    heading(screen, "What was read from page 9, a scan without any text of its own")?;
     let read = document.pages.iter().find(|page| page.page.get() == SCANNED_PAGE);
-    for line in read
-        .iter()
-        .flat_map(|page| page.text.lines())
-        .filter(|line| !line.is_empty())
-        .take(6)
-    {
+    for line in read.iter().flat_map(|page| page.text.lines()).filter(|line| !line.is_empty()).take(6) {
         for line in wrap(line, WIDTH - 4) {
             screen.print_line(&format!("  {} {line}", style("│").dim()))?;
         }
@@ -112,9 +100,8 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
 
 /// Short timeouts, and addresses on this machine.
 fn settings(provider: Option<&ScriptedProvider>) -> Result<Settings, Problem> {
-    let (openai, anthropic) = provider
-        .map(|provider| (provider.openai_base_url(), provider.anthropic_base_url()))
-        .unzip();
+    let (openai, anthropic) =
+        provider.map(|provider| (provider.openai_base_url(), provider.anthropic_base_url())).unzip();
     let reading = Settings::read(|name| match name {
         "OPENAI_BASE_URL" => openai.clone(),
         "ANTHROPIC_BASE_URL" => anthropic.clone(),
@@ -123,9 +110,7 @@ fn settings(provider: Option<&ScriptedProvider>) -> Result<Settings, Problem> {
         "JOB_TIMEOUT" => Some("30s".into()),
         _ => None,
     });
-    reading
-        .map(|reading| reading.settings)
-        .map_err(|faults| Problem::Failed(faults.join("; ")))
+    reading.map(|reading| reading.settings).map_err(|faults| Problem::Failed(faults.join("; ")))
 }
 
 fn script(steps: &[Target]) -> Result<Script, Problem> {
@@ -144,10 +129,7 @@ fn heading(screen: &Screen, text: &str) -> Result<(), Problem> {
 }
 
 fn indented(screen: &Screen, table: &Table) -> Result<(), Problem> {
-    table
-        .lines(Some(WIDTH - 2))
-        .iter()
-        .try_for_each(|line| screen.print_line(&format!("  {line}")))
+    table.lines(Some(WIDTH - 2)).iter().try_for_each(|line| screen.print_line(&format!("  {line}")))
 }
 
 fn opening(screen: &Screen, steps: &[Target]) -> Result<(), Problem> {
@@ -211,10 +193,7 @@ async fn process(
         told(&event)?;
     }
     let document = result::read_document(app, &job, None).await?.ok_or_else(|| {
-        let why = job
-            .failure
-            .as_ref()
-            .map_or("it has no result", |failure| &failure.reason);
+        let why = job.failure.as_ref().map_or("it has no result", |failure| &failure.reason);
         Problem::Failed(format!("the sample was not read: {why}"))
     })?;
     Ok((job, document))
@@ -232,19 +211,15 @@ fn story(event: &Event) -> Option<String> {
             )),
             JobEvent::Executed(result) => Some(format!(
                 "{}",
-                style(format!(
-                    "published: {} pages, every one with text",
-                    result.metadata.total_pages
-                ))
-                .green()
+                style(format!("published: {} pages, every one with text", result.metadata.total_pages))
+                    .green()
             )),
             _ => None,
         },
         Aggregate::Breaker(target) => match decode(event).ok()? {
-            BreakerEvent::Opened { .. } => Some(format!(
-                "{target} {}; its breaker opens, later pages pass it by",
-                style("fails").red()
-            )),
+            BreakerEvent::Opened { .. } => {
+                Some(format!("{target} {}; its breaker opens, later pages pass it by", style("fails").red()))
+            }
             _ => None,
         },
         Aggregate::Page(_, page) => {
@@ -281,10 +256,7 @@ fn what_came(target: &Target, document: &ResultDocument) -> String {
             None => counted.push((word, 1)),
         }
     }
-    let said: Vec<String> = counted
-        .iter()
-        .map(|(word, count)| format!("{count} {word}"))
-        .collect();
+    let said: Vec<String> = counted.iter().map(|(word, count)| format!("{count} {word}")).collect();
     said.join(", ")
 }
 

@@ -47,17 +47,10 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
                 false => Exit::Failed,
             })
         }
-        Events::List {
-            kind,
-            since,
-            limit,
-            listing,
-        } => {
+        Events::List { kind, since, limit, listing } => {
             let now = app.clock.now();
-            let since = since
-                .map(|text| human::parse_time(&text, now))
-                .transpose()
-                .map_err(Problem::Usage)?;
+            let since =
+                since.map(|text| human::parse_time(&text, now)).transpose().map_err(Problem::Usage)?;
             let mut events =
                 trail::since(app, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
             let older = events.len().saturating_sub(limit);
@@ -90,12 +83,7 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::Breaker(target) => target.clone(),
             Aggregate::DeadLetter(id) => id.to_string(),
         };
-        table.row([
-            human::time(event.timestamp),
-            event.kind.clone(),
-            subject,
-            gist(event),
-        ]);
+        table.row([human::time(event.timestamp), event.kind.clone(), subject, gist(event)]);
     }
     screen.print(table.text().as_bytes())
 }
@@ -116,10 +104,7 @@ fn gist(event: &Event) -> String {
     let facts: Vec<Option<String>> = match event.kind.as_str() {
         "job.received" => vec![text("/document/name"), named("by", "/source")],
         "job.acked" => vec![deadline(event)],
-        "job.understood" => vec![
-            named("pages", "/document_pages"),
-            named("with graphics", "/has_graphics"),
-        ],
+        "job.understood" => vec![named("pages", "/document_pages"), named("with graphics", "/has_graphics")],
         "job.proposed" | "job.modified" => vec![
             named("for AI", "/ai_pages").or_else(|| named("for AI", "/plan/ai_pages")),
             text("/approval"),

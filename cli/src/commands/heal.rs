@@ -74,11 +74,7 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
             screen.print_line(&line)?;
         }
     }
-    Ok(if stop.is_requested() {
-        Exit::Cancelled
-    } else {
-        Exit::of(&job)
-    })
+    Ok(if stop.is_requested() { Exit::Cancelled } else { Exit::of(&job) })
 }
 
 /// Makes the job's messages come to this process.

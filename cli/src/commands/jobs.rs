@@ -68,18 +68,11 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                 },
             )?;
         }
-        Jobs::Result {
-            job,
-            format,
-            version,
-            output,
-            json,
-        } => {
+        Jobs::Result { job, format, version, output, json } => {
             let job = find::job(app, &job.job).await?;
             let form = if json { Form::Json } else { format };
-            let bytes = result::read(app, &job, form, version)
-                .await?
-                .ok_or_else(|| no_result(&job, version))?;
+            let bytes =
+                result::read(app, &job, form, version).await?.ok_or_else(|| no_result(&job, version))?;
             match output {
                 Some(path) => output::write(&path, &bytes)?,
                 None => screen.print(&bytes)?,
@@ -101,12 +94,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                 Some(_) => "",
                 None => "; `everypage resume` goes on with it",
             };
-            say(
-                context,
-                &job,
-                listing,
-                &format!("job {} is approved{next}", job.id),
-            )?;
+            say(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
         }
         Jobs::Reject { job, reason, listing } => {
             let job = find::job(app, &job.job).await?;
@@ -122,20 +110,17 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
 fn waits(job: &Job) -> Result<(), Problem> {
     match job.awaits_approval() {
         true => Ok(()),
-        false => Err(Problem::Failed(format!(
-            "job {} does not wait for approval: it is {}",
-            job.id,
-            job.status()
-        ))),
+        false => {
+            Err(Problem::Failed(format!("job {} does not wait for approval: it is {}", job.id, job.status())))
+        }
     }
 }
 
 fn no_result(job: &Job, version: Option<u32>) -> Problem {
     Problem::Failed(match (version, &job.result, &job.failure) {
-        (Some(version), Some(result), _) => format!(
-            "job {} has no version {version} of its result; the latest is {}",
-            job.id, result.version
-        ),
+        (Some(version), Some(result), _) => {
+            format!("job {} has no version {version} of its result; the latest is {}", job.id, result.version)
+        }
         (_, None, Some(failure)) => format!("job {} has no result: {}", job.id, failure.reason),
         _ if !job.is_over() => format!("job {} has no result yet: it is {}", job.id, job.status()),
         _ => format!("job {} has no result: it is {}", job.id, job.status()),
@@ -155,16 +140,13 @@ fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
     for job in jobs {
         let pages = job.survey.as_ref().map(|survey| survey.page_count().to_string());
         let ai = match (&job.result, &job.plan) {
-            (Some(result), _) => format!(
-                "{}/{}",
-                result.metadata.ai_pages_succeeded, result.metadata.ai_pages
-            ),
+            (Some(result), _) => {
+                format!("{}/{}", result.metadata.ai_pages_succeeded, result.metadata.ai_pages)
+            }
             (None, Some(plan)) => format!("-/{}", plan.ai_pages),
             (None, None) => "-".into(),
         };
-        let took = job
-            .finished_at
-            .map(|finished| human::between(job.received_at, finished));
+        let took = job.finished_at.map(|finished| human::between(job.received_at, finished));
         table.row([
             job.id.to_string(),
             job.status().to_string(),
@@ -189,41 +171,23 @@ async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -
     let (received, options) = (&job.received, &job.received.options);
     let mut rows = vec![
         ("job", job.id.to_string()),
-        (
-            "document",
-            format!(
-                "{} ({})",
-                received.document.name,
-                human::bytes(received.document.bytes)
-            ),
-        ),
+        ("document", format!("{} ({})", received.document.name, human::bytes(received.document.bytes))),
         ("status", format!("{} ({})", summary::status(job), job.state)),
         (
             "received",
-            format!(
-                "{} ({})",
-                human::time(job.received_at),
-                human::ago(job.received_at, app.clock.now())
-            ),
+            format!("{} ({})", human::time(job.received_at), human::ago(job.received_at, app.clock.now())),
         ),
     ];
     match job.finished_at {
         Some(finished) => rows.push((
             "finished",
-            format!(
-                "{} (after {})",
-                human::time(finished),
-                human::between(job.received_at, finished)
-            ),
+            format!("{} (after {})", human::time(finished), human::between(job.received_at, finished)),
         )),
         None => rows.push(("deadline", human::time(job.deadline))),
     }
     rows.push((
         "asked for",
-        format!(
-            "pages {}, tier {}, {} first",
-            options.pages, options.tier, options.engine
-        ),
+        format!("pages {}, tier {}, {} first", options.pages, options.tier, options.engine),
     ));
     if let Some(survey) = &job.survey {
         rows.push((
@@ -237,26 +201,18 @@ async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -
         ));
     }
     if let Some(plan) = &job.plan {
-        rows.push((
-            "plan",
-            format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages")),
-        ));
+        rows.push(("plan", format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages"))));
         rows.extend(plan.no_ai_because.clone().map(|why| ("no AI", why)));
         if job.state == State::Proposed {
             rows.extend(plan.approval.clone().map(|why| ("waits", why)));
         }
     }
     rows.extend(
-        job.failure
-            .as_ref()
-            .map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
+        job.failure.as_ref().map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
     );
     if let Some(result) = &job.result {
         rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));
-        rows.push((
-            "result",
-            format!("version {}: everypage jobs result {}", result.version, job.id),
-        ));
+        rows.push(("result", format!("version {}: everypage jobs result {}", result.version, job.id)));
     }
     let mut table = Table::new(["", ""]);
     for (name, value) in rows {

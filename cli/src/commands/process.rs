@@ -73,10 +73,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     report(screen, &documents);
     if args.json {
         let exit_code = exit(&documents).code();
-        let documents: Vec<_> = documents
-            .iter()
-            .map(|document| document.told(args.format))
-            .collect();
+        let documents: Vec<_> = documents.iter().map(|document| document.told(args.format)).collect();
         screen.print_json(&Report { documents, exit_code })?;
     } else if args.output.is_none()
         && let Some(bytes) = documents.first().and_then(|document| document.bytes.as_ref())
@@ -93,20 +90,14 @@ fn options(settings: &Settings, args: &Process) -> JobOptions {
         ai_pages: args.ai_pages.unwrap_or(default.ai_pages),
         tier: args.tier.unwrap_or(default.tier),
         engine: args.engine.unwrap_or(default.engine),
-        job_timeout_ms: args
-            .deadline
-            .map_or(default.job_timeout_ms, |time| time.as_millis() as u64),
+        job_timeout_ms: args.deadline.map_or(default.job_timeout_ms, |time| time.as_millis() as u64),
         priority: args.priority.unwrap_or(default.priority),
         ..default
     }
 }
 
 fn exit(documents: &[Document]) -> Exit {
-    documents
-        .iter()
-        .map(|document| document.exit)
-        .max()
-        .unwrap_or(Exit::Complete)
+    documents.iter().map(|document| document.exit).max().unwrap_or(Exit::Complete)
 }
 
 /// What all documents of one command share.
@@ -157,12 +148,7 @@ impl Run<'_> {
 
     async fn process(&self, document: &mut Document, place: Option<PathBuf>) -> Result<(), Problem> {
         let app = &self.engine.app;
-        let name = document
-            .file
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = document.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.stop.is_requested() {
             document.exit = Exit::Cancelled;
             return Err(Problem::Failed("cancelled before it was begun".into()));
@@ -180,11 +166,7 @@ impl Run<'_> {
         let submitted = submit(app, submission).await.map_err(|error| {
             // The name is said already.
             let text = error.to_string();
-            Problem::Failed(
-                text.strip_prefix(&format!("{name}: "))
-                    .unwrap_or(&text)
-                    .to_owned(),
-            )
+            Problem::Failed(text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_owned())
         })?;
         document.repeated = submitted.existed;
         let id = submitted.job.id.clone();
@@ -224,21 +206,15 @@ fn ending(job: &Job) -> Option<(Exit, String)> {
     let reason = || failure.map_or("no reason was kept", |failure| &failure.reason);
     match job.status() {
         Status::Success => None,
-        Status::Cancelled => job
-            .result
-            .is_none()
-            .then(|| (Exit::Cancelled, "cancelled before its pages were read".to_owned())),
+        Status::Cancelled => {
+            job.result.is_none().then(|| (Exit::Cancelled, "cancelled before its pages were read".to_owned()))
+        }
         Status::Rejected => Some((Exit::Failed, format!("rejected: {}", reason()))),
         Status::Failed => {
-            let advice = failure
-                .and_then(|failure| advice(&failure.code))
-                .unwrap_or_default();
+            let advice = failure.and_then(|failure| advice(&failure.code)).unwrap_or_default();
             Some((Exit::Failed, format!("{}{advice} (job {})", reason(), job.id)))
         }
-        _ => Some((
-            Exit::Cancelled,
-            format!("left to the process that works on it (job {})", job.id),
-        )),
+        _ => Some((Exit::Cancelled, format!("left to the process that works on it (job {})", job.id))),
     }
 }
 
@@ -312,14 +288,8 @@ impl Document {
     fn told(&self, form: Form) -> Told<'_> {
         let job = self.job.as_ref();
         let result = job.and_then(|job| job.result.as_ref());
-        let code = job
-            .and_then(|job| job.failure.as_ref())
-            .map(|failure| failure.code.as_str());
-        let unread = if self.exit == Exit::Cancelled {
-            "cancelled"
-        } else {
-            "failed"
-        };
+        let code = job.and_then(|job| job.failure.as_ref()).map(|failure| failure.code.as_str());
+        let unread = if self.exit == Exit::Cancelled { "cancelled" } else { "failed" };
         Told {
             file: self.file.display().to_string(),
             status: job.map_or_else(|| unread.to_owned(), |job| job.status().to_string()),

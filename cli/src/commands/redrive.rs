@@ -94,11 +94,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
         Ok(exit)
     };
     let exit = drive::beside(&engine, screen, &progress, &stop, work).await?;
-    Ok(if stop.is_requested() {
-        Exit::Cancelled
-    } else {
-        exit
-    })
+    Ok(if stop.is_requested() { Exit::Cancelled } else { exit })
 }
 
 /// A page's message must find somebody who works on its job.

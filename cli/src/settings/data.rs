@@ -5,10 +5,7 @@ use std::path::PathBuf;
 /// `--data`, else `EVERYPAGE_DATA`, else the place where programs of a user keep their data.
 pub fn folder(option: Option<PathBuf>, var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let given = |name: &str| {
-        var(name)
-            .map(|value| value.trim().to_owned())
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+        var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).map(PathBuf::from)
     };
     // The specification of XDG says that relative paths are to be ignored.
     let xdg = || given("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
@@ -30,18 +27,9 @@ mod tests {
         };
         let path = |text: &str| Some(PathBuf::from(text));
         assert_eq!(folder(path("d"), with(&["HOME"])), path("d"));
-        assert_eq!(
-            folder(None, |name| all.contains(&name).then(|| "/e".to_owned())),
-            path("/e")
-        );
-        assert_eq!(
-            folder(None, with(&["XDG_DATA_HOME", "HOME"])),
-            path("/xdg_data_home/everypage")
-        );
-        assert_eq!(
-            folder(None, with(&["HOME"])),
-            path("/home/.local/share/everypage")
-        );
+        assert_eq!(folder(None, |name| all.contains(&name).then(|| "/e".to_owned())), path("/e"));
+        assert_eq!(folder(None, with(&["XDG_DATA_HOME", "HOME"])), path("/xdg_data_home/everypage"));
+        assert_eq!(folder(None, with(&["HOME"])), path("/home/.local/share/everypage"));
         assert_eq!(folder(None, with(&[])), None);
     }
 }

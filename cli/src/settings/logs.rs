@@ -20,12 +20,7 @@ fn level(configured: &str, verbose: u8) -> &str {
 
 pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Result<(), Problem> {
     let log = &reading.settings.log;
-    let chosen = |name| {
-        reading
-            .entries
-            .iter()
-            .any(|entry| entry.name == name && entry.from_environment)
-    };
+    let chosen = |name| reading.entries.iter().any(|entry| entry.name == name && entry.from_environment);
     let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
     let level = match verbose == 0 && !chosen("LOG_LEVEL") {
         // The commands themselves say how documents and models fared; a demo says everything.
@@ -35,19 +30,10 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // What other crates log in passing is about connections, not about documents.
     let quiet = ["hyper", "hyper_util", "reqwest", "rustls", "h2"].map(|name| format!(",{name}=error"));
-    let filter = EnvFilter::new(format!(
-        "{level}{}",
-        if level == "off" {
-            String::new()
-        } else {
-            quiet.concat()
-        }
-    ));
+    let filter =
+        EnvFilter::new(format!("{level}{}", if level == "off" { String::new() } else { quiet.concat() }));
     let (writer, colours) = match &log.file {
-        None => (
-            BoxMakeWriter::new(screen.clone()),
-            console::colors_enabled_stderr(),
-        ),
+        None => (BoxMakeWriter::new(screen.clone()), console::colors_enabled_stderr()),
         Some(path) => {
             let opened = OpenOptions::new().create(true).append(true).open(path);
             let file = opened.map_err(|error| {
@@ -58,10 +44,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // Nobody reads JSON at a terminal unless they ask for it.
     let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer)
-        .with_target(false);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
     let started = if pretty {
         builder.compact().with_ansi(colours).without_time().try_init()
     } else {

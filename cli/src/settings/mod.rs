@@ -46,12 +46,7 @@ impl Context {
 pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
     let reading = Settings::read(&var);
     let data = data::folder(cli.global.data.clone(), &var);
-    let context = Context {
-        screen: screen.clone(),
-        reading,
-        data,
-        verbose: cli.global.verbose > 0,
-    };
+    let context = Context { screen: screen.clone(), reading, data, verbose: cli.global.verbose > 0 };
     // These need no settings, and must work however wrong those are.
     let careless = matches!(
         cli.command,
@@ -59,12 +54,7 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
     );
     match (&context.reading, careless) {
         (Ok(reading), _) => {
-            logs::start(
-                reading,
-                cli.global.verbose,
-                screen,
-                matches!(cli.command, Command::Demo),
-            )?;
+            logs::start(reading, cli.global.verbose, screen, matches!(cli.command, Command::Demo))?;
             if !careless {
                 for warning in &reading.warnings {
                     screen.warn(warning);

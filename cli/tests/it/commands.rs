@@ -12,55 +12,28 @@ async fn jobs_and_events_tell_what_happened() {
     bench.run(&["process", &report(), "-q"]).await.code(0);
     let job = bench.job().await;
     let ran = bench.run(&["jobs", "list"]).await.code(0);
-    ran.prints("JOB")
-        .prints("success")
-        .prints("4/4")
-        .prints("harbour-report-2026.pdf");
+    ran.prints("JOB").prints("success").prints("4/4").prints("harbour-report-2026.pdf");
     let ran = bench.run(&["jobs", "show", &job]).await.code(0);
-    let ran = ran
-        .prints("12 (8 plain text, 4 with graphics)")
-        .prints("ai openai:gpt-5.4  4-5, 9-10");
+    let ran = ran.prints("12 (8 plain text, 4 with graphics)").prints("ai openai:gpt-5.4  4-5, 9-10");
     assert!(!ran.stdout.contains("Lindholm"), "no document text");
     let shown = bench.run(&["jobs", "show", &job, "--json"]).await.code(0).json();
     assert_eq!(shown["state"], "AUDITED");
 
     let ran = bench.run(&["jobs", "events", &job]).await.code(0);
-    ran.prints("job.received")
-        .prints("page.settled")
-        .prints("job.audited");
+    ran.prints("job.received").prints("page.settled").prints("job.audited");
     let events = bench
-        .run(&[
-            "events",
-            "list",
-            "--type",
-            "page.settled",
-            "--since",
-            "1h",
-            "--json",
-        ])
+        .run(&["events", "list", "--type", "page.settled", "--since", "1h", "--json"])
         .await
         .code(0)
         .json();
     assert_eq!(events.as_array().unwrap().len(), 4);
     let ran = bench.run(&["events", "list", "--limit", "3"]).await.code(0);
     assert_eq!(ran.says("older ones are not shown").stdout.lines().count(), 4);
-    bench
-        .run(&["events", "list", "--since", "yesterday"])
-        .await
-        .code(2)
-        .says("not a time");
-    let verified = bench
-        .run(&["events", "verify", &job, "--json"])
-        .await
-        .code(0)
-        .json();
+    bench.run(&["events", "list", "--since", "yesterday"]).await.code(2).says("not a time");
+    let verified = bench.run(&["events", "verify", &job, "--json"]).await.code(0).json();
     assert_eq!(verified["findings"], serde_json::json!([]));
 
-    bench
-        .run(&["jobs", "show", "zzz"])
-        .await
-        .code(1)
-        .says("there is no job zzz");
+    bench.run(&["jobs", "show", "zzz"]).await.code(1).says("there is no job zzz");
     bench.run(&["breakers", "--json"]).await.code(0);
     let text = bench.run(&["jobs", "result", &job]).await.code(0).stdout;
     let path = bench.path("saved.txt");
@@ -89,18 +62,12 @@ async fn logs_go_where_they_are_sent() {
         assert!(line["level"].is_string());
     }
     assert!(log.contains("model call failed"), "{log}");
-    assert!(
-        !log.contains("Quay 1") && !log.contains("secret-key"),
-        "no document text, no key"
-    );
+    assert!(!log.contains("Quay 1") && !log.contains("secret-key"), "no document text, no key");
 }
 
 #[tokio::test]
 async fn settings_are_listed_with_their_faults() {
-    let bench = Bench::new(&[])
-        .await
-        .with("JOB_TIMEOUT", "")
-        .with("DOCUMENT_PROCESSING_TIMEOUT", "7m");
+    let bench = Bench::new(&[]).await.with("JOB_TIMEOUT", "").with("DOCUMENT_PROCESSING_TIMEOUT", "7m");
     let ran = bench.run(&["config", "check"]).await.code(0);
     let ran = ran
         .prints("OPENAI_API_KEY")
@@ -124,12 +91,7 @@ async fn shells_can_complete() {
         let ran = bench.run(&["completions", shell]).await.code(0).prints("process");
         assert!(ran.stdout.contains("redrive"), "{shell}");
     }
-    let ran = bench
-        .run(&["process", "--help"])
-        .await
-        .code(0)
-        .prints("Exit codes")
-        .prints("130");
+    let ran = bench.run(&["process", "--help"]).await.code(0).prints("Exit codes").prints("130");
     assert!(!ran.stdout.contains("pdf-child"));
     let ran = bench.run(&["--help"]).await.code(0).prints("config check");
     assert!(!ran.stdout.contains("pdf-child"));
@@ -139,11 +101,7 @@ async fn shells_can_complete() {
 async fn the_demo_is_short_and_complete() {
     let bench = Bench::new(&[]).await.with("PRIMARY_ENGINE", "nobody");
     let ran = bench.run(&["demo"]).await.code(0);
-    assert!(
-        ran.stdout.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
     let ran = ran
         .prints("openai:gpt-5.4-mini")
         .prints("ai anthropic:claude-sonnet-4-6  4-5, 9")
@@ -151,10 +109,7 @@ async fn the_demo_is_short_and_complete() {
         .prints("LINDHOLM HARBOUR OFFICE")
         .prints("What just happened");
     assert_eq!(ran.stderr, "");
-    assert!(
-        !bench.folder.path().join("data").exists(),
-        "it keeps to a folder of its own"
-    );
+    assert!(!bench.folder.path().join("data").exists(), "it keeps to a folder of its own");
 }
 
 #[tokio::test]
@@ -165,25 +120,12 @@ async fn the_scripted_provider_tells_its_addresses_and_its_calls() {
     let line = bounded(lines.next_line()).await.unwrap().unwrap();
     let url = line.strip_prefix("export OPENAI_BASE_URL=").unwrap().to_owned();
     let other = bench.with("OPENAI_BASE_URL", &url);
-    other
-        .run(&["process", &report(), "--pages", "4"])
-        .await
-        .code(0)
-        .says("gpt-5.4 failed");
+    other.run(&["process", &report(), "--pages", "4"]).await.code(0).says("gpt-5.4 failed");
     interrupt(&child);
     let ran = end(child).await.code(0);
-    ran.says("#1 openai:gpt-5.4 page 4 with image: 529")
-        .says("openai:gpt-5.4-mini  1 calls");
+    ran.says("#1 openai:gpt-5.4 page 4 with image: 529").says("openai:gpt-5.4-mini  1 calls");
     let bench = Bench::new(&[]).await;
-    bench
-        .run(&["dev", "provider", "--help"])
-        .await
-        .code(0)
-        .prints("half-body");
-    bench
-        .run(&["dev", "provider", "--script", "explode"])
-        .await
-        .code(2)
-        .says("is not a behaviour");
+    bench.run(&["dev", "provider", "--help"]).await.code(0).prints("half-body");
+    bench.run(&["dev", "provider", "--script", "explode"]).await.code(2).says("is not a behaviour");
     assert!(Script::parse(["explode"]).is_err());
 }

@@ -7,20 +7,13 @@ use crate::support::{Bench, end, interrupt, report};
 #[tokio::test]
 async fn at_the_deadline_every_page_has_text() {
     let bench = Bench::new(&["hang"]).await.with("REQUEST_TIMEOUT", "1m");
-    let ran = bench
-        .run(&["process", &report(), "--pages", "1-5", "--deadline", "1500ms"])
-        .await
-        .code(3);
-    ran.says("cut short by the deadline")
-        .says("mupdf_timeout_fallback  4-5")
-        .prints("Halcyon");
+    let ran = bench.run(&["process", &report(), "--pages", "1-5", "--deadline", "1500ms"]).await.code(3);
+    ran.says("cut short by the deadline").says("mupdf_timeout_fallback  4-5").prints("Halcyon");
 }
 
 #[tokio::test]
 async fn ctrl_c_leaves_a_complete_result() {
-    let bench = Bench::new(&["page=4=answer", "hang"])
-        .await
-        .with("REQUEST_TIMEOUT", "1m");
+    let bench = Bench::new(&["page=4=answer", "hang"]).await.with("REQUEST_TIMEOUT", "1m");
     let out = bench.path("out");
     let child = bench.start(&["process", &report(), "--pages", "1-5", "-o", &out]);
     bench.calls(2).await;
@@ -28,10 +21,7 @@ async fn ctrl_c_leaves_a_complete_result() {
     let ran = end(child).await.code(130);
     ran.says("cancelling").says("mupdf_fallback").says("written to");
     let text = bench.read("out/harbour-report-2026.txt");
-    assert!(
-        text.contains("=== Page 5 ===") && text.contains("Halcyon"),
-        "{text}"
-    );
+    assert!(text.contains("=== Page 5 ===") && text.contains("Halcyon"), "{text}");
     let listed = bench.run(&["jobs", "list", "--json"]).await.json();
     assert_eq!(listed[0]["status"], "cancelled");
 }
@@ -46,11 +36,7 @@ async fn resume_finishes_what_a_killed_process_left() {
     let ran = bench.run(&["resume"]).await.code(0);
     ran.says("resumed 1 unfinished job").says("success  5 pages");
     let job = bench.job().await;
-    bench
-        .run(&["jobs", "result", &job])
-        .await
-        .code(0)
-        .prints("[read by gpt-5.4]");
+    bench.run(&["jobs", "result", &job]).await.code(0).prints("[read by gpt-5.4]");
     bench.run(&["resume"]).await.code(0).says("no job is open");
 }
 
@@ -64,12 +50,7 @@ async fn another_command_finishes_what_a_killed_process_left_too() {
     let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
     ran.says("resumed 1 unfinished job").prints("Halcyon");
     let listed = bench.run(&["jobs", "list", "--json"]).await.json();
-    let statuses: Vec<_> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|job| &job["status"])
-        .collect();
+    let statuses: Vec<_> = listed.as_array().unwrap().iter().map(|job| &job["status"]).collect();
     assert_eq!(statuses, ["success", "success"]);
 }
 
@@ -80,26 +61,10 @@ async fn a_job_of_a_dead_process_can_be_cancelled() {
     bench.calls(2).await;
     child.kill().await.unwrap();
     let job = bench.job().await;
-    bench
-        .run(&["jobs", "cancel", &job])
-        .await
-        .code(0)
-        .prints("is cancelled");
-    bench
-        .run(&["jobs", "result", &job])
-        .await
-        .code(0)
-        .prints("Halcyon");
-    bench
-        .run(&["jobs", "cancel", &job])
-        .await
-        .code(0)
-        .prints("was over already");
-    bench
-        .run(&["events", "verify", &job])
-        .await
-        .code(0)
-        .prints("is whole");
+    bench.run(&["jobs", "cancel", &job]).await.code(0).prints("is cancelled");
+    bench.run(&["jobs", "result", &job]).await.code(0).prints("Halcyon");
+    bench.run(&["jobs", "cancel", &job]).await.code(0).prints("was over already");
+    bench.run(&["events", "verify", &job]).await.code(0).prints("is whole");
 }
 
 #[tokio::test]
@@ -108,11 +73,7 @@ async fn a_running_job_is_cancelled_from_elsewhere() {
     let child = bench.start(&["process", &report(), "--pages", "1-5"]);
     bench.calls(2).await;
     let job = bench.job().await;
-    bench
-        .run(&["jobs", "cancel", &job])
-        .await
-        .code(0)
-        .prints("will be cancelled");
+    bench.run(&["jobs", "cancel", &job]).await.code(0).prints("will be cancelled");
     end(child).await.code(130).prints("Halcyon");
 }
 
@@ -122,66 +83,33 @@ async fn a_dear_plan_waits_for_a_person() {
     let approved = bench.start(&["process", &report()]);
     let job = bench.until_status("awaiting_approval").await;
     assert_eq!(bench.provider.counts().total, 0);
-    bench
-        .run(&["jobs", "approve", &job])
-        .await
-        .code(0)
-        .prints("is approved");
+    bench.run(&["jobs", "approve", &job]).await.code(0).prints("is approved");
     end(approved).await.code(0).says("waits for approval");
-    bench
-        .run(&["jobs", "approve", &job])
-        .await
-        .code(1)
-        .says("does not wait for approval");
+    bench.run(&["jobs", "approve", &job]).await.code(1).says("does not wait for approval");
 
     let rejected = bench.start(&["process", &report(), "--again"]);
     let job = bench.until_status("awaiting_approval").await;
-    bench
-        .run(&["jobs", "reject", &job, "--reason", "too dear"])
-        .await
-        .code(0);
+    bench.run(&["jobs", "reject", &job, "--reason", "too dear"]).await.code(0);
     end(rejected).await.code(1).says("rejected: too dear");
 }
 
 #[tokio::test]
 async fn pages_that_fell_back_are_healed() {
     let bench = Bench::new(&["page=4,5=400"]).await;
-    bench
-        .run(&["process", &report(), "--pages", "1-5"])
-        .await
-        .code(3)
-        .says("mupdf_fallback  4-5");
+    bench.run(&["process", &report(), "--pages", "1-5"]).await.code(3).says("mupdf_fallback  4-5");
     let job = bench.job().await;
     // Still broken: the version stays.
     bench.run(&["heal", &job]).await.code(3).prints("version 1 stays");
     bench.provider.set_script(Script::parse(["page=5=400"]).unwrap());
-    bench
-        .run(&["heal", &job[..20].to_uppercase()])
-        .await
-        .code(3)
-        .prints("version 2 is published");
+    bench.run(&["heal", &job[..20].to_uppercase()]).await.code(3).prints("version 2 is published");
     bench.provider.set_script(Script::default());
     let healed = bench.run(&["heal", &job, "--json"]).await.code(0).json();
     assert_eq!(healed["version"], 3);
     assert_eq!(healed["sent"], serde_json::json!([5]));
     bench.run(&["heal", &job]).await.code(0).prints("nothing to heal");
-    bench
-        .run(&["jobs", "result", &job])
-        .await
-        .code(0)
-        .prints("[read by gpt-5.4]");
-    let old = bench
-        .run(&["jobs", "result", &job, "--version", "1"])
-        .await
-        .code(0);
-    assert!(
-        !old.stdout.contains("[read by"),
-        "a published version never changes"
-    );
-    bench
-        .run(&["jobs", "result", &job, "--version", "9"])
-        .await
-        .code(1)
-        .says("the latest is 3");
+    bench.run(&["jobs", "result", &job]).await.code(0).prints("[read by gpt-5.4]");
+    let old = bench.run(&["jobs", "result", &job, "--version", "1"]).await.code(0);
+    assert!(!old.stdout.contains("[read by"), "a published version never changes");
+    bench.run(&["jobs", "result", &job, "--version", "9"]).await.code(1).says("the latest is 3");
     bench.run(&["events", "verify", &job]).await.code(0);
 }

@@ -26,9 +26,7 @@ pub struct Ran {
 }
 
 pub fn sample(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../samples")
-        .join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name);
     path.display().to_string()
 }
 
@@ -43,9 +41,7 @@ pub async fn bounded<T>(work: impl Future<Output = T>) -> T {
 
 impl Bench {
     pub async fn new(rules: &[&str]) -> Self {
-        let provider = ScriptedProvider::start(Script::parse(rules).unwrap())
-            .await
-            .unwrap();
+        let provider = ScriptedProvider::start(Script::parse(rules).unwrap()).await.unwrap();
         let vars = vec![
             ("OPENAI_BASE_URL", provider.openai_base_url()),
             ("OPENAI_API_KEY", "secret-key-of-the-test".into()),
@@ -54,11 +50,7 @@ impl Bench {
             ("REQUEST_TIMEOUT", "2s".into()),
         ];
         let folder = tempfile::tempdir().unwrap();
-        Self {
-            folder,
-            provider,
-            vars,
-        }
+        Self { folder, provider, vars }
     }
 
     /// A variable of the program's environment; an empty one counts as not set.
@@ -151,31 +143,19 @@ pub fn interrupt(child: &Child) {
 impl Ran {
     #[track_caller]
     pub fn code(self, expected: i32) -> Self {
-        assert_eq!(
-            self.code, expected,
-            "stdout:\n{}\nstderr:\n{}",
-            self.stdout, self.stderr
-        );
+        assert_eq!(self.code, expected, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     #[track_caller]
     pub fn says(self, words: &str) -> Self {
-        assert!(
-            self.stderr.contains(words),
-            "no {words:?} in stderr:\n{}",
-            self.stderr
-        );
+        assert!(self.stderr.contains(words), "no {words:?} in stderr:\n{}", self.stderr);
         self
     }
 
     #[track_caller]
     pub fn prints(self, words: &str) -> Self {
-        assert!(
-            self.stdout.contains(words),
-            "no {words:?} in stdout:\n{}",
-            self.stdout
-        );
+        assert!(self.stdout.contains(words), "no {words:?} in stdout:\n{}", self.stdout);
         self
     }
 

@@ -81,10 +81,8 @@ impl Engine {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
     ) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder).map_err(|error| OpenError::Folder {
-            folder: folder.display().to_string(),
-            error,
-        })?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let database = Database::open(&folder.join("everypage.db"))?;
         let records = Arc::new(SqliteRecords::new(database.clone()));
@@ -108,15 +106,7 @@ impl Engine {
         let app = Arc::new(App::new(ports, settings, node));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
-        Ok(Self {
-            app,
-            bus,
-            flow,
-            queue,
-            driver,
-            owners: folder.join("owners"),
-            owner: Default::default(),
-        })
+        Ok(Self { app, bus, flow, queue, driver, owners: folder.join("owners"), owner: Default::default() })
     }
 
     /// Drives every job that is started here or whose process has died, for ever. Dropping the
@@ -156,18 +146,13 @@ impl Engine {
     /// Makes this process one that drives and takes over what dead ones left, for [`Engine::run`]
     /// to go on with; answers with the unfinished jobs among it.
     pub async fn adopt(&self) -> Result<Vec<JobId>, OpenError> {
-        let owner = Owner::register(&self.owners, &self.app.node).map_err(|error| OpenError::Folder {
-            folder: self.owners.display().to_string(),
-            error,
-        })?;
+        let owner = Owner::register(&self.owners, &self.app.node)
+            .map_err(|error| OpenError::Folder { folder: self.owners.display().to_string(), error })?;
         *self.owner() = Some(owner);
         let mut unfinished = Vec::new();
         for id in self.adopt_orphans().await? {
             self.start(&id).await;
-            if jobs::find(&self.app, &id)
-                .await?
-                .is_some_and(|kept| !kept.value.state.is_terminal())
-            {
+            if jobs::find(&self.app, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
                 unfinished.push(id);
             }
         }
@@ -277,9 +262,7 @@ impl Engine {
             }
             Ok(true)
         };
-        within(self.app.clock.as_ref(), limit, emptied)
-            .await
-            .unwrap_or(Ok(false))
+        within(self.app.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
     }
 
     /// Publishes what was stored and not yet published; for commands that do not drive.
