@@ -5,6 +5,7 @@ pub mod clock;
 pub mod faulty;
 pub mod ids;
 pub mod memory;
+pub mod paper;
 pub mod pdf;
 pub mod provider;
 pub mod suites;

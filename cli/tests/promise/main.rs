@@ -1,0 +1,8 @@
+//! The promise, kept by the real program: real processes, real files, a provider that misbehaves.
+
+mod deadline;
+mod failover;
+mod kill;
+#[path = "../it/support.rs"]
+#[allow(dead_code, reason = "shared with the other tests, which use more of it")]
+mod support;
