@@ -43,7 +43,14 @@ pub fn origins(document: &ResultDocument) -> Vec<Origin> {
         }
     }
     groups.sort_by_key(|group| group.0);
-    groups.into_iter().map(|(_, from, why, pages)| Origin { from, pages: human::pages(pages), why }).collect()
+    groups
+        .into_iter()
+        .map(|(_, from, why, pages)| Origin {
+            from,
+            pages: human::pages(pages),
+            why,
+        })
+        .collect()
 }
 
 /// `ai openai:gpt-5.4  3, 7-9`, one under the other, and the pages without text.
@@ -61,35 +68,41 @@ pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
         rows.push(("no text at all".into(), none));
     }
     let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
-    rows.into_iter().map(|(from, pages)| format!("  {from:width$}  {pages}")).collect()
+    rows.into_iter()
+        .map(|(from, pages)| format!("  {from:width$}  {pages}"))
+        .collect()
 }
 
-/// `success  12 pages in 3.4 s, $0.0123  (job 01K…, version 1)`.
+/// `success, 12 pages in 3.4 s, $0.0123`.
 pub fn headline(job: &Job) -> String {
-    let mut facts = Vec::new();
-    if let Some(result) = &job.result {
-        facts.push(human::count(result.metadata.total_pages as usize, "page", "pages"));
-    }
-    if let Some(finished) = job.finished_at {
-        let took = human::between(job.acked_at.unwrap_or(job.received_at), finished);
-        facts.push(match facts.is_empty() {
-            true => format!("after {took}"),
-            false => format!("in {took}"),
-        });
-    }
-    let mut line = format!("{}  {}", status(job), facts.join(" "));
-    if let Some(cost) = job.result.as_ref().and_then(|result| human::money(result.metadata.cost_micro_usd)) {
-        line.push_str(&format!(", {cost}"));
-    }
-    let version = job.result.as_ref().map(|result| result.version).filter(|version| *version > 1);
-    let version = version.map(|version| format!(", version {version}")).unwrap_or_default();
-    line.push_str(&format!("  (job {}{version})", job.id));
-    line
+    let metadata = job.result.as_ref().map(|result| &result.metadata);
+    let took = job
+        .finished_at
+        .map(|finished| human::between(job.acked_at.unwrap_or(job.received_at), finished));
+    let work = match (metadata, took) {
+        (Some(metadata), Some(took)) => {
+            let pages = human::count(metadata.total_pages as usize, "page", "pages");
+            Some(format!("{pages} in {took}"))
+        }
+        (None, Some(took)) => Some(format!("after {took}")),
+        (_, None) => None,
+    };
+    let cost = metadata.and_then(|metadata| human::money(metadata.cost_micro_usd));
+    let version = job
+        .result
+        .as_ref()
+        .filter(|result| result.version > 1)
+        .map(|result| format!("version {}", result.version));
+    let facts = [Some(status(job)), work, cost, version];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The status, and the deadline where it cut the work short.
 pub fn status(job: &Job) -> String {
-    let late = job.result.as_ref().is_some_and(|result| result.metadata.timeout_occurred);
+    let late = job
+        .result
+        .as_ref()
+        .is_some_and(|result| result.metadata.timeout_occurred);
     match job.status() {
         Status::Success if late => "success, cut short by the deadline".into(),
         status => status.to_string(),
@@ -135,7 +148,14 @@ mod tests {
             page(5, "", failed),
             page(6, "a", None),
         ];
-        let document = assemble(JobId::new("J"), 1, ("n".into(), "s".into()), at, Cause::Settled, inputs);
+        let document = assemble(
+            JobId::new("J"),
+            1,
+            ("n".into(), "s".into()),
+            at,
+            Cause::Settled,
+            inputs,
+        );
         assert_eq!(
             origin_lines(&document),
             [
