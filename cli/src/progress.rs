@@ -79,6 +79,14 @@ impl Progress {
         }
     }
 
+    /// What was known of the job before its events were followed.
+    pub fn expect(&self, job: &JobId, pages: usize, for_ai: usize) {
+        let mut tracks = self.shared.tracks();
+        let track = tracks.entry(job.clone()).or_default();
+        (track.pages, track.for_ai) = (pages as u64, for_ai as u64);
+        track.show();
+    }
+
     /// The job is over, or no longer of interest.
     pub fn forget(&self, job: &JobId) {
         if let Some(bar) = self.shared.tracks().get_mut(job).and_then(|track| track.bar.take()) {

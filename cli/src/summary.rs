@@ -43,14 +43,7 @@ pub fn origins(document: &ResultDocument) -> Vec<Origin> {
         }
     }
     groups.sort_by_key(|group| group.0);
-    groups
-        .into_iter()
-        .map(|(_, from, why, pages)| Origin {
-            from,
-            pages: human::pages(pages),
-            why,
-        })
-        .collect()
+    groups.into_iter().map(|(_, from, why, pages)| Origin { from, pages: human::pages(pages), why }).collect()
 }
 
 /// `ai openai:gpt-5.4  3, 7-9`, one under the other, and the pages without text.
@@ -68,17 +61,14 @@ pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
         rows.push(("no text at all".into(), none));
     }
     let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
-    rows.into_iter()
-        .map(|(from, pages)| format!("  {from:width$}  {pages}"))
-        .collect()
+    rows.into_iter().map(|(from, pages)| format!("  {from:width$}  {pages}")).collect()
 }
 
 /// `success, 12 pages in 3.4 s, $0.0123`.
 pub fn headline(job: &Job) -> String {
     let metadata = job.result.as_ref().map(|result| &result.metadata);
-    let took = job
-        .finished_at
-        .map(|finished| human::between(job.acked_at.unwrap_or(job.received_at), finished));
+    let took =
+        job.finished_at.map(|finished| human::between(job.acked_at.unwrap_or(job.received_at), finished));
     let work = match (metadata, took) {
         (Some(metadata), Some(took)) => {
             let pages = human::count(metadata.total_pages as usize, "page", "pages");
@@ -99,10 +89,7 @@ pub fn headline(job: &Job) -> String {
 
 /// The status, and the deadline where it cut the work short.
 pub fn status(job: &Job) -> String {
-    let late = job
-        .result
-        .as_ref()
-        .is_some_and(|result| result.metadata.timeout_occurred);
+    let late = job.result.as_ref().is_some_and(|result| result.metadata.timeout_occurred);
     match job.status() {
         Status::Success if late => "success, cut short by the deadline".into(),
         status => status.to_string(),
@@ -148,14 +135,7 @@ mod tests {
             page(5, "", failed),
             page(6, "a", None),
         ];
-        let document = assemble(
-            JobId::new("J"),
-            1,
-            ("n".into(), "s".into()),
-            at,
-            Cause::Settled,
-            inputs,
-        );
+        let document = assemble(JobId::new("J"), 1, ("n".into(), "s".into()), at, Cause::Settled, inputs);
         assert_eq!(
             origin_lines(&document),
             [
