@@ -21,8 +21,6 @@ use crate::{human, screen::Screen};
 
 /// Names are cut to this, so that the bars fit 80 columns.
 const NAME: usize = 24;
-/// Columns of a bar's line that its message does not have.
-const BESIDE_MESSAGE: usize = NAME + 36;
 
 /// Follows the events of the jobs it is told of.
 pub struct Progress {
@@ -65,9 +63,9 @@ impl Progress {
         track.name = Some(name.to_owned());
         if screen.has_bars() && track.bar.is_none() {
             let bar = screen.bars.add(ProgressBar::no_length());
-            bar.set_style(style("{prefix} {spinner} {msg}"));
+            bar.set_style(style("{prefix} {spinner} {wide_msg}"));
             bar.set_prefix(console::pad_str(&short(name), NAME, console::Alignment::Left, None).into_owned());
-            bar.set_message("opening");
+            bar.set_message("reading the PDF");
             bar.enable_steady_tick(Duration::from_millis(120));
             track.bar = Some(bar);
         }
@@ -225,7 +223,7 @@ impl Track {
             return;
         }
         if bar.length().is_none() {
-            bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>4}/{len:4} {msg:.dim}"));
+            bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>4}/{len:4} {wide_msg:.dim}"));
             bar.set_length(self.pages);
         }
         // A page that was healed has settled twice.
@@ -238,9 +236,7 @@ impl Track {
         if !self.last.is_empty() {
             facts.push(self.last.clone());
         }
-        // Ctrl-C is echoed behind the last bar; a full line would make the terminal scroll there.
-        let width = usize::from(console::Term::stderr().size().1).saturating_sub(BESIDE_MESSAGE);
-        bar.set_message(console::truncate_str(&facts.join("  "), width.max(8), "…").into_owned());
+        bar.set_message(facts.join("  "));
     }
 }
 

@@ -53,12 +53,12 @@ pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
     let mut rows: Vec<(String, String)> = origins
         .into_iter()
         .map(|origin| match origin.why {
-            Some(why) => (origin.from, format!("{}  ({why})", origin.pages)),
-            None => (origin.from, origin.pages),
+            Some(why) => (origin.from, format!("{}  ({why})", human::pages_in_short(&origin.pages))),
+            None => (origin.from, human::pages_in_short(&origin.pages)),
         })
         .collect();
     if !none.is_empty() {
-        rows.push(("no text at all".into(), none));
+        rows.push(("no text at all".into(), human::pages_in_short(&none)));
     }
     let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
     rows.into_iter().map(|(from, pages)| format!("  {from:width$}  {pages}")).collect()
