@@ -26,6 +26,8 @@ Exit codes:
   130  cancelled (what was there by then is still published)
 The gravest wins: 130, then 1, 4, 3, 0.";
 
+const GLOBAL: &str = "Options of every command";
+
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
 
@@ -42,13 +44,13 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Global {
     /// Folder of jobs and results [default: $EVERYPAGE_DATA, else ~/.local/share/everypage]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
     /// Say more: a line per page, and logs from info on (-vv: debug)
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet", help_heading = GLOBAL)]
     pub verbose: u8,
     /// Say nothing but results and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
 }
 

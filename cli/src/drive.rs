@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everypage_core::{
     domain::{ids::JobId, job::Job},
-    store::jobs,
+    store::{jobs, pages},
     usecases::cancel::cancel,
 };
 use everypage_local::{DrivenBy, Engine};
@@ -61,8 +61,13 @@ pub async fn beside<T>(
         screen.note(&format!("resumed {}", human::count(resumed.len(), "unfinished job", "unfinished jobs")));
     }
     for id in &resumed {
-        if let Some(kept) = jobs::find(&engine.app, id).await? {
-            progress.begin(id, &kept.value.received.document.name);
+        let job = jobs::load(&engine.app, id).await?.value;
+        progress.begin(id, &job.received.document.name);
+        if let Some((survey, plan)) = job.survey.as_ref().zip(job.plan.as_ref()) {
+            let pages = pages::all(&engine.app, id).await?;
+            let settled = pages.values().filter(|kept| kept.value.outcome.is_some()).count();
+            let waiting = (plan.ai_pages as usize).saturating_sub(settled);
+            progress.expect(id, survey.page_count() as usize, waiting);
         }
     }
     let all = async {

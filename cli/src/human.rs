@@ -8,6 +8,9 @@ use everypage_core::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 
+/// Ranges that a line for people lists.
+const MOST_RANGES: usize = 10;
+
 /// `3, 7-9`: ascending pages, neighbours joined.
 pub fn pages(pages: impl IntoIterator<Item = PageNumber>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -25,6 +28,15 @@ pub fn pages(pages: impl IntoIterator<Item = PageNumber>) -> String {
         })
         .collect();
     written.join(", ")
+}
+
+/// The same for people: a long list ends with how many there are.
+pub fn pages_in_short(list: &str) -> String {
+    let ranges: Vec<&str> = list.split(", ").collect();
+    match ranges.get(MOST_RANGES..).map_or(0, <[_]>::len) {
+        0 => list.to_owned(),
+        more => format!("{}, and {more} more", ranges[..MOST_RANGES].join(", ")),
+    }
 }
 
 /// `1 page`, `12 pages`.
@@ -120,6 +132,10 @@ mod tests {
         assert_eq!(written(&[]), "");
         assert_eq!(written(&[3]), "3");
         assert_eq!(written(&[3, 7, 8, 9, 11, 12]), "3, 7-9, 11-12");
+        let odd: Vec<u32> = (0..40).map(|number| 2 * number + 1).collect();
+        let short = pages_in_short(&written(&odd));
+        assert_eq!(short, "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, and 30 more");
+        assert_eq!(pages_in_short("3, 7-9"), "3, 7-9");
     }
 
     #[test]

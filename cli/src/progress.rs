@@ -65,7 +65,7 @@ impl Progress {
             let bar = screen.bars.add(ProgressBar::no_length());
             bar.set_style(style("{prefix} {spinner} {wide_msg}"));
             bar.set_prefix(console::pad_str(&short(name), NAME, console::Alignment::Left, None).into_owned());
-            bar.set_message("opening");
+            bar.set_message("reading the PDF");
             bar.enable_steady_tick(Duration::from_millis(120));
             track.bar = Some(bar);
         }
@@ -75,6 +75,14 @@ impl Progress {
         for line in untold {
             self.shared.tell(name, &line);
         }
+    }
+
+    /// What was known of the job before its events were followed.
+    pub fn expect(&self, job: &JobId, pages: usize, for_ai: usize) {
+        let mut tracks = self.shared.tracks();
+        let track = tracks.entry(job.clone()).or_default();
+        (track.pages, track.for_ai) = (pages as u64, for_ai as u64);
+        track.show();
     }
 
     /// The job is over, or no longer of interest.
@@ -215,7 +223,7 @@ impl Track {
             return;
         }
         if bar.length().is_none() {
-            bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>3}/{len} {wide_msg:.dim}"));
+            bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>4}/{len:4} {wide_msg:.dim}"));
             bar.set_length(self.pages);
         }
         // A page that was healed has settled twice.

@@ -24,6 +24,10 @@ impl Screen {
         Self { bars: MultiProgress::with_draw_target(target), quiet }
     }
 
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Are bars seen at all?
     pub fn has_bars(&self) -> bool {
         !self.bars.is_hidden()

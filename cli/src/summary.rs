@@ -1,7 +1,7 @@
 //! Where each page's text came from, in few lines.
 
 use everypage_core::domain::{
-    job::{Job, Status},
+    job::{Failure, Job, Status},
     outcome::Source,
     result::{PageResult, ResultDocument},
 };
@@ -53,38 +53,44 @@ pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
     let mut rows: Vec<(String, String)> = origins
         .into_iter()
         .map(|origin| match origin.why {
-            Some(why) => (origin.from, format!("{}  ({why})", origin.pages)),
-            None => (origin.from, origin.pages),
+            Some(why) => (origin.from, format!("{}  ({why})", human::pages_in_short(&origin.pages))),
+            None => (origin.from, human::pages_in_short(&origin.pages)),
         })
         .collect();
     if !none.is_empty() {
-        rows.push(("no text at all".into(), none));
+        rows.push(("no text at all".into(), human::pages_in_short(&none)));
     }
     let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
     rows.into_iter().map(|(from, pages)| format!("  {from:width$}  {pages}")).collect()
 }
 
-/// `success  12 pages in 3.4 s, $0.0123  (job 01K…, version 1)`.
+/// `success, 12 pages in 3.4 s, $0.0123`.
 pub fn headline(job: &Job) -> String {
-    let mut facts = Vec::new();
-    if let Some(result) = &job.result {
-        facts.push(human::count(result.metadata.total_pages as usize, "page", "pages"));
-    }
-    if let Some(finished) = job.finished_at {
-        let took = human::between(job.acked_at.unwrap_or(job.received_at), finished);
-        facts.push(match facts.is_empty() {
-            true => format!("after {took}"),
-            false => format!("in {took}"),
-        });
-    }
-    let mut line = format!("{}  {}", status(job), facts.join(" "));
-    if let Some(cost) = job.result.as_ref().and_then(|result| human::money(result.metadata.cost_micro_usd)) {
-        line.push_str(&format!(", {cost}"));
-    }
-    let version = job.result.as_ref().map(|result| result.version).filter(|version| *version > 1);
-    let version = version.map(|version| format!(", version {version}")).unwrap_or_default();
-    line.push_str(&format!("  (job {}{version})", job.id));
-    line
+    let metadata = job.result.as_ref().map(|result| &result.metadata);
+    let took =
+        job.finished_at.map(|finished| human::between(job.acked_at.unwrap_or(job.received_at), finished));
+    let work = match (metadata, took) {
+        (Some(metadata), Some(took)) => {
+            let pages = human::count(metadata.total_pages as usize, "page", "pages");
+            Some(format!("{pages} in {took}"))
+        }
+        (None, Some(took)) => Some(format!("after {took}")),
+        (_, None) => None,
+    };
+    let cost = metadata.and_then(|metadata| human::money(metadata.cost_micro_usd));
+    let version = job
+        .result
+        .as_ref()
+        .filter(|result| result.version > 1)
+        .map(|result| format!("version {}", result.version));
+    let facts = [Some(status(job)), work, cost, version];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Why a job failed, without the code that some reasons begin with: that is for programs.
+pub fn reason(failure: &Failure) -> &str {
+    let words = failure.reason.strip_prefix(failure.code.as_str());
+    words.and_then(|words| words.strip_prefix(": ")).unwrap_or(&failure.reason)
 }
 
 /// The status, and the deadline where it cut the work short.

@@ -37,6 +37,8 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
         take_on(&engine, &before).await?;
         progress.begin(&before.id, &before.received.document.name);
         let sent = heal::send(&engine.app, &before.id, args.deadline).await?;
+        let pages = before.survey.as_ref().map_or(sent.len(), |survey| survey.page_count() as usize);
+        progress.expect(&before.id, pages, sent.len());
         let limit = args.deadline + AFTERWARDS;
         tokio::select! {
             drained = settle(&engine, &before, limit) => drained?,

@@ -203,7 +203,7 @@ impl Run<'_> {
 /// What is to be said of a job that did not end with a result.
 fn ending(job: &Job) -> Option<(Exit, String)> {
     let failure = job.failure.as_ref();
-    let reason = || failure.map_or("no reason was kept", |failure| &failure.reason);
+    let reason = || failure.map_or("no reason was kept", summary::reason);
     match job.status() {
         Status::Success => None,
         Status::Cancelled => {
@@ -231,19 +231,19 @@ fn report(screen: &Screen, documents: &[Document]) {
     for document in documents {
         let file = document.file.display();
         if let Some(job) = document.job.as_ref().filter(|job| job.result.is_some()) {
-            screen.note(&format!("{file}  {}", summary::headline(job)));
+            screen.note(&format!("{file}: {}", summary::headline(job)));
             for line in document.result.iter().flat_map(summary::origin_lines) {
                 screen.note(&line);
             }
+            let written = document.written.as_ref();
+            let place = written.map(|path| format!(", written to {}", path.display()));
+            screen.note(&format!("  job {}{}", job.id, place.unwrap_or_default()));
         }
         if let Some(error) = &document.error {
             match document.exit {
                 Exit::Cancelled => screen.note(&format!("{file}: {error}")),
                 _ => screen.error(&format!("{file}: {error}")),
             }
-        }
-        if let Some(written) = &document.written {
-            screen.note(&format!("  written to {}", written.display()));
         }
     }
 }

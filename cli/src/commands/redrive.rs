@@ -84,9 +84,9 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                     exit = exit.max(Exit::of(&job));
                     progress.forget(&id);
                     let name = &job.received.document.name;
-                    screen.print_line(&format!("{name}  {}", summary::headline(&job)))?;
+                    screen.print_line(&format!("{name}: {} (job {id})", summary::headline(&job)))?;
                     if let Some(failure) = &job.failure {
-                        screen.error(&format!("{name}: {}", failure.reason));
+                        screen.error(&format!("{name}: {}", summary::reason(failure)));
                     }
                 }
             }

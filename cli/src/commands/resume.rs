@@ -40,7 +40,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     for job in ended {
         let job = job?;
         exit = exit.max(Exit::of(&job));
-        screen.note(&format!("{}  {}", job.received.document.name, summary::headline(&job)));
+        screen.note(&format!("{}: {} (job {})", job.received.document.name, summary::headline(&job), job.id));
     }
     Ok(exit)
 }

@@ -25,7 +25,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     let level = match verbose == 0 && !chosen("LOG_LEVEL") {
         // The commands themselves say how documents and models fared; a demo says everything.
         true if demo => "off",
-        true if at_terminal => "error,everypage_core::usecases::bury=off",
+        true if at_terminal || screen.is_quiet() => "error,everypage_core::usecases::bury=off",
         _ => level(&log.level, verbose),
     };
     // What other crates log in passing is about connections, not about documents.

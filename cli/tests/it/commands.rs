@@ -129,3 +129,14 @@ async fn the_scripted_provider_tells_its_addresses_and_its_calls() {
     bench.run(&["dev", "provider", "--script", "explode"]).await.code(2).says("is not a behaviour");
     assert!(Script::parse(["explode"]).is_err());
 }
+
+#[tokio::test]
+async fn processes_that_start_at_once_share_a_new_folder() {
+    for _ in 0..4 {
+        let bench = Bench::new(&[]).await;
+        let started: Vec<_> = (0..6).map(|_| bench.start(&["jobs", "list", "--json"])).collect();
+        for child in started {
+            end(child).await.code(0).prints("[]");
+        }
+    }
+}

@@ -16,7 +16,7 @@ async fn a_dead_letter_is_listed_shown_redriven_and_gone() {
     ran.says("does not open it");
     let args = ["dlq", "redrive", "--all", "--rate", "100", "--password-stdin"];
     let ran = bench.run_with(&args, "harbour\n").await.code(0);
-    ran.says("redrove 1 job").prints("success  1 page");
+    ran.says("redrove 1 job").prints("success, 1 page");
     bench.run(&["dlq", "list"]).await.code(0).says("no dead letters");
     let job = bench.job().await;
     bench.run(&["jobs", "result", &job]).await.code(0).prints("customs house");

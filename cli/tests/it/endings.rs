@@ -34,7 +34,7 @@ async fn resume_finishes_what_a_killed_process_left() {
     child.kill().await.unwrap();
     bench.provider.set_script(Script::always(Behaviour::Answer));
     let ran = bench.run(&["resume"]).await.code(0);
-    ran.says("resumed 1 unfinished job").says("success  5 pages");
+    ran.says("resumed 1 unfinished job").says("success, 5 pages");
     let job = bench.job().await;
     bench.run(&["jobs", "result", &job]).await.code(0).prints("[read by gpt-5.4]");
     bench.run(&["resume"]).await.code(0).says("no job is open");

@@ -1,5 +1,7 @@
 //! The real program against the scripted provider, each test in a data folder of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
 mod commands;
 mod dead_letters;
 mod endings;

@@ -1,6 +1,6 @@
 //! `everypage process`: what goes where.
 
-use crate::support::{Bench, report, sample};
+use crate::support::{Bench, end, report, sample};
 
 #[tokio::test]
 async fn the_text_goes_to_standard_output_and_all_else_to_standard_error() {
@@ -122,7 +122,7 @@ async fn what_cannot_be_read_does_not_stop_the_others() {
     ran.says("words.pdf: this is not a PDF")
         .says("empty.pdf: the file is empty")
         .says("missing.pdf: No such file")
-        .says("success  12 pages");
+        .says("success, 12 pages");
     assert!(bench.read("out/harbour-report-2026.txt").contains("=== Page 12 ==="));
 }
 
@@ -139,6 +139,17 @@ async fn the_same_request_gives_the_same_job_unless_told_otherwise() {
     assert_eq!(bench.provider.counts().total, 2 * calls);
     let listed = bench.run(&["jobs", "list", "--json"]).await.json();
     assert_eq!(listed.as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn two_processes_with_the_same_request_share_its_one_job() {
+    let bench = Bench::new(&["answer;delay=300ms"]).await;
+    let first = bench.start(&["process", &report()]);
+    bench.calls(1).await;
+    let second = bench.run(&["process", &report()]).await.code(0).says("the same request as job");
+    let first = end(first).await.code(0);
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(bench.provider.counts().total, 4, "nobody is paid twice");
 }
 
 #[tokio::test]
@@ -160,4 +171,12 @@ async fn wrong_usage_and_settings_are_told_before_anything_is_done() {
     ran.says("REQUEST_TIMEOUT is \"fast\"").says("IMAGE_DPI is \"1\"");
     assert_eq!(bench.provider.counts().total, 0);
     assert!(!bench.folder.path().join("data").exists());
+}
+
+#[tokio::test]
+async fn pages_that_are_not_there_are_told_in_words() {
+    let bench = Bench::new(&[]).await;
+    let ran = bench.run(&["-q", "process", &report(), "--pages", "20"]).await.code(1);
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    ran.says("harbour-report-2026.pdf: pages 20 were asked for, but the document has 12; choose others with --pages");
 }

@@ -4,6 +4,7 @@
 //! once cost one flush to disk and not a hundred. A write is answered after its commit, never before.
 
 use std::{
+    fs::File,
     path::Path,
     sync::{Arc, Mutex, mpsc},
     thread,
@@ -60,6 +61,8 @@ impl Database {
     pub fn open(path: &Path) -> Result<Self, Fault> {
         let fault =
             |error: rusqlite::Error| Fault::unreachable("database", format!("{}: {error}", path.display()));
+        let opening = lock(path)
+            .map_err(|error| Fault::unreachable("database", format!("{}: {error}", path.display())))?;
         let connection = Connection::open(path).map_err(fault)?;
         set_up(&connection).map_err(fault)?;
         let version: i64 =
@@ -68,8 +71,13 @@ impl Database {
             let detail = format!("{} was written by a newer Everypage (format {version})", path.display());
             return Err(Fault::broken("database", detail));
         }
-        connection.execute_batch(SCHEMA).map_err(fault)?;
-        connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fault)?;
+        // Only a new file: SQLite refuses a write at once, without waiting, when another process
+        // commits between the write's own look at the file and its lock.
+        if version < SCHEMA_VERSION {
+            connection.execute_batch(SCHEMA).map_err(fault)?;
+            connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fault)?;
+        }
+        drop(opening);
 
         let (writer, writes) = mpsc::channel();
         thread::Builder::new()
@@ -124,6 +132,14 @@ impl Database {
         self.reader.send(job).map_err(|_| Fault::unreachable("database", "the readers have stopped"))?;
         answer.await.map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
     }
+}
+
+/// One process at a time sets the file up: SQLite does not wait for another one that is just
+/// turning a new file into one with a write-ahead log, whatever its busy timeout.
+fn lock(path: &Path) -> std::io::Result<File> {
+    let file = File::create(path.with_extension("lock"))?;
+    file.lock()?;
+    Ok(file)
 }
 
 fn fault(error: rusqlite::Error) -> Fault {

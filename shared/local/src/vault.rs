@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -27,20 +26,26 @@ impl FileVault {
     /// Reads the key, or makes one on first use.
     pub fn open(path: &Path) -> Result<Self, Fault> {
         let fault = |error: io::Error| Fault::unreachable("vault", format!("{}: {error}", path.display()));
-        let created = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        match created {
-            Ok(mut file) => {
-                let key = ChaCha20Poly1305::generate_key(&mut OsRng);
-                file.write_all(&key).and_then(|()| file.sync_all()).map_err(fault)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(fault(error)),
+        if !path.exists() {
+            make_key(path).map_err(fault)?;
         }
         let bytes = fs::read(path).map_err(fault)?;
         if bytes.len() != 32 {
             return Err(Fault::broken("vault", format!("{} is not a key of 32 bytes", path.display())));
         }
         Ok(Self { cipher: ChaCha20Poly1305::new(Key::from_slice(&bytes)) })
+    }
+}
+
+/// The key appears whole or not at all, for its owner only; whoever else made one first has won.
+fn make_key(path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".key-").tempfile_in(folder)?;
+    file.write_all(&ChaCha20Poly1305::generate_key(&mut OsRng))?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
     }
 }
 

@@ -36,6 +36,8 @@ impl ChildCommand {
             .stdout(Stdio::piped())
             // MuPDF's warnings quote the file and are of no use to the person at the terminal.
             .stderr(Stdio::null())
+            // Ctrl-C at the terminal is for the parent to answer: it may still want this page.
+            .process_group(0)
             // Ends a read that was cancelled, however that happened; the runtime reaps it.
             .kill_on_drop(true)
             .spawn()
