@@ -121,10 +121,11 @@ impl Engine {
                 tokio::select! {
                     id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
                         // Somebody else has it and is alive.
-                        Ok(false) => {}
+                        Ok(false) => self.flow.unwatch(&id),
                         Ok(true) => self.spawn(&mut driven, id),
                         Err(fault) => {
                             warn!(%fault, job = %id, "job not started yet");
+                            self.flow.unwatch(&id);
                             self.app.clock.sleep(Duration::from_secs(1)).await;
                             self.start(&id).await;
                         }

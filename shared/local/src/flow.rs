@@ -38,11 +38,18 @@ impl LocalFlow {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The next job that was started and is not yet driven.
+    /// The next job that was started and is not yet driven here. It counts as driven from now on,
+    /// until [`LocalFlow::unwatch`]: starting it again meanwhile does nothing.
     pub async fn next_started(&self) -> JobId {
         loop {
-            if let Some(job) = self.state().waiting.pop() {
-                return job;
+            {
+                let mut state = self.state();
+                while let Some(job) = state.waiting.pop() {
+                    if !state.watches.contains_key(&job) {
+                        state.watches.insert(job.clone(), Watch::default());
+                        return job;
+                    }
+                }
             }
             self.started.notified().await;
         }
