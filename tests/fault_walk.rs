@@ -1,6 +1,8 @@
 //! Every port call of the whole flow in turn: refused, done with its reply lost, and out for good;
 //! the process killed there; everything delivered twice.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use everypage_core::{

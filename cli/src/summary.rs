@@ -1,7 +1,7 @@
 //! Where each page's text came from, in few lines.
 
 use everypage_core::domain::{
-    job::{Failure, Job, Status},
+    job::{Job, Status},
     outcome::Source,
     result::{PageResult, ResultDocument},
 };
@@ -85,12 +85,6 @@ pub fn headline(job: &Job) -> String {
         .map(|result| format!("version {}", result.version));
     let facts = [Some(status(job)), work, cost, version];
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// Why a job failed, without the code that some reasons begin with: that is for programs.
-pub fn reason(failure: &Failure) -> &str {
-    let words = failure.reason.strip_prefix(failure.code.as_str());
-    words.and_then(|words| words.strip_prefix(": ")).unwrap_or(&failure.reason)
 }
 
 /// The status, and the deadline where it cut the work short.

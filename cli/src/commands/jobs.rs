@@ -121,7 +121,7 @@ fn no_result(job: &Job, version: Option<u32>) -> Problem {
         (Some(version), Some(result), _) => {
             format!("job {} has no version {version} of its result; the latest is {}", job.id, result.version)
         }
-        (_, None, Some(failure)) => format!("job {} has no result: {}", job.id, summary::reason(failure)),
+        (_, None, Some(failure)) => format!("job {} has no result: {}", job.id, failure.reason),
         _ if !job.is_over() => format!("job {} has no result yet: it is {}", job.id, job.status()),
         _ => format!("job {} has no result: it is {}", job.id, job.status()),
     })
@@ -208,9 +208,7 @@ async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -
         }
     }
     rows.extend(
-        job.failure
-            .as_ref()
-            .map(|failure| ("why", format!("{} ({})", summary::reason(failure), failure.code))),
+        job.failure.as_ref().map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
     );
     if let Some(result) = &job.result {
         rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));

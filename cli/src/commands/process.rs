@@ -203,7 +203,7 @@ impl Run<'_> {
 /// What is to be said of a job that did not end with a result.
 fn ending(job: &Job) -> Option<(Exit, String)> {
     let failure = job.failure.as_ref();
-    let reason = || failure.map_or("no reason was kept", summary::reason);
+    let reason = || failure.map_or("no reason was kept", |failure| failure.reason.as_str());
     match job.status() {
         Status::Success => None,
         Status::Cancelled => {

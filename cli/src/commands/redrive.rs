@@ -86,7 +86,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                     let name = &job.received.document.name;
                     screen.print_line(&format!("{name}: {} (job {id})", summary::headline(&job)))?;
                     if let Some(failure) = &job.failure {
-                        screen.error(&format!("{name}: {}", summary::reason(failure)));
+                        screen.error(&format!("{name}: {}", failure.reason));
                     }
                 }
             }

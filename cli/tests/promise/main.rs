@@ -1,5 +1,7 @@
 //! The promise, kept by the real program: real processes, real files, a provider that misbehaves.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod deadline;
 mod failover;
 mod kill;

@@ -61,7 +61,7 @@ fn apply(db: &Connection, batch: &Batch) -> rusqlite::Result<Written> {
     for (index, change) in batch.changes.iter().enumerate() {
         let existing = find(db, change.key())?;
         if !change.when().holds(existing.as_ref().map(|item| item.version)) {
-            return Ok(Written::Refused { index, existing });
+            return Ok(Written::Refused { index, existing: existing.map(Box::new) });
         }
     }
     for change in &batch.changes {

@@ -1,5 +1,7 @@
 //! The embedded adapters sit the same exams as the doubles.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use everypage_core::domain::ids::JobId;

@@ -130,7 +130,7 @@ pub enum Written {
     /// The condition of `changes[index]` did not hold; nothing was written.
     Refused {
         index: usize,
-        existing: Option<Item>,
+        existing: Option<Box<Item>>,
     },
 }
 

@@ -6,7 +6,7 @@ use super::{Kept, decode, encode, secrets, trail};
 use crate::{
     app::App,
     domain::{
-        event::{Aggregate, Head},
+        event::Aggregate,
         ids::{CorrelationId, EventId, JobId, TenantId},
         job::{Illegal, Job, JobEvent},
     },
@@ -63,7 +63,7 @@ pub fn moves(
     let mut job = before.map(|kept| kept.value.clone());
     let mut changes = Vec::with_capacity(events.len() + 1);
     for event in events {
-        let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_else(Head::default);
+        let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_default();
         let at = head.next_time(app.clock.now());
         let mut next = Job::apply(job.as_ref(), id, correlation, event, at)?;
         let metadata = next.metadata(source, &app.settings.environment);

@@ -52,7 +52,7 @@ impl Page {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The version in hand is the fencing token of every later write.
-    Granted(Kept<Page>),
+    Granted(Box<Kept<Page>>),
     Busy {
         until: Timestamp,
     },
@@ -103,7 +103,7 @@ pub async fn claim(
         let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
         match app.records.write(&batch).await? {
             Written::Applied => {
-                return Ok(Claim::Granted(Kept { value, version: when.next_version() }));
+                return Ok(Claim::Granted(Box::new(Kept { value, version: when.next_version() })));
             }
             Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
             // Deleted in between; start over.

@@ -111,7 +111,7 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     let visibility = app.settings.page_visibility;
     let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?
     {
-        Claim::Granted(held) => held,
+        Claim::Granted(held) => *held,
         Claim::AlreadyDone => {
             settle_and_heal(app, message).await?;
             return Ok(Disposition::Done);

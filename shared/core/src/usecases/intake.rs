@@ -13,7 +13,7 @@ use crate::{
     domain::{
         event::{hex, sha256_hex},
         ids::{CorrelationId, JobId, TenantId},
-        job::{DocumentInfo, Job, JobEvent, JobOptions, Received},
+        job::{DocumentInfo, Job, JobEvent, JobOptions, Received, State},
         secret::Secret,
     },
     ports::{
@@ -95,19 +95,22 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
     loop {
         let now = app.clock.now();
         let known = jobs::find_idempotency(app, &key).await?;
-        if let Some(known) = &known
-            && now < known.value.expires
-        {
+        if let Some(known) = known.as_ref().filter(|known| now < known.value.expires) {
             if known.value.fingerprint != fingerprint {
                 return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
             }
             let job = jobs::load(app, &known.value.job).await.map_err(unexpected)?.value;
-            // Whoever made it may have died before starting its flow; starting twice is harmless.
-            if job.id != id && !job.state.is_terminal() {
-                app.flow.start(&job.id).await?;
+            // Who sends the same document again after a cancel or a failure wants it done; who names
+            // the request wants to know what became of it.
+            let ended_badly = matches!(job.state, State::Cancelled | State::Failed | State::Rejected);
+            if named.is_some() || !ended_badly {
+                // Whoever made it may have died before starting its flow; starting twice is harmless.
+                if !job.state.is_terminal() {
+                    app.flow.start(&job.id).await?;
+                }
+                let existed = job.id != id;
+                return Ok(Submitted { job, existed });
             }
-            let existed = job.id != id;
-            return Ok(Submitted { job, existed });
         }
         app.blobs.put_file(&source_key(&id), &submission.file).await?;
         let correlation = CorrelationId::new(id.as_str());

@@ -12,7 +12,7 @@ pub enum StepError {
     #[error("{0}")]
     Document(PdfError),
     /// Something that must be there is not: the job can't go on.
-    #[error("{code}: {reason}")]
+    #[error("{reason}")]
     Broken { code: &'static str, reason: String },
     /// Our own storage or network; may be gone the next time.
     #[error(transparent)]

@@ -98,7 +98,7 @@ impl Records for MemoryRecords {
         for (index, change) in batch.changes.iter().enumerate() {
             let existing = items.get(change.key());
             if !change.when().holds(existing.map(|item| item.version)) {
-                return Ok(Written::Refused { index, existing: existing.cloned() });
+                return Ok(Written::Refused { index, existing: existing.cloned().map(Box::new) });
             }
         }
         for change in &batch.changes {
