@@ -11,7 +11,7 @@ use everypage_core::{
         clock::Clock,
         vision::{Finish, Scope, VisionError},
     },
-    store::{breakers, dead, jobs, trail},
+    store::{breakers, dead, jobs, tenants, trail},
     usecases::{cancel::cancel, decide, heal, redrive, verify::verify_job},
 };
 use everypage_testkit::{
@@ -458,8 +458,7 @@ async fn a_selection_keeps_true_page_numbers() {
 
 #[tokio::test(start_paused = true)]
 async fn without_any_key_everything_is_mupdf_text() {
-    let mut world = World::new(&[]);
-    world.settings.engines.iter_mut().for_each(|engine| engine.api_key = None);
+    let world = World::new(&[("OPENAI_API_KEY", ""), ("ANTHROPIC_API_KEY", "")]);
     let process = world.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     let job = process.finish(&id).await;
@@ -525,4 +524,71 @@ async fn an_unknown_job_is_an_error_not_a_panic() {
     let id = everypage_core::domain::ids::JobId::new("nobody");
     assert!(cancel(&process.app, &id, "ann").await.unwrap_err().to_string().contains("nobody"));
     assert!(jobs::find(&process.app, &id).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_may_have_settings_of_its_own() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let tenant = everypage_core::domain::ids::TenantId::new("local");
+    let set = |name: &str, value: &str| vec![(name.to_owned(), Some(value.to_owned()))];
+    tenants::change(&process.app, &tenant, &set("REQUEST_TIMEOUT", "4s")).await.unwrap();
+    tenants::change(&process.app, &tenant, &set("OPENAI_PRIMARY_MODEL", "my-own")).await.unwrap();
+    tenants::change(&process.app, &tenant, &set("DEFAULT_RESPONSIBLE", "ann@example.org")).await.unwrap();
+    for (name, value) in [("REQUEST_TIMEOUT", "soon"), ("OPENAI_API_KEY", "stolen"), ("PORT", "1")] {
+        let refused =
+            tenants::change(&process.app, &tenant, &set(name, value)).await.unwrap_err().to_string();
+        assert!(refused.contains(name), "{refused}");
+    }
+    world.vision.now_does(|target, page| match target.model.as_str() {
+        "my-own" => Reply::Hang,
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let page = &process.result(&job).await.pages[0];
+    assert_eq!(page.attempts[0].target.model, "my-own");
+    assert_eq!(page.attempts[0].latency_ms, 4_000);
+    assert_eq!(page.source, Source::Ai);
+    let left = tenants::change(&process.app, &tenant, &[("REQUEST_TIMEOUT".to_owned(), None)]).await.unwrap();
+    assert_eq!(left.variables.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_nobody_knows_is_shown_to_a_person() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    assert_eq!(sources(&process.result(&job).await), [Source::MupdfFallback]);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("HTTP 418"));
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    world.clock.sleep(Duration::from_secs(700)).await;
+    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    process.work_for(Duration::from_secs(5)).await;
+    let job = process.job(&id).await;
+    assert_eq!(sources(&process.result(&job).await), [Source::Ai]);
+    assert_eq!(job.result.unwrap().version, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_key_is_told_once_not_once_per_page() {
+    let world = World::new(&[]);
+    world.vision.now_does(|target, page| match target.provider {
+        everypage_core::domain::target::Provider::OpenAi => {
+            Reply::Fail(VisionError::Configuration { detail: "HTTP 401".into(), scope: Scope::Provider })
+        }
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 20);
+    let notices = world.notifier.notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].subject.contains("openai") && notices[0].body.contains("401"));
 }

@@ -78,6 +78,9 @@ pub enum Command {
     /// Settings
     #[command(subcommand)]
     Config(Config),
+    /// A tenant's own values of some settings
+    #[command(subcommand)]
+    Tenants(Tenants),
     /// Watch a sample report get read while one model is down and another hangs
     Demo,
     /// Tools for trying things out
@@ -309,6 +312,33 @@ pub struct Heal {
 pub enum Config {
     /// List every setting, where it comes from, and what is wrong with it
     Check(Listing),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Tenants {
+    /// List what is set otherwise for a tenant
+    Show {
+        tenant: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Set variables for a tenant, such as JOB_TIMEOUT=10m
+    Set {
+        tenant: String,
+        #[arg(required = true, value_name = "NAME=VALUE", value_parser = assignment)]
+        variables: Vec<(String, String)>,
+    },
+    /// Let the installation's settings hold again
+    Unset {
+        tenant: String,
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE, such as JOB_TIMEOUT=10m")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 const GRAMMAR: &str = r#"A script is a list of rules; the first whose conditions all hold decides, and where none does

@@ -13,6 +13,7 @@ mod password;
 mod process;
 mod redrive;
 mod resume;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Heal(args) => heal::run(&context, args).await,
         Command::Resume => resume::run(&context).await,
         Command::Config(Config::Check(listing)) => config::check(&context, listing),
+        Command::Tenants(command) => tenants::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
         Command::Completions { shell } => completions::run(&context, shell),

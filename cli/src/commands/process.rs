@@ -9,6 +9,7 @@ use everypage_core::{
         result::{ResultDocument, ResultMetadata},
         secret::Secret,
     },
+    store::tenants,
     usecases::{
         intake::{Submission, submit},
         result::{self, Form},
@@ -56,7 +57,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
         screen,
         progress: &progress,
         stop: &stop,
-        options: options(settings, &args),
+        options: options(&tenants::settings(&engine.app, &find::tenant(&engine.app)).await?, &args),
         password,
         form: args.format,
         again: args.again,

@@ -11,7 +11,7 @@ use crate::{
         blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, ids::Ids, notifier::Notifier, pdf::Pdf,
         queue::Queue, records::Records, retrying::Retrying, vault::Vault, vision::Vision,
     },
-    store::{breakers::BreakerCache, slots::Gates},
+    store::{breakers::BreakerCache, slots::Gates, tenants::TenantCache},
 };
 
 /// The outside world as given by an engine.
@@ -49,6 +49,7 @@ pub struct App {
     /// Names this process: in leases, and for the outbox that it relays.
     pub node: String,
     pub breakers: BreakerCache,
+    pub tenants: TenantCache,
     pub gates: Gates,
     interrupts: broadcast::Sender<JobId>,
     outbox: tokio::sync::Notify,
@@ -94,6 +95,7 @@ impl App {
             settings,
             node: node.into(),
             breakers: BreakerCache::default(),
+            tenants: TenantCache::default(),
             interrupts: broadcast::Sender::new(64),
             outbox: tokio::sync::Notify::new(),
         }

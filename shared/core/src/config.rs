@@ -3,7 +3,7 @@
 //! The reader is an argument, so that nothing here touches the process's environment and a test
 //! can hand in any. After [`Settings::read`] succeeded nothing else can be misconfigured.
 
-use std::{fmt::Display, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fmt, fmt::Display, str::FromStr, time::Duration};
 
 use crate::{
     domain::{
@@ -52,8 +52,44 @@ pub struct LogSettings {
     pub file: Option<String>,
 }
 
+/// The variables that a tenant may have values of its own for; see `store::tenants`.
+pub const TENANT_VARIABLES: [&str; 20] = [
+    "REQUEST_TIMEOUT",
+    "STEP_TIMEOUT",
+    "JOB_TIMEOUT",
+    "PRIMARY_ENGINE",
+    "SECONDARY_ENGINE",
+    "OPENAI_PRIMARY_MODEL",
+    "OPENAI_SECONDARY_MODEL",
+    "OPENAI_FAST_MODEL",
+    "ANTHROPIC_PRIMARY_MODEL",
+    "ANTHROPIC_SECONDARY_MODEL",
+    "ANTHROPIC_FAST_MODEL",
+    "MODEL_TIER",
+    "AI_PAGES",
+    "IMAGE_SEND_ALL_PAGES",
+    "AI_SYSTEM_PROMPT",
+    "APPROVAL_THRESHOLD_USD",
+    "MAX_FILE_BYTES",
+    "MAX_PAGES",
+    "PRIORITY",
+    "DEFAULT_RESPONSIBLE",
+];
+
+/// The variables as they were given, secrets among them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables({} set)", self.0.len())
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What these settings were read from.
+    pub variables: Variables,
     pub request_timeout: Duration,
     pub job_timeout: Duration,
     /// For one step of our own, such as opening the document.
@@ -82,6 +118,8 @@ pub struct Settings {
     pub range_pages: u32,
     pub tenant: String,
     pub responsible: Option<String>,
+    /// Of jobs that do not say.
+    pub priority: Priority,
     pub environment: String,
     pub data_dir: Option<String>,
     pub log: LogSettings,
@@ -110,13 +148,36 @@ impl Settings {
     /// Reads every variable through `var`; answers all mistakes together, each naming the
     /// variable, the value and what is accepted.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Reading, Vec<String>> {
-        let mut reader = Reader { var: &var, entries: vec![], warnings: vec![], faults: vec![] };
-        let settings = reader.settings();
+        let mut reader = Reader {
+            var: &var,
+            given: Variables::default(),
+            entries: vec![],
+            warnings: vec![],
+            faults: vec![],
+        };
+        let mut settings = reader.settings();
+        settings.variables = reader.given;
         if reader.faults.is_empty() {
             Ok(Reading { settings, entries: reader.entries, warnings: reader.warnings })
         } else {
             Err(reader.faults)
         }
+    }
+
+    /// These settings with some variables set otherwise.
+    pub fn overridden(&self, by: &BTreeMap<String, String>) -> Result<Settings, Vec<String>> {
+        let faults: Vec<String> = by
+            .keys()
+            .filter(|name| !TENANT_VARIABLES.contains(&name.as_str()))
+            .map(|name| {
+                format!("{name} can't be set for a tenant; these can: {}", TENANT_VARIABLES.join(", "))
+            })
+            .collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let read = Self::read(|name| by.get(name).or_else(|| self.variables.0.get(name)).cloned());
+        read.map(|reading| reading.settings)
     }
 
     /// Who can be asked, the preferred engine first; those without a key are left out.
@@ -135,7 +196,7 @@ impl Settings {
             engine: self.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
             image: self.image,
             job_timeout_ms: self.job_timeout.as_millis() as u64,
-            priority: Priority::Normal,
+            priority: self.priority,
         }
     }
 }
@@ -160,6 +221,7 @@ fn show_duration(time: &Duration) -> String {
 
 struct Reader<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
+    given: Variables,
     entries: Vec<Entry>,
     warnings: Vec<String>,
     faults: Vec<String>,
@@ -241,6 +303,7 @@ impl Reader<'_> {
         }
         let limits = PdfLimits::default();
         Settings {
+            variables: Variables::default(),
             request_timeout,
             job_timeout,
             step_timeout,
@@ -350,6 +413,17 @@ impl Reader<'_> {
             tenant: self
                 .text("TENANT", "whose jobs these are (default: local)")
                 .unwrap_or_else(|| "local".into()),
+            priority: self.choice(
+                "PRIORITY",
+                &[
+                    ("normal", Priority::Normal),
+                    ("low", Priority::Low),
+                    ("high", Priority::High),
+                    ("critical", Priority::Critical),
+                    ("urgent", Priority::Urgent),
+                ],
+                "of jobs that do not say",
+            ),
             responsible: self.text("DEFAULT_RESPONSIBLE", "who is told of dead letters"),
             environment: self
                 .text("ENVIRONMENT", "name of this installation, in events (default: local)")
@@ -396,8 +470,11 @@ impl Reader<'_> {
     }
 
     /// An empty value counts as not set.
-    fn raw(&self, name: &str) -> Option<String> {
-        (self.var)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    fn raw(&mut self, name: &str) -> Option<String> {
+        let value =
+            (self.var)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())?;
+        self.given.0.insert(name.to_owned(), value.clone());
+        Some(value)
     }
 
     fn note(&mut self, name: &'static str, value: String, from_environment: bool, about: &'static str) {

@@ -182,7 +182,8 @@ pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
     }
 }
 
-/// A failure that says something about the model, or about the provider as a whole.
+/// A failure that says something about the model, or about the provider as a whole. Answers
+/// whether it changed anything: the second failure of one outage does not.
 pub async fn failed(
     app: &App,
     target: &Target,
@@ -190,42 +191,53 @@ pub async fn failed(
     whole_provider: bool,
     cause: &str,
     rest: Option<Duration>,
-) {
+) -> bool {
     let (guarded, pass) = if whole_provider {
         (Guarded::Provider(target.provider), &passes.provider)
     } else {
         (Guarded::Model(target.clone()), &passes.model)
     };
-    if let Some(pass) = pass {
-        report(app, &guarded, |breaker, now| breaker.failed(pass, cause, rest, now, &app.settings.breaker))
-            .await;
+    match pass {
+        None => false,
+        Some(pass) => {
+            report(app, &guarded, |breaker, now| {
+                breaker.failed(pass, cause, rest, now, &app.settings.breaker)
+            })
+            .await
+        }
     }
 }
 
-/// Applies `step` to the stored breaker until it is written or has nothing to say.
-async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>) {
+/// Applies `step` to the stored breaker until it is written (true) or has nothing to say.
+async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>) -> bool {
     let name = guarded.name();
     // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
     if let Some((at, breaker)) = app.breakers.read.lock().await.get(&name).cloned()
         && app.clock.now() < after(at, CACHED_FOR)
         && step(&breaker, app.clock.now()).is_none()
     {
-        return;
+        return false;
     }
     loop {
         let kept = match load(app, &name).await {
             Ok(kept) => kept,
-            Err(fault) => return fail_open(app, &name, &fault),
+            Err(fault) => {
+                fail_open(app, &name, &fault);
+                return false;
+            }
         };
         let now = app.clock.now();
         let Some(next) = step(&kept.value.breaker, now) else {
             app.breakers.put(&name, now, kept.value.breaker).await;
-            return;
+            return false;
         };
         match store(app, &name, &kept, next).await {
-            Ok(true) => return,
+            Ok(true) => return true,
             Ok(false) => continue,
-            Err(fault) => return fail_open(app, &name, &fault),
+            Err(fault) => {
+                fail_open(app, &name, &fault);
+                return false;
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | `job#J` | `page#0000000017` | lease and outcome of a page |
 //! | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
 //! | `job#J` | `secret` | a sealed password, until intake is over |
+//! | `tenant#T` | `overrides` | a tenant's own values of some settings |
 //! | `idempotency#T` | a key | the job that a request made |
 //! | `breaker` | a target | its breaker |
 //! | `breaker#…` | `event#…` | its trail |
@@ -19,6 +20,7 @@ pub mod jobs;
 pub mod pages;
 pub mod secrets;
 pub mod slots;
+pub mod tenants;
 pub mod trail;
 
 use serde::{Serialize, de::DeserializeOwned};

@@ -10,7 +10,10 @@ use crate::{
         job::Received,
     },
     ports::{Fault, notifier::Notice},
-    store::dead::{self, DeadEvent, DeadLetter, Subject},
+    store::{
+        dead::{self, DeadEvent, DeadLetter, Subject},
+        tenants,
+    },
 };
 
 /// `name` is the same for the same death, so that burying twice makes one letter.
@@ -82,9 +85,10 @@ async fn write(
     let event = DeadEvent::Added { subject, reason: reason.clone(), attempts };
     if dead::store(app, None, letter, event).await? {
         error!(dead_letter = %id, %tenant, reason, "dead letter added");
+        let responsible = tenants::settings(app, &tenant).await?.responsible.clone();
         let notice = Notice {
             tenant,
-            responsible: app.settings.responsible.clone(),
+            responsible,
             subject: format!("Everypage gave up on {id}"),
             body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
         };

@@ -19,7 +19,7 @@ use crate::{
         document::{ImageFormat, Reason},
         job::Job,
         message::PageMessage,
-        outcome::Outcome,
+        outcome::{AttemptResult, Outcome},
         target::Target,
     },
     ports::{
@@ -34,6 +34,7 @@ use crate::{
         dead::Subject,
         jobs,
         pages::{self, Claim, Page},
+        tenants,
     },
 };
 
@@ -148,13 +149,20 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
             return Err(error);
         }
     };
-    match pages::settle(app, &job, &held, message.attempt, outcome, text).await? {
-        Ok(()) => {
-            settle_and_heal(app, message).await?;
-            Ok(Disposition::Done)
-        }
-        Err(pages::LeaseLost) => Ok(Disposition::Later(Duration::from_secs(1))),
+    // Nobody knows what such an error means: a person should see it, and may send the page again.
+    let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown).cloned();
+    let fell_back = !outcome.is_ai();
+    if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
+        return Ok(Disposition::Later(Duration::from_secs(1)));
     }
+    if let Some(attempt) = unknown.filter(|_| fell_back) {
+        let reason = format!("{}: {}", attempt.target, attempt.detail);
+        let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
+        let (times, body) = (delivery.receive_count, Some(delivery.body.clone()));
+        bury::bury(app, &delivery.id, subject, &job.received, reason, times, body).await?;
+    }
+    settle_and_heal(app, message).await?;
+    Ok(Disposition::Done)
 }
 
 /// Runs `work` to its end beside `alive`, and tells whether and why that ended first.
@@ -186,6 +194,7 @@ async fn read_page(
     stop: &Stop,
 ) -> Result<Option<(Outcome, Option<String>)>, StepError> {
     let started = app.clock.now();
+    let settings = tenants::settings(app, &message.tenant).await?;
     let stored = stored_page(app, message).await?;
     let image = match &message.image {
         None => None,
@@ -200,20 +209,22 @@ async fn read_page(
         }
     };
     let request = PageRequest {
-        system_prompt: app.settings.system_prompt.clone(),
+        system_prompt: settings.system_prompt.clone(),
         context_text: message.context_text.clone(),
         image,
         max_output_tokens: app.settings.max_output_tokens,
     };
-    let steps: Vec<Target> = app.settings.roster().led_by(message.ai_provider).steps(message.model_tier);
+    let steps: Vec<Target> = settings.roster().led_by(message.ai_provider).steps(message.model_tier);
     // A scan's OCR layer is often worse than what the model reads: it is no measure.
     let sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
     let questions = Questions {
         steps: &steps,
+        request_timeout: settings.request_timeout,
         request: &request,
         text_layer: sound.then_some(stored.text.as_str()),
         deadline,
         holder,
+        tenant: &message.tenant,
         stop,
     };
     let round = ask(app, &questions).await?;

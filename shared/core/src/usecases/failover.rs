@@ -1,5 +1,7 @@
 //! Asking one model after the other, inline and without waiting for a broken one.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use tracing::{info, warn};
 
@@ -8,15 +10,17 @@ use crate::{
     domain::{
         answer::judge,
         budget::call_time,
+        ids::TenantId,
         outcome::{Attempt, AttemptResult, MicroUsd},
         target::Target,
     },
     ports::{
         Fault,
         clock::within,
+        notifier::Notice,
         vision::{Answer, PageRequest, Scope, VisionError},
     },
-    store::{breakers, slots},
+    store::{breakers, slots, tenants},
 };
 
 /// How a page's round of questions ended.
@@ -41,7 +45,10 @@ pub struct Questions<'a> {
     /// MuPDF's text, where it is good enough to measure an answer by.
     pub text_layer: Option<&'a str>,
     pub deadline: Timestamp,
+    /// Of one call.
+    pub request_timeout: Duration,
     pub holder: &'a str,
+    pub tenant: &'a TenantId,
     pub stop: &'a Stop,
 }
 
@@ -91,7 +98,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     if !breakers::lets_through(app, target).await {
         return Ok(skipped(app.clock.now()));
     }
-    let longest = app.settings.request_timeout;
+    let longest = questions.request_timeout;
     let Some(slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await? else {
         return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
     };
@@ -152,11 +159,29 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
         VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
     };
-    if counts {
-        breakers::failed(app, target, &passes, whole_provider, &detail, rest).await;
+    if counts
+        && breakers::failed(app, target, &passes, whole_provider, &detail, rest).await
+        && result == AttemptResult::Configuration
+    {
+        alert(app, questions.tenant, target, &detail).await;
     }
     let attempt = attempt(target, result, detail, started, latency);
     Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
+}
+
+/// A bad key or an unknown model does not mend itself: somebody is told, once per opening.
+async fn alert(app: &App, tenant: &TenantId, target: &Target, detail: &str) {
+    let responsible =
+        tenants::settings(app, tenant).await.ok().and_then(|settings| settings.responsible.clone());
+    let notice = Notice {
+        tenant: tenant.clone(),
+        responsible,
+        subject: format!("Everypage can't use {target}"),
+        body: format!("{detail}\nCheck the settings: everypage config check"),
+    };
+    if let Err(fault) = app.notifier.notify(&notice).await {
+        warn!(%fault, %target, "notice not sent");
+    }
 }
 
 fn weigh(

@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         jobs::{self, Idempotency, JobError},
-        secrets,
+        secrets, tenants,
     },
 };
 
@@ -158,7 +158,7 @@ fn unexpected(error: JobError) -> SubmitError {
 }
 
 async fn describe(app: &App, submission: &Submission) -> Result<DocumentInfo, SubmitError> {
-    let limit = app.settings.pdf.max_file_bytes;
+    let limit = tenants::settings(app, &submission.tenant).await?.pdf.max_file_bytes;
     let (file, name) = (submission.file.clone(), submission.name.clone());
     let hashed = tokio::task::spawn_blocking(move || hash_file(&file, limit)).await;
     let unreadable = |error| SubmitError::Unreadable { file: name.clone(), error };

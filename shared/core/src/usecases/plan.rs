@@ -17,7 +17,7 @@ use crate::{
         plan::{PageFacts, Plan, Route, estimate_cost, route},
         target::Target,
     },
-    store::jobs,
+    store::{jobs, tenants},
 };
 
 /// Proposes a plan for an understood job and, where no person has to agree, approves it.
@@ -45,7 +45,8 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
         reason: "a plan needs an understood document".into(),
     })?;
     let options = &job.received.options;
-    let steps = app.settings.roster().led_by(options.engine).steps(options.tier);
+    let settings = tenants::settings(app, &job.received.tenant).await?;
+    let steps = settings.roster().led_by(options.engine).steps(options.tier);
     let no_ai = no_ai.or_else(|| {
         steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned())
     });
@@ -72,7 +73,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
     let price = steps.first().map(|target: &Target| app.vision.price(target)).unwrap_or_default();
     let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
     let approval =
-        app.settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
+        settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
             format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
         });
     let bytes = serde_json::to_vec(&messages)

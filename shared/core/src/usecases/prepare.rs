@@ -21,7 +21,7 @@ use crate::{
         clock::within,
         pdf::{PdfError, ReadOptions, RenderPages},
     },
-    store::{jobs, secrets},
+    store::{jobs, secrets, tenants},
 };
 
 /// A page as it is kept with its range.
@@ -67,12 +67,16 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     if let Some(pages) = inspected(app, job).await? {
         return selected(app, job, pages);
     }
+    let settings = tenants::settings(app, &job.received.tenant).await?;
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
     let opening = app.pdf.inspect(file.path(), password.as_ref());
-    let pages = within(app.clock.as_ref(), app.settings.step_timeout, opening)
+    let pages = within(app.clock.as_ref(), settings.step_timeout, opening)
         .await
         .unwrap_or_else(|| Err(PdfError::ParserDied("did not answer in time (STEP_TIMEOUT)".into())))?;
+    if pages > settings.pdf.max_pages {
+        return Err(PdfError::TooManyPages { pages, limit: settings.pdf.max_pages }.into());
+    }
     let bytes = serde_json::to_vec(&Inspected { pages }).unwrap_or_default();
     app.blobs.put_new(&inspected_key(job), bytes).await?;
     selected(app, job, pages)
