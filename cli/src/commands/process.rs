@@ -50,6 +50,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
         screen.note("no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): every page gets the text that MuPDF reads");
     }
     let engine = super::open(context).await?;
+    let of_tenant = tenants::settings(&engine.app, &find::tenant(&engine.app)).await?;
     let stop = Stop::on_ctrl_c(screen);
     let progress = Progress::follow(&engine.bus, screen, context.verbose);
     let run = Run {
@@ -57,7 +58,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
         screen,
         progress: &progress,
         stop: &stop,
-        options: options(&tenants::settings(&engine.app, &find::tenant(&engine.app)).await?, &args),
+        options: options(&of_tenant, &args),
         password,
         form: args.format,
         again: args.again,
