@@ -34,6 +34,7 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn models(prefix: &str) -> Models {
         let name = |role: &str| format!("{prefix}-{role}");
@@ -58,5 +59,39 @@ mod tests {
     #[test]
     fn nobody_is_asked_twice() {
         assert_eq!(names(Tier::Secondary), ["openai:o-secondary", "anthropic:a-secondary"]);
+    }
+
+    proptest! {
+        /// Whatever the models are called and whoever leads: at most four steps, none twice, the
+        /// leader's first, and everybody who can be asked is.
+        #[test]
+        fn the_order_holds_for_any_roster(
+            names in prop::collection::vec("[ab]", 6),
+            engines in 0usize..3,
+            lead: bool,
+            tier in prop::sample::select(vec![Tier::Primary, Tier::Fast, Tier::Secondary]),
+        ) {
+            let models = |from: usize| Models {
+                primary: names[from].clone(),
+                secondary: names[from + 1].clone(),
+                fast: names[from + 2].clone(),
+            };
+            let all = [(Provider::OpenAi, models(0)), (Provider::Anthropic, models(3))];
+            let first = if lead { Provider::Anthropic } else { Provider::OpenAi };
+            let roster = Roster { engines: all[..engines].to_vec() }.led_by(first);
+            let steps = roster.steps(tier);
+            prop_assert!(steps.len() <= 2 * engines);
+            prop_assert_eq!(steps.is_empty(), engines == 0);
+            let mut unique = steps.clone();
+            unique.sort();
+            unique.dedup();
+            prop_assert_eq!(unique.len(), steps.len());
+            if let Some((provider, models)) = roster.engines.first() {
+                prop_assert_eq!(&steps[0], &Target::new(*provider, models.of_tier(tier)));
+            }
+            // A provider's steps stand together.
+            let changes = steps.windows(2).filter(|pair| pair[0].provider != pair[1].provider).count();
+            prop_assert!(changes < engines.max(1));
+        }
     }
 }

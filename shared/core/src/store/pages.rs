@@ -12,7 +12,7 @@ use crate::{
         event::{Aggregate, Head},
         ids::{EventId, JobId, PageNumber},
         job::Job,
-        lease::Lease,
+        lease::{Claimable, Lease, claimable},
         outcome::{Outcome, PageEvent, Text},
     },
     ports::{
@@ -86,12 +86,11 @@ pub async fn claim(
     let mut found: Option<Kept<Page>> = None;
     loop {
         let now = app.clock.now();
-        if let Some(kept) = &found {
-            if kept.value.answers(attempt) {
-                return Ok(Claim::AlreadyDone);
-            }
-            if let Some(lease) = kept.value.lease.as_ref().filter(|lease| lease.alive(now)) {
-                return Ok(Claim::Busy { until: lease.until });
+        if let Some(page) = found.as_ref().map(|kept| &kept.value) {
+            match claimable(page.answers(attempt), page.lease.as_ref(), now) {
+                Claimable::Yes => {}
+                Claimable::Busy { until } => return Ok(Claim::Busy { until }),
+                Claimable::Done => return Ok(Claim::AlreadyDone),
             }
         }
         let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
