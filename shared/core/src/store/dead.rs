@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, trail};
+use super::{Kept, decode, encode, read_index, trail};
 use crate::{
     app::App,
     domain::{
@@ -112,19 +112,5 @@ pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter
 
 /// The letters that wait for somebody, oldest first.
 pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
-    let mut letters = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, 200).await?;
-        for item in &listing.items {
-            letters.push(decode(item)?);
-            if letters.len() == limit {
-                return Ok(letters);
-            }
-        }
-        match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(letters),
-        }
-    }
+    read_index(app, Index::State, "dead", None, limit, |_| true).await
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, secrets, trail};
+use super::{Kept, decode, encode, read_index, secrets, trail};
 use crate::{
     app::App,
     domain::{
@@ -139,18 +139,8 @@ pub async fn list(app: &App, tenant: &TenantId, limit: usize) -> Result<Vec<Job>
 
 /// Every job that has not ended, the nearest deadline first.
 pub async fn open(app: &App) -> Result<Vec<Job>, Fault> {
-    let mut jobs = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let listing = app.records.list_index(Index::State, "jobs#open", after.as_deref(), false, 500).await?;
-        for item in &listing.items {
-            jobs.push(decode(item)?.value);
-        }
-        match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(jobs),
-        }
-    }
+    let all = read_index(app, Index::State, "jobs#open", None, usize::MAX, |_: &Job| true).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
 /// Which job a request made, so that the same request makes no second one.

@@ -25,7 +25,13 @@ pub mod trail;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::ports::{Fault, records::Item};
+use crate::{
+    app::App,
+    ports::{
+        Fault,
+        records::{Index, Item},
+    },
+};
 
 /// A stored value and the version that a write to it must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +45,57 @@ pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Kept<T>, Fault>
         Fault::broken("records", format!("{}/{}: {error}", item.draft.key.partition, item.draft.key.sort))
     })?;
     Ok(Kept { value, version: item.version })
+}
+
+/// Items read at once when all are wanted.
+const AT_ONCE: usize = 500;
+
+/// Every item of a partition whose sort key starts with `prefix`, in order.
+pub(crate) async fn read_all<T: DeserializeOwned>(
+    app: &App,
+    partition: &str,
+    prefix: &str,
+) -> Result<Vec<Kept<T>>, Fault> {
+    let mut all = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = app.records.list(partition, prefix, after.as_deref(), AT_ONCE).await?;
+        for item in &listing.items {
+            all.push(decode(item)?);
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// The first `limit` items of an index's partition that `wanted` holds for, from `after` on.
+pub(crate) async fn read_index<T: DeserializeOwned>(
+    app: &App,
+    index: Index,
+    partition: &str,
+    mut after: Option<String>,
+    limit: usize,
+    wanted: impl Fn(&T) -> bool,
+) -> Result<Vec<Kept<T>>, Fault> {
+    let mut all: Vec<Kept<T>> = Vec::new();
+    loop {
+        let listing = app.records.list_index(index, partition, after.as_deref(), false, AT_ONCE).await?;
+        for item in &listing.items {
+            let kept: Kept<T> = decode(item)?;
+            if wanted(&kept.value) {
+                all.push(kept);
+            }
+            if all.len() == limit {
+                return Ok(all);
+            }
+        }
+        match listing.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
+        }
+    }
 }
 
 pub(crate) fn encode(value: &impl Serialize) -> Result<String, Fault> {

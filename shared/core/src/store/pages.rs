@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, trail};
+use super::{Kept, decode, encode, read_all, trail};
 use crate::{
     app::App,
     domain::{
@@ -186,20 +186,8 @@ pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kep
 
 /// Every page of a job that a worker has touched.
 pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
-    let partition = format!("job#{job}");
-    let mut pages = BTreeMap::new();
-    let mut after: Option<String> = None;
-    loop {
-        let listing = app.records.list(&partition, "page#", after.as_deref(), 200).await?;
-        for item in &listing.items {
-            let kept: Kept<Page> = decode(item)?;
-            pages.insert(kept.value.page, kept);
-        }
-        match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(pages),
-        }
-    }
+    let all: Vec<Kept<Page>> = read_all(app, &format!("job#{job}"), "page#").await?;
+    Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
 }
 
 /// The AI's text of a settled page.

@@ -1,6 +1,6 @@
 //! Events as records: appended with the state they describe, read back in order.
 
-use super::{decode, encode};
+use super::{encode, read_all, read_index};
 use crate::{
     app::App,
     domain::{
@@ -53,18 +53,8 @@ pub async fn read_pages(app: &App, job: &crate::domain::ids::JobId) -> Result<Ve
 }
 
 async fn read_prefix(app: &App, partition: &str, prefix: &str) -> Result<Vec<Event>, Fault> {
-    let mut events = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let listing = app.records.list(partition, prefix, after.as_deref(), 500).await?;
-        for item in &listing.items {
-            events.push(decode(item)?.value);
-        }
-        match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(events),
-        }
-    }
+    let all = read_all(app, partition, prefix).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
 /// What happened to a tenant's things since a time, of one type or of all.
@@ -75,23 +65,8 @@ pub async fn since(
     kind: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Event>, Fault> {
-    let partition = format!("events#{tenant}");
-    let mut after = since.map(|time| format!("{time:.3}"));
-    let mut events = Vec::new();
-    loop {
-        let listing = app.records.list_index(Index::Tenant, &partition, after.as_deref(), false, 500).await?;
-        for item in &listing.items {
-            let event: Event = decode(item)?.value;
-            if kind.is_none_or(|kind| kind == event.kind) {
-                events.push(event);
-            }
-            if events.len() == limit {
-                return Ok(events);
-            }
-        }
-        match listing.next {
-            Some(next) => after = Some(next),
-            None => return Ok(events),
-        }
-    }
+    let (partition, after) = (format!("events#{tenant}"), since.map(|time| format!("{time:.3}")));
+    let wanted = |event: &Event| kind.is_none_or(|kind| kind == event.kind);
+    let all = read_index(app, Index::Tenant, &partition, after, limit, wanted).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
 }

@@ -1,0 +1,213 @@
+//! Settings: read once, checked together, typed afterwards.
+//!
+//! The reader is an argument, so that nothing here touches the process's environment and a test
+//! can hand in any. After [`Settings::read`] succeeded nothing else can be misconfigured.
+
+mod reader;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use reader::Reader;
+
+use crate::{
+    domain::{
+        breaker,
+        document::ImageStyle,
+        failover::Roster,
+        ids::Priority,
+        job::JobOptions,
+        plan::AiPages,
+        secret::Secret,
+        selection::PageSelection,
+        target::{Models, Provider, Tier},
+    },
+    ports::pdf::PdfLimits,
+};
+
+/// What the models are told unless `AI_SYSTEM_PROMPT` says otherwise.
+pub const DEFAULT_SYSTEM_PROMPT: &str = "\
+You transcribe one page of a document. Answer with the page's complete content as Markdown and nothing else: \
+headings, paragraphs, lists and tables in reading order, tables as Markdown tables, formulas as LaTeX. \
+Describe each figure, chart or photo in square brackets where it stands, with every number and label that can be read. \
+Do not summarise, translate, correct or leave out anything, and do not repeat yourself. \
+The text between the marks is what a program read from the page marked current and from its neighbours; \
+use it for spelling and context, trust the image where they differ, and transcribe the current page only.";
+
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    pub provider: Provider,
+    pub models: Models,
+    pub api_key: Option<Secret>,
+    /// Set when the calls go elsewhere than to the vendor.
+    pub base_url: Option<String>,
+}
+
+impl EngineSettings {
+    /// Many servers that speak OpenAI's API need no key; everything else does.
+    pub fn is_usable(&self) -> bool {
+        self.api_key.is_some() || (self.provider == Provider::OpenAi && self.base_url.is_some())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct LogSettings {
+    pub level: String,
+    pub pretty: bool,
+    pub file: Option<String>,
+}
+
+/// The variables that a tenant may have values of its own for; see `store::tenants`.
+pub const TENANT_VARIABLES: [&str; 20] = [
+    "REQUEST_TIMEOUT",
+    "STEP_TIMEOUT",
+    "JOB_TIMEOUT",
+    "PRIMARY_ENGINE",
+    "SECONDARY_ENGINE",
+    "OPENAI_PRIMARY_MODEL",
+    "OPENAI_SECONDARY_MODEL",
+    "OPENAI_FAST_MODEL",
+    "ANTHROPIC_PRIMARY_MODEL",
+    "ANTHROPIC_SECONDARY_MODEL",
+    "ANTHROPIC_FAST_MODEL",
+    "MODEL_TIER",
+    "AI_PAGES",
+    "IMAGE_SEND_ALL_PAGES",
+    "AI_SYSTEM_PROMPT",
+    "APPROVAL_THRESHOLD_USD",
+    "MAX_FILE_BYTES",
+    "MAX_PAGES",
+    "PRIORITY",
+    "DEFAULT_RESPONSIBLE",
+];
+
+/// The variables as they were given, secrets among them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables({} set)", self.0.len())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What these settings were read from.
+    pub variables: Variables,
+    pub request_timeout: Duration,
+    pub job_timeout: Duration,
+    /// For one step of our own, such as opening the document.
+    pub step_timeout: Duration,
+    /// In order of preference.
+    pub engines: Vec<EngineSettings>,
+    pub tier: Tier,
+    pub ai_pages: AiPages,
+    pub image: ImageStyle,
+    pub image_for_all: bool,
+    pub context_radius: u32,
+    pub max_context_bytes: usize,
+    pub max_output_tokens: u32,
+    pub system_prompt: String,
+    pub model_prices: String,
+    pub worker_concurrency: usize,
+    pub max_inflight_per_model: usize,
+    pub breaker: breaker::Policy,
+    pub retry_intervals: Vec<Duration>,
+    /// How long a worker that fell silent keeps its page.
+    pub page_visibility: Duration,
+    pub max_receive_count: u32,
+    /// Plans dearer than this wait for a person; none waits when unset.
+    pub approval_threshold_usd: Option<f64>,
+    pub pdf: PdfLimits,
+    pub range_pages: u32,
+    pub tenant: String,
+    pub responsible: Option<String>,
+    /// Of jobs that do not say.
+    pub priority: Priority,
+    pub environment: String,
+    pub data_dir: Option<String>,
+    pub log: LogSettings,
+    pub port: u16,
+}
+
+/// One variable as it was understood; for `everypage config check`.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    /// Hidden for secrets.
+    pub value: String,
+    pub from_environment: bool,
+    pub about: &'static str,
+}
+
+/// Settings and what there is to say about them.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    pub settings: Settings,
+    pub entries: Vec<Entry>,
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads every variable through `var`; answers all mistakes together, each naming the
+    /// variable, the value and what is accepted.
+    pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Reading, Vec<String>> {
+        let mut reader = Reader::new(&var);
+        let mut settings = reader.settings();
+        settings.variables = reader.given;
+        if reader.faults.is_empty() {
+            Ok(Reading { settings, entries: reader.entries, warnings: reader.warnings })
+        } else {
+            Err(reader.faults)
+        }
+    }
+
+    /// These settings with some variables set otherwise.
+    pub fn overridden(&self, by: &BTreeMap<String, String>) -> Result<Settings, Vec<String>> {
+        let faults: Vec<String> = by
+            .keys()
+            .filter(|name| !TENANT_VARIABLES.contains(&name.as_str()))
+            .map(|name| {
+                format!("{name} can't be set for a tenant; these can: {}", TENANT_VARIABLES.join(", "))
+            })
+            .collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let read = Self::read(|name| by.get(name).or_else(|| self.variables.0.get(name)).cloned());
+        read.map(|reading| reading.settings)
+    }
+
+    /// Who can be asked, the preferred engine first; those without a key are left out.
+    pub fn roster(&self) -> Roster {
+        let usable = self.engines.iter().filter(|engine| engine.is_usable());
+        Roster { engines: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
+    }
+
+    /// What a job does when its caller says nothing.
+    pub fn default_options(&self) -> JobOptions {
+        JobOptions {
+            pages: PageSelection::all(),
+            ai_pages: self.ai_pages,
+            image_for_all: self.image_for_all,
+            tier: self.tier,
+            engine: self.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
+            image: self.image,
+            job_timeout_ms: self.job_timeout.as_millis() as u64,
+            priority: self.priority,
+        }
+    }
+}
+
+/// `5m`, `120s`, `1h30m`, `250ms`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wanted = "a time with its unit such as 250ms, 30s, 5m or 1h30m";
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wanted.to_owned())?;
+    match Duration::try_from(parsed) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err(format!("{wanted}, more than zero")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
