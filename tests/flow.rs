@@ -15,7 +15,7 @@ use everypage_core::{
     usecases::{cancel::cancel, decide, heal, redrive, verify::verify_job},
 };
 use everypage_testkit::{
-    pdf::FakeDocument,
+    pdf::{FakeDocument, FakePdf},
     vision::{Reply, read_by},
 };
 use everypage_tests::{
@@ -488,6 +488,18 @@ async fn a_changed_event_is_found() {
         world.records.forge(&key, item.draft.body);
     }
     assert_eq!(verify_job(&process.app, &id).await.unwrap().findings, Vec::<String>::new());
+
+    use everypage_core::ports::blobs::Blobs;
+    for (form, what) in [("txt", "its .txt"), ("json", "missing or was changed")] {
+        let key = format!("jobs/{id}/result/v1.{form}");
+        let kept = world.blobs.get(&key).await.unwrap().unwrap();
+        world.blobs.delete_all(&key).await.unwrap();
+        world.blobs.put_new(&key, b"forged".to_vec()).await.unwrap();
+        let findings = verify_job(&process.app, &id).await.unwrap().findings;
+        assert!(findings.iter().any(|finding| finding.contains(what)), "{findings:?}");
+        world.blobs.delete_all(&key).await.unwrap();
+        world.blobs.put_new(&key, kept).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -591,4 +603,41 @@ async fn a_bad_key_is_told_once_not_once_per_page() {
     let notices = world.notifier.notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].subject.contains("openai") && notices[0].body.contains("401"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_while_images_are_made_costs_no_text_and_heals() {
+    let mut world = World::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
+    world.pdf = std::sync::Arc::new(FakePdf::slow(world.clock.clone(), Duration::from_secs(3)));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(12)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 12).await;
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Mupdf, Source::MupdfTimeoutFallback].repeat(6));
+    assert!(document.pages.iter().all(|page| page.has_text));
+    let sent = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(sent.len(), 6);
+    process.work_for(Duration::from_secs(10)).await;
+    let job = process.job(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 6);
+    invariants::trail_verifies(&process.app, &job).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_given_up_lets_another_one_go() {
+    let world = World::new(&[("JOB_TIMEOUT", "31s"), ("WORKER_CONCURRENCY", "1")]);
+    world.vision.now_does(|target, page| match target.model.as_str() {
+        "gpt-5.4" if page == 1 => Reply::down(),
+        "gpt-5.4" => Reply::Hang,
+        _ => Reply::AnswerAfter(Duration::from_secs(6), read_by(target, page)),
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    process.finish(&id).await;
+    // The probe of 30 s after the failure was cut by the deadline at 31 s.
+    assert_eq!(world.vision.calls_to("gpt-5.4"), 2);
+    let (_, breaker) = breakers::all(&process.app).await.unwrap().remove(0);
+    assert!(breaker.lets_through(world.clock.now(), &process.app.settings.breaker), "{breaker:?}");
 }

@@ -17,6 +17,8 @@ use everypage_core::{
 use everypage_pdf::{Care, ChildCommand, Document, IsolatedPdf};
 use serde::{Deserialize, Serialize};
 
+/// A bench's file opens at once.
+const OPENING: Duration = Duration::from_secs(60);
 /// Pages asked for at once, as intake does.
 const RANGE: usize = 100;
 
@@ -85,7 +87,7 @@ fn here(file: &Path, render: Option<RenderPages>) -> anyhow::Result<Measured> {
 async fn isolated(file: &Path, render: RenderPages) -> anyhow::Result<Measured> {
     let command = ChildCommand::new(std::env::current_exe()?).arg("pdf-child");
     let reader = IsolatedPdf::new(command, PdfLimits::default());
-    let count = reader.inspect(file, None).await?;
+    let count = reader.inspect(file, None, OPENING).await?;
     let pages: Vec<PageNumber> = (1..=count).filter_map(PageNumber::new).collect();
     let mut measured = Measured::of(count);
     let mut children = BTreeMap::new();
@@ -133,7 +135,7 @@ pub fn corpus(directory: &Path) -> anyhow::Result<()> {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let began = now();
             let answer = async {
-                let count = reader.inspect(&file, None).await?;
+                let count = reader.inspect(&file, None, OPENING).await?;
                 let pages: Vec<PageNumber> = (1..=count.min(50)).filter_map(PageNumber::new).collect();
                 reader.read(&file, None, &pages, &options(RenderPages::Graphics)).await
             };

@@ -52,7 +52,9 @@ async fn killed_and_restarted(seed: u64) {
         .with("MAX_INFLIGHT_PER_MODEL", "4")
         .with("JOB_TIMEOUT", "60s")
         .with("IMAGE_DPI", "30")
-        .with("RANGE_PAGES", "8");
+        .with("RANGE_PAGES", "8")
+        // Killed in the middle of the same page three times, it would be given up by right.
+        .with("MAX_RECEIVE_COUNT", "10");
     let file = bench.path("report.pdf");
     std::fs::write(&file, paper::with_pictures(PAGES)).unwrap();
     let args = ["process", &file, "-o", &bench.path("out"), "--format", "json", "--quiet"];

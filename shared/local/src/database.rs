@@ -46,8 +46,10 @@ CREATE TABLE IF NOT EXISTS drives (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WI
 /// Written into the file; a newer program's file is refused rather than misread.
 const SCHEMA_VERSION: i64 = 1;
 
-/// Runs inside the commit; what it returns is called once the commit is through, or has failed.
-type WriteJob = Box<dyn FnOnce(&Connection) -> Box<dyn FnOnce(Result<(), String>) + Send> + Send>;
+/// Called once the commit is through, or has failed.
+type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
+/// Runs inside the commit; not at all, and only answered, when there is none.
+type WriteJob = Box<dyn FnOnce(Option<&Connection>) -> Answer + Send>;
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
 
 #[derive(Clone)]
@@ -107,12 +109,13 @@ impl Database {
     ) -> Result<T, Fault> {
         let (reply, answer) = oneshot::channel();
         let job: WriteJob = Box::new(move |connection| {
-            let result = in_savepoint(connection, work);
+            let result = connection.map(|connection| in_savepoint(connection, work));
             Box::new(move |committed| {
                 // Nobody waiting any more is fine: the write stands all the same.
-                let _ = reply.send(match committed {
-                    Ok(()) => result.map_err(fault),
-                    Err(error) => Err(Fault::unreachable("database", error)),
+                let _ = reply.send(match (committed, result) {
+                    (Ok(()), Some(result)) => result.map_err(fault),
+                    (Ok(()), None) => Err(Fault::unreachable("database", "nothing was begun")),
+                    (Err(error), _) => Err(Fault::unreachable("database", error)),
                 });
             })
         });
@@ -176,17 +179,14 @@ fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>) {
     while let Ok(first) = jobs.recv() {
         let begun = connection.execute_batch("BEGIN IMMEDIATE");
         if let Err(error) = begun {
-            // The job still has to hear of it: it is run against nothing and answered with the error.
-            let answer = first(&connection);
-            let _ = connection.execute_batch("ROLLBACK");
-            answer(Err(error.to_string()));
+            first(None)(Err(error.to_string()));
             continue;
         }
-        let mut answers = vec![first(&connection)];
+        let mut answers = vec![first(Some(&connection))];
         while answers.len() < MOST_IN_A_COMMIT
             && let Ok(job) = jobs.try_recv()
         {
-            answers.push(job(&connection));
+            answers.push(job(Some(&connection)));
         }
         let committed = connection.execute_batch("COMMIT").map_err(|error| {
             let _ = connection.execute_batch("ROLLBACK");

@@ -169,7 +169,7 @@ impl Driver {
         loop {
             job = match job.state {
                 State::Received | State::Acked => self.step(|| self.prepare(&job)).await?,
-                State::Understood => self.step(|| plan::propose(&self.app, &job, None)).await?,
+                State::Understood => self.step(|| plan::propose(&self.app, &job)).await?,
                 State::Proposed => self.decided(&job).await?,
                 State::Modified => return Ok(None),
                 State::Approved => {

@@ -1,6 +1,7 @@
 //! The whole of Everypage in one process over one data folder.
 
 use std::{
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -81,7 +82,11 @@ impl Engine {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
     ) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(folder)
+        // It holds documents and their text: for this user's eyes only.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
             .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let database = Database::open(&folder.join("everypage.db"))?;
@@ -117,6 +122,7 @@ impl Engine {
         }
         let mut driven = JoinSet::new();
         let drive = async {
+            let mut look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
             loop {
                 tokio::select! {
                     id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
@@ -131,12 +137,15 @@ impl Engine {
                         }
                     },
                     Some(_) = driven.join_next() => {}
-                    () = self.app.clock.sleep(LOOK_FOR_ORPHANS) => match self.adopt_orphans().await {
-                        Err(fault) => warn!(%fault, "orphans not looked for"),
-                        Ok(found) => for id in found {
-                            self.start(&id).await;
-                        },
-                    },
+                    () = &mut look => {
+                        match self.adopt_orphans().await {
+                            Err(fault) => warn!(%fault, "orphans not looked for"),
+                            Ok(found) => for id in found {
+                                self.start(&id).await;
+                            },
+                        }
+                        look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
+                    }
                 }
             }
         };

@@ -1,6 +1,6 @@
 //! A PDF reader for documents that tests write in a line: no C, no child process.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -9,7 +9,10 @@ use everypage_core::{
         ids::PageNumber,
         secret::Secret,
     },
-    ports::pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+    ports::{
+        clock::Clock,
+        pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+    },
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +52,16 @@ impl FakeDocument {
 
 /// Reads [`FakeDocument`]s.
 #[derive(Default)]
-pub struct FakePdf;
+pub struct FakePdf {
+    slow: Option<(Arc<dyn Clock>, Duration)>,
+}
+
+impl FakePdf {
+    /// Takes its time over every image.
+    pub fn slow(clock: Arc<dyn Clock>, image: Duration) -> Self {
+        Self { slow: Some((clock, image)) }
+    }
+}
 
 fn open(file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError> {
     let bytes = std::fs::read(file).map_err(|error| PdfError::Unavailable(error.to_string()))?;
@@ -72,7 +84,12 @@ fn open(file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError
 
 #[async_trait]
 impl Pdf for FakePdf {
-    async fn inspect(&self, file: &Path, password: Option<&Secret>) -> Result<u32, PdfError> {
+    async fn inspect(
+        &self,
+        file: &Path,
+        password: Option<&Secret>,
+        _time: Duration,
+    ) -> Result<u32, PdfError> {
         Ok(open(file, password)?.pages.len() as u32)
     }
 
@@ -84,6 +101,10 @@ impl Pdf for FakePdf {
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
         let document = open(file, password)?;
+        if let (Some((clock, image)), RenderPages::All | RenderPages::Graphics) = (&self.slow, options.render)
+        {
+            clock.sleep(*image * pages.len() as u32).await;
+        }
         Ok(pages
             .iter()
             .filter_map(|number| {

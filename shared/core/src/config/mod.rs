@@ -175,7 +175,20 @@ impl Settings {
             return Err(faults);
         }
         let read = Self::read(|name| by.get(name).or_else(|| self.variables.0.get(name)).cloned());
-        read.map(|reading| reading.settings)
+        let settings = read?.settings;
+        // The reader of PDFs is shared by all: a tenant can have less of it, not more.
+        let mut raised = Vec::new();
+        if settings.pdf.max_pages > self.pdf.max_pages {
+            raised.push(format!(
+                "MAX_PAGES is {}; accepted: up to {}",
+                settings.pdf.max_pages, self.pdf.max_pages
+            ));
+        }
+        if settings.pdf.max_file_bytes > self.pdf.max_file_bytes {
+            let (asked, most) = (settings.pdf.max_file_bytes, self.pdf.max_file_bytes);
+            raised.push(format!("MAX_FILE_BYTES is {asked}; accepted: up to {most}"));
+        }
+        if raised.is_empty() { Ok(settings) } else { Err(raised) }
     }
 
     /// Who can be asked, the preferred engine first; those without a key are left out.

@@ -161,6 +161,20 @@ impl Breaker {
         }
     }
 
+    /// The breaker after a call that was given up before it said anything; `None` unless it was the
+    /// probe, which another worker may then send.
+    pub fn given_up(&self, pass: &Pass, now: Timestamp) -> Option<Breaker> {
+        match &self.state {
+            State::HalfOpen { probe: Some(_), successes }
+                if pass.probe && pass.generation == self.generation =>
+            {
+                let state = State::HalfOpen { probe: None, successes: *successes };
+                Some(Breaker { state, changed_at: Some(now), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+
     /// The breaker after a failure; `None` when it was counted already or belongs to the past.
     /// `rest` is what the provider itself asked for.
     pub fn failed(

@@ -101,8 +101,9 @@ impl PdfError {
 /// A reader of PDF files that no file can take down.
 #[async_trait]
 pub trait Pdf: Send + Sync {
-    /// Opens the document, checks the document-wide limits and counts its pages.
-    async fn inspect(&self, file: &Path, password: Option<&Secret>) -> Result<u32, PdfError>;
+    /// Opens the document, checks the document-wide limits and counts its pages. Opening may take
+    /// `time`; waiting for a free reader is not counted.
+    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError>;
 
     /// Reads `pages` (ascending). Answers one reading per page asked for, in order: a page that
     /// crashes the parser, runs over its time or breaks a limit comes back `Unreadable` with its

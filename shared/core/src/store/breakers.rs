@@ -120,11 +120,29 @@ pub struct Passes {
     provider: Option<Pass>,
 }
 
+impl Passes {
+    fn of(&self, target: &Target) -> [(Guarded, &Option<Pass>); 2] {
+        [(Guarded::Model(target.clone()), &self.model), (Guarded::Provider(target.provider), &self.provider)]
+    }
+}
+
 /// Takes the passes for a call that is about to be made; `None` when a breaker refuses.
 pub async fn admit(app: &App, target: &Target, holder: &str) -> Option<Passes> {
     let provider = admit_one(app, &Guarded::Provider(target.provider), holder).await?;
-    let model = admit_one(app, &Guarded::Model(target.clone()), holder).await?;
+    let Some(model) = admit_one(app, &Guarded::Model(target.clone()), holder).await else {
+        given_up(app, target, &Passes { model: None, provider }).await;
+        return None;
+    };
     Some(Passes { model, provider })
+}
+
+/// The call was not made, or was cut short by us: whoever held the probe lets go of it.
+pub async fn given_up(app: &App, target: &Target, passes: &Passes) {
+    for (guarded, pass) in passes.of(target) {
+        if let Some(pass) = pass {
+            report(app, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
+        }
+    }
 }
 
 /// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
@@ -171,11 +189,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
 
 /// A good answer: closes what was half open, clears what was counted.
 pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
-    let pairs = [
-        (Guarded::Model(target.clone()), &passes.model),
-        (Guarded::Provider(target.provider), &passes.provider),
-    ];
-    for (guarded, pass) in pairs {
+    for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass {
             report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
         }

@@ -84,10 +84,13 @@ pub async fn acquire(
             }
             continue;
         }
-        if now >= deadline {
+        if now >= deadline || stop.is_asked() {
             return Ok(None);
         }
-        app.clock.sleep(LOOK_AGAIN.min(until(now, deadline)).max(Duration::from_millis(1))).await;
+        tokio::select! {
+            () = app.clock.sleep(LOOK_AGAIN.min(until(now, deadline))) => {}
+            () = stop.asked() => {}
+        }
     }
 }
 

@@ -85,7 +85,8 @@ async fn write(
     let event = DeadEvent::Added { subject, reason: reason.clone(), attempts };
     if dead::store(app, None, letter, event).await? {
         error!(dead_letter = %id, %tenant, reason, "dead letter added");
-        let responsible = tenants::settings(app, &tenant).await?.responsible.clone();
+        let settings = tenants::settings(app, &tenant).await;
+        let responsible = settings.ok().and_then(|settings| settings.responsible.clone());
         let notice = Notice {
             tenant,
             responsible,

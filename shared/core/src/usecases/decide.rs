@@ -31,7 +31,7 @@ pub async fn modify(app: &App, id: &JobId, by: &str, change: impl Fn(&mut Job)) 
     let mut wanted = jobs::load(app, id).await?.value;
     let version = wanted.plan.as_ref().map_or(1, |plan| plan.version) + 1;
     change(&mut wanted);
-    let mut plan = plan::draw_up(app, &wanted, version, None).await?;
+    let mut plan = plan::draw_up(app, &wanted, version).await?;
     plan.approval = None;
     let deadline = wanted.deadline;
     let kept = jobs::advance(app, "operator", id, |_| {

@@ -150,16 +150,16 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
         }
     };
     // Nobody knows what such an error means: a person should see it, and may send the page again.
-    let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown).cloned();
-    let fell_back = !outcome.is_ai();
-    if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
-        return Ok(Disposition::Later(Duration::from_secs(1)));
-    }
-    if let Some(attempt) = unknown.filter(|_| fell_back) {
+    // The letter comes first: once the page is settled, no delivery would come back to write it.
+    let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
+    if let Some(attempt) = unknown.filter(|_| !outcome.is_ai()) {
         let reason = format!("{}: {}", attempt.target, attempt.detail);
         let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
         let (times, body) = (delivery.receive_count, Some(delivery.body.clone()));
         bury::bury(app, &delivery.id, subject, &job.received, reason, times, body).await?;
+    }
+    if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
+        return Ok(Disposition::Later(Duration::from_secs(1)));
     }
     settle_and_heal(app, message).await?;
     Ok(Disposition::Done)
@@ -318,9 +318,11 @@ async fn exhausted(
     let page = pages::find(app, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
         // A second copy of a message whose page is in good hands, or done, is nobody's loss.
-        let in_hands = page.lease.as_ref().is_some_and(|lease| lease.alive(now));
-        if in_hands || page.outcome.is_some() {
+        if page.outcome.is_some() {
             settle_and_heal(app, message).await?;
+            return Ok(Disposition::Done);
+        }
+        if page.lease.as_ref().is_some_and(|lease| lease.alive(now)) {
             return Ok(Disposition::Done);
         }
     }

@@ -110,6 +110,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     let started = app.clock.now();
     let Some(time) = call_time(started, questions.deadline, longest) else {
         slots::release(app, slot).await;
+        breakers::given_up(app, target, &passes).await;
         return Ok(Step::OutOfTime);
     };
     let call = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
@@ -120,7 +121,10 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
-    let Some(reply) = reply else { return Ok(Step::Stopped) };
+    let Some(reply) = reply else {
+        breakers::given_up(app, target, &passes).await;
+        return Ok(Step::Stopped);
+    };
 
     let error = match reply {
         Some(Ok(answer)) => {
@@ -143,6 +147,8 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
             let detail = format!("no answer within {:.1} s", time.as_secs_f64());
             if time >= longest {
                 breakers::failed(app, target, &passes, false, &detail, None).await;
+            } else {
+                breakers::given_up(app, target, &passes).await;
             }
             warn!(%target, latency_ms = latency, "model timed out");
             return Ok(Step::Next(attempt(target, AttemptResult::Timeout, detail, started, latency)));
@@ -159,8 +165,10 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
         VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
     };
-    if counts
-        && breakers::failed(app, target, &passes, whole_provider, &detail, rest).await
+    if !counts {
+        // It refused this page, but it is there and answers.
+        breakers::succeeded(app, target, &passes).await;
+    } else if breakers::failed(app, target, &passes, whole_provider, &detail, rest).await
         && result == AttemptResult::Configuration
     {
         alert(app, questions.tenant, target, &detail).await;

@@ -28,10 +28,7 @@ pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepEr
                 cancel_unseen(app, &job).await?
             }
             State::Received | State::Acked => prepare::understand_what_is_there(app, &job).await?,
-            State::Understood => {
-                let why = "the job ended before its plan was made".to_owned();
-                plan::propose(app, &job, Some(why)).await?
-            }
+            State::Understood => plan::propose(app, &job).await?,
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
             State::Proposed | State::Modified => {
                 let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };

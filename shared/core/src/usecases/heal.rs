@@ -1,14 +1,15 @@
 //! Better text for a published result: pages that were read late replace their fallback in a new
 //! version. A version that was published never changes.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use super::{StepError, finalize::seal, plan::manifest, result};
+use super::{StepError, finalize::seal, plan::manifest, prepare, result};
 use crate::{
     app::App,
     domain::{
         ids::{JobId, PageNumber},
         job::{Job, JobEvent, State},
+        message::ImageRef,
         outcome::Source,
         result::Cause,
     },
@@ -72,6 +73,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
     let deadline = after(app.clock.now(), time);
     let mut outgoing = Vec::new();
     let mut sent = Vec::new();
+    let images = late_images(app, &job).await?;
     for mut message in manifest(app, plan).await? {
         let page = settled.get(&message.page_id).map(|kept| &kept.value);
         if page.and_then(|page| page.outcome.as_ref()).is_some_and(|outcome| outcome.is_ai()) {
@@ -79,6 +81,9 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
         }
         message.attempt = page.map_or(0, |page| page.attempt) + 1;
         message.deadline = deadline;
+        if message.image.is_none() {
+            message.image = images.get(&message.page_id).cloned();
+        }
         message.task_token = None;
         sent.push(message.page_id);
         let name = format!("{}:a{}", message.idempotency_key, message.attempt);
@@ -91,4 +96,18 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
     }
     app.queue.send(&outgoing).await?;
     Ok(sent)
+}
+
+/// Images that the deadline had left unmade. A document whose password is gone can't be opened for
+/// them any more: its pages are then sent with what text there is.
+async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
+    let mut images = HashMap::new();
+    for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
+        match prepare::render_range(app, job, range).await {
+            Ok(()) => images.extend(prepare::stored_images(app, &job.id, range).await?.unwrap_or_default()),
+            Err(StepError::Document(error)) => tracing::warn!(job = %job.id, %error, "images not made"),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(images)
 }

@@ -76,17 +76,10 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
         return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }
     let document = describe(app, &submission).await?;
-    // With the password among what is compared: the same file with the right one is a new request.
-    let password = submission.password.as_ref().map_or("", |password| password.expose());
-    let fingerprint = sha256_hex(
-        format!(
-            "{}/{}/{}",
-            document.sha256,
-            submission.options.fingerprint(),
-            sha256_hex(password.as_bytes())
-        )
-        .as_bytes(),
-    );
+    // Without the password: nothing that could be guessed from is kept. Another try with another
+    // password is a new request all the same, because the first has failed by then.
+    let fingerprint =
+        sha256_hex(format!("{}/{}", document.sha256, submission.options.fingerprint()).as_bytes());
     let named = submission.idempotency_key.clone();
     let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = jobs::idempotency_key(&submission.tenant, &request);

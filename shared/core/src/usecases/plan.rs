@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use super::{
     StepError,
-    prepare::{StoredPage, range_key, stored_images, stored_range},
+    prepare::{StoredPage, range_key, stored_images, stored_range, wants_image},
 };
 use crate::{
     app::App,
+    config::Settings,
     domain::{
         context,
         event::sha256_hex,
@@ -21,12 +22,11 @@ use crate::{
 };
 
 /// Proposes a plan for an understood job and, where no person has to agree, approves it.
-/// With `no_ai` nothing goes to AI, for the reason given.
-pub async fn propose(app: &App, job: &Job, no_ai: Option<String>) -> Result<Job, StepError> {
+pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }
-    let plan = draw_up(app, job, 1, no_ai).await?;
+    let plan = draw_up(app, job, 1).await?;
     let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
         (State::Understood, None) => {
             vec![JobEvent::Proposed(plan.clone()), JobEvent::Approved { by: "policy".into() }]
@@ -39,7 +39,7 @@ pub async fn propose(app: &App, job: &Job, no_ai: Option<String>) -> Result<Job,
 }
 
 /// A plan for the job as it is, with its manifest stored.
-pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) -> Result<Plan, StepError> {
+pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepError> {
     let survey = job.survey.as_ref().ok_or_else(|| StepError::Broken {
         code: "illegal_transition",
         reason: "a plan needs an understood document".into(),
@@ -47,9 +47,8 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
     let options = &job.received.options;
     let settings = tenants::settings(app, &job.received.tenant).await?;
     let steps = settings.roster().led_by(options.engine).steps(options.tier);
-    let no_ai = no_ai.or_else(|| {
-        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned())
-    });
+    let no_ai =
+        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned());
     let mut messages = Vec::new();
     if no_ai.is_none() {
         let pages = all_pages(app, job, survey).await?;
@@ -57,14 +56,17 @@ pub async fn draw_up(app: &App, job: &Job, version: u32, no_ai: Option<String>) 
             let facts = PageFacts {
                 number: page.page,
                 reason: page.reason,
-                has_image: image.is_some(),
+                has_image: !matches!(image, Image::None),
                 has_text: !page.text.trim().is_empty(),
             };
             let route = route(&facts, options.ai_pages, options.image_for_all);
             if route != Route::Keep {
                 let context = context_of(app, &pages, index, survey.document_pages, route);
-                let image = image.clone().filter(|_| route == Route::SendImage);
-                messages.push(page_message(app, job, version, key, page, image, context));
+                let image = match (route, image) {
+                    (Route::SendImage, Image::Made(image)) => Some(image.clone()),
+                    _ => None,
+                };
+                messages.push(page_message(&settings, job, version, key, page, image, context));
             }
         }
     }
@@ -108,17 +110,29 @@ struct Prepared {
     /// Blob of its range's text.
     key: String,
     page: StoredPage,
-    image: Option<ImageRef>,
+    image: Image,
+}
+
+enum Image {
+    None,
+    Made(ImageRef),
+    /// The deadline came before it was made.
+    Unmade,
 }
 
 async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
     for range in &survey.ranges {
         let key = range_key(&job.id, range);
-        let mut images: HashMap<PageNumber, ImageRef> =
-            stored_images(app, &job.id, range).await?.into_iter().collect();
+        let made = stored_images(app, &job.id, range).await?;
+        let unmade = made.is_none();
+        let mut images: HashMap<PageNumber, ImageRef> = made.unwrap_or_default().into_iter().collect();
         for page in stored_range(app, &job.id, range).await?.unwrap_or_default() {
-            let image = images.remove(&page.page);
+            let image = match images.remove(&page.page) {
+                Some(image) => Image::Made(image),
+                None if unmade && wants_image(job, &page) => Image::Unmade,
+                None => Image::None,
+            };
             pages.push(Prepared { key: key.clone(), page, image });
         }
     }
@@ -145,7 +159,7 @@ fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, route: Route
 }
 
 fn page_message(
-    app: &App,
+    settings: &Settings,
     job: &Job,
     plan: u32,
     text_key: &str,
@@ -162,7 +176,7 @@ fn page_message(
         image,
         mupdf_text_key: text_key.to_owned(),
         context_text,
-        system_prompt_version: sha256_hex(app.settings.system_prompt.as_bytes())[..8].to_owned(),
+        system_prompt_version: sha256_hex(settings.system_prompt.as_bytes())[..8].to_owned(),
         ai_provider: received.options.engine,
         model_tier: received.options.tier,
         classification: page.reason.classification(),

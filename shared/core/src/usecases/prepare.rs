@@ -18,7 +18,6 @@ use crate::{
     },
     ports::{
         blobs::LocalFile,
-        clock::within,
         pdf::{PdfError, ReadOptions, RenderPages},
     },
     store::{jobs, secrets, tenants},
@@ -70,10 +69,7 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     let settings = tenants::settings(app, &job.received.tenant).await?;
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
-    let opening = app.pdf.inspect(file.path(), password.as_ref());
-    let pages = within(app.clock.as_ref(), settings.step_timeout, opening)
-        .await
-        .unwrap_or_else(|| Err(PdfError::ParserDied("did not answer in time (STEP_TIMEOUT)".into())))?;
+    let pages = app.pdf.inspect(file.path(), password.as_ref(), settings.step_timeout).await?;
     if pages > settings.pdf.max_pages {
         return Err(PdfError::TooManyPages { pages, limit: settings.pdf.max_pages }.into());
     }
@@ -140,13 +136,9 @@ pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(),
     if app.settings.roster().engines.is_empty() || app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    let all = job.received.options.image_for_all;
     let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
-    let wanted = |page: &&StoredPage| {
-        page.reason != Reason::Unreadable
-            && (all || page.reason.classification() == Classification::HasGraphics)
-    };
-    let pages: Vec<PageNumber> = stored.iter().filter(wanted).map(|page| page.page).collect();
+    let pages: Vec<PageNumber> =
+        stored.iter().filter(|page| wants_image(job, page)).map(|page| page.page).collect();
     let mut images = Vec::with_capacity(pages.len());
     if !pages.is_empty() {
         for reading in read(app, job, &pages, RenderPages::All).await? {
@@ -157,6 +149,12 @@ pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(),
     }
     app.blobs.put_new(&key, encode(&images)?).await?;
     Ok(())
+}
+
+/// May this page be sent with an image? What the parser could not even read, it can't draw.
+pub fn wants_image(job: &Job, page: &StoredPage) -> bool {
+    let needs_eyes = page.reason.classification() == Classification::HasGraphics;
+    page.reason != Reason::Unreadable && (needs_eyes || job.received.options.image_for_all)
 }
 
 async fn read(
@@ -188,15 +186,16 @@ async fn store_image(
     Ok(ImageRef { key, mime, width_px, height_px })
 }
 
-/// The images of a range, as far as they were made.
+/// The images of a range; `None` while they have not been made.
 pub async fn stored_images(
     app: &App,
     job: &JobId,
     range: &PageRange,
-) -> Result<Vec<(PageNumber, ImageRef)>, StepError> {
+) -> Result<Option<Vec<(PageNumber, ImageRef)>>, StepError> {
     let key = images_key(job, range);
-    let Some(bytes) = app.blobs.get(&key).await? else { return Ok(vec![]) };
+    let Some(bytes) = app.blobs.get(&key).await? else { return Ok(None) };
     serde_json::from_slice(&bytes)
+        .map(Some)
         .map_err(|error| StepError::Broken { code: "stored_images", reason: format!("{key}: {error}") })
 }
 

@@ -13,7 +13,7 @@ use crate::{
     store::{
         Kept,
         dead::{self, DeadEvent, DeadLetter, Subject},
-        jobs, secrets,
+        jobs, pages, secrets,
     },
 };
 
@@ -84,7 +84,8 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     let body = letter.message.as_deref().unwrap_or_default();
     let mut message = PageMessage::parse(body)
         .map_err(|error| StepError::Broken { code: "unreadable_message", reason: error.to_string() })?;
-    message.attempt += 1;
+    let page = pages::find(app, &message.job_id, message.page_id).await?;
+    message.attempt = page.map_or(0, |kept| kept.value.attempt).max(message.attempt) + 1;
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());

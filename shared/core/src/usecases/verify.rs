@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     StepError,
     finalize::{SealedPages, seal_key},
+    result::{self, Form},
 };
 use crate::{
     app::App,
@@ -13,6 +14,7 @@ use crate::{
         ids::JobId,
         job::{Job, JobEvent},
         outcome::PageEvent,
+        result::ResultDocument,
     },
     store::{jobs, pages, trail},
 };
@@ -64,6 +66,7 @@ pub async fn verify_job(app: &App, id: &JobId) -> Result<Report, StepError> {
         }
     }
     check_seals(app, id, &events, &trails, &mut report).await?;
+    check_results(app, &stored, &events, &mut report).await?;
     Ok(report)
 }
 
@@ -94,6 +97,34 @@ async fn check_seals(
             let found = trails.get(&name).and_then(|trail| trail.get(sequence.saturating_sub(1) as usize));
             if found.is_none_or(|found| found.hash != hash) {
                 report.findings.push(format!("page {page}: event {sequence} is not the one that was sealed"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every published version is still what its event says, and its other forms are made from it.
+async fn check_results(app: &App, job: &Job, events: &[Event], report: &mut Report) -> Result<(), StepError> {
+    for event in events {
+        let published = match decode::<JobEvent>(event) {
+            Ok(JobEvent::Executed(result) | JobEvent::Healed { result, .. }) => result,
+            Ok(JobEvent::Cancelled { result: Some(result) }) => result,
+            _ => continue,
+        };
+        let version = published.version;
+        let json = result::read(app, job, Form::Json, Some(version)).await?.unwrap_or_default();
+        if sha256_hex(&json) != published.sha256 {
+            report.findings.push(format!("result version {version}: it is missing or was changed"));
+            continue;
+        }
+        let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
+        for (form, made) in [(Form::Text, document.text()), (Form::Markdown, document.markdown())] {
+            let kept = result::read(app, job, form, Some(version)).await?;
+            if kept.is_none_or(|kept| kept != made.as_bytes()) {
+                let name = form.extension();
+                report
+                    .findings
+                    .push(format!("result version {version}: its .{name} is missing or was changed"));
             }
         }
     }

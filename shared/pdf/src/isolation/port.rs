@@ -83,8 +83,8 @@ impl IsolatedPdf {
 
 #[async_trait]
 impl Pdf for IsolatedPdf {
-    async fn inspect(&self, file: &Path, password: Option<&Secret>) -> Result<u32, PdfError> {
-        let source = self.source(file, password).await?;
+    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
+        let source = Source { open_timeout: time, ..self.source(file, password).await? };
         let mut reader = Reader::start(&source).await?;
         let pages = reader.count().await?;
         reader.finish();

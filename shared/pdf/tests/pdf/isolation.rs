@@ -10,6 +10,7 @@ use everypage_pdf::{ChildCommand, IsolatedPdf};
 use tokio::time::timeout;
 
 use crate::support::{
+    OPENING,
     builder::{Page, document},
     children,
     hostile::{runaway, with_bad_tag},
@@ -52,7 +53,7 @@ async fn a_child_killed_in_the_middle_costs_its_page_only() {
         assert!(readings[good].text.contains("committee"));
     }
     // The pool goes on.
-    assert_eq!(reader.inspect(&saved.path, None).await, Ok(4));
+    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(4));
 }
 
 #[tokio::test]
@@ -87,7 +88,7 @@ async fn a_dropped_read_leaves_no_child() {
 async fn ranges_of_one_document_share_a_child() {
     let saved = save(document(&(1..=20).map(Page::prose).collect::<Vec<_>>()));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None).await, Ok(20));
+    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(20));
     let first = children::all();
     for start in [1, 11] {
         reader.read(&saved.path, None, &pages(start..start + 10), &no_images()).await.unwrap();
@@ -99,9 +100,9 @@ async fn ranges_of_one_document_share_a_child() {
 async fn a_file_replaced_under_its_name_is_read_anew() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None).await, Ok(1));
+    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(1));
     std::fs::write(&saved.path, document(&[Page::prose(1), Page::prose(2)])).unwrap();
-    assert_eq!(reader.inspect(&saved.path, None).await, Ok(2));
+    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,7 +130,7 @@ async fn two_documents_at_once_do_not_mix() {
 async fn idle_children_that_died_are_replaced() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None).await.unwrap();
+    reader.inspect(&saved.path, None, OPENING).await.unwrap();
     children::all().into_iter().for_each(children::kill);
     pause(Duration::from_millis(200)).await;
     let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
@@ -140,7 +141,7 @@ async fn idle_children_that_died_are_replaced() {
 async fn idle_children_do_not_stay() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None).await.unwrap();
+    reader.inspect(&saved.path, None, OPENING).await.unwrap();
     assert_eq!(children::all().len(), 1);
     pause(Duration::from_secs(10)).await;
     children::wait_for(0).await;
@@ -150,10 +151,9 @@ async fn idle_children_do_not_stay() {
 async fn a_child_that_is_no_parser_is_told_apart_from_a_bad_file() {
     let saved = save(document(&[Page::prose(1)]));
     let answer = |program: &str| {
-        let reader = IsolatedPdf::new(ChildCommand::new(program), limits())
-            .with_open_timeout(Duration::from_millis(500));
+        let reader = IsolatedPdf::new(ChildCommand::new(program), limits());
         let path = saved.path.clone();
-        async move { reader.inspect(&path, None).await }
+        async move { reader.inspect(&path, None, Duration::from_millis(500)).await }
     };
     assert!(matches!(answer("/no/such/program").await, Err(PdfError::Unavailable(_))));
     assert!(matches!(answer("/bin/true").await, Err(PdfError::ParserDied(_))));
@@ -164,8 +164,9 @@ async fn a_child_that_is_no_parser_is_told_apart_from_a_bad_file() {
 async fn opening_has_a_time_limit_too() {
     let saved = save(document(&[Page::prose(1)]));
     let command = ChildCommand::new("/bin/sleep").arg("60");
-    let reader = IsolatedPdf::new(command, limits()).with_open_timeout(Duration::from_millis(200));
-    let answer = timeout(Duration::from_secs(5), reader.inspect(&saved.path, None)).await.unwrap();
+    let reader = IsolatedPdf::new(command, limits());
+    let opening = reader.inspect(&saved.path, None, Duration::from_millis(200));
+    let answer = timeout(Duration::from_secs(5), opening).await.unwrap();
     assert_eq!(answer, Err(PdfError::ParserDied("took longer than 200 ms".into())));
     children::wait_for(0).await;
 }

@@ -9,6 +9,7 @@ use everypage_core::{
 use tokio::time::timeout;
 
 use crate::support::{
+    OPENING,
     builder::{A4, Page, document},
     limits, pages, reader, save,
 };
@@ -75,7 +76,7 @@ async fn every_mutation_ends_in_readings_or_an_error() {
         mutate(&mut bytes, &mut Dice(seed));
         let saved = save(bytes);
         let ended = timeout(Duration::from_secs(40), async {
-            let count = reader.inspect(&saved.path, None).await?;
+            let count = reader.inspect(&saved.path, None, OPENING).await?;
             reader.read(&saved.path, None, &pages(1..=count.min(8)), &options).await
         });
         match ended.await.unwrap_or_else(|_| panic!("seed {seed} hangs")) {
@@ -93,6 +94,6 @@ async fn every_mutation_ends_in_readings_or_an_error() {
     }
     // The reader still works, and the mutations were neither harmless nor fatal as a whole.
     let saved = save(good);
-    assert_eq!(reader.inspect(&saved.path, None).await, Ok(4));
+    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(4));
     assert!(read > 50 && read + refused == 200, "{read} read, {refused} refused");
 }

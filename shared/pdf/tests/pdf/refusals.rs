@@ -7,6 +7,7 @@ use everypage_core::{
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 
 use crate::support::{
+    OPENING,
     builder::{Page, document, with_count},
     limits, no_images, pages, reader, save,
 };
@@ -17,7 +18,7 @@ async fn inspect(
     limits: PdfLimits,
 ) -> Result<u32, PdfError> {
     let saved = save(bytes);
-    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref()).await
+    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref(), OPENING).await
 }
 
 fn encrypted() -> Vec<u8> {
@@ -86,9 +87,9 @@ async fn empty_missing_and_too_large_files_are_refused_before_any_parser() {
     );
     let saved = save("");
     let missing = saved.path.with_file_name("missing.pdf");
-    let answer = reader(limits(), 1).inspect(&missing, None).await;
+    let answer = reader(limits(), 1).inspect(&missing, None, OPENING).await;
     assert!(matches!(answer, Err(PdfError::Unavailable(_))), "{answer:?}");
-    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None).await;
+    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None, OPENING).await;
     assert!(matches!(directory, Err(PdfError::NotAPdf(_))), "{directory:?}");
 }
 

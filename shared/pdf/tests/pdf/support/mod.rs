@@ -20,6 +20,9 @@ use everypage_core::{
 use everypage_pdf::{Care, ChildCommand, Document, IsolatedPdf};
 use tempfile::TempDir;
 
+/// Nothing here takes a tenth of it to open.
+pub const OPENING: Duration = Duration::from_secs(10);
+
 /// A PDF on disk, gone with the test.
 pub struct Saved {
     pub path: PathBuf,
