@@ -140,3 +140,25 @@ async fn processes_that_start_at_once_share_a_new_folder() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_tenants_settings_are_checked_kept_and_used() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["tenants", "show", "local"]).await.code(0).says("nothing is set otherwise");
+    let ran = bench
+        .run(&["tenants", "set", "local", "OPENAI_PRIMARY_MODEL=my-own", "JOB_TIMEOUT=9m"])
+        .await
+        .code(0);
+    ran.prints("my-own").prints("9m");
+    let ran = bench.run(&["tenants", "set", "local", "JOB_TIMEOUT=soon"]).await.code(2);
+    ran.says("JOB_TIMEOUT").says("soon").says("5m");
+    bench
+        .run(&["tenants", "set", "local", "OPENAI_API_KEY=mine"])
+        .await
+        .code(2)
+        .says("can't be set for a tenant");
+    bench.run(&["tenants", "set", "local", "MAX_PAGES=999999"]).await.code(2).says("up to 20000");
+    bench.run(&["process", &report(), "-q"]).await.code(0);
+    assert_eq!(bench.provider.calls_to("my-own"), 4);
+    bench.run(&["tenants", "unset", "local", "OPENAI_PRIMARY_MODEL"]).await.code(0).prints("9m");
+}

@@ -29,7 +29,7 @@ use everypage_core::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, task::JoinSet};
-use tracing::{Instrument, error, info_span, warn};
+use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
 use crate::flow::LocalFlow;
 
@@ -107,7 +107,8 @@ impl Driver {
 
     /// Brings one job to its end, whatever happens on the way.
     pub async fn drive(&self, id: &JobId) -> Job {
-        let span = info_span!("job", job = %id);
+        // Spans of the highest level are there whatever is logged, so that every line names its job.
+        let span = error_span!("job", job = %id, tenant = Empty, correlation = Empty);
         async {
             self.flow.watch(id);
             let job = loop {
@@ -139,6 +140,9 @@ impl Driver {
     /// From where the job stands to its next stop: work done, deadline, or cancelled.
     async fn drive_once(&self, id: &JobId) -> Result<Job, StepError> {
         let job = jobs::load(&self.app, id).await?.value;
+        Span::current()
+            .record("tenant", job.received.tenant.as_str())
+            .record("correlation", job.correlation_id.as_str());
         if job.state.is_terminal() {
             return Ok(job);
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::{Either, select};
 use jiff::Timestamp;
 use tokio::sync::Mutex;
-use tracing::{Instrument, debug, info_span, warn};
+use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
     StepError, bury,
@@ -66,7 +66,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
             };
         }
     };
-    let span = info_span!(
+    let span = error_span!(
         "page",
         job = %message.job_id,
         page = message.page_id.get(),
