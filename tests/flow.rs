@@ -12,7 +12,7 @@ use everypage_core::{
         vision::{Finish, Scope, VisionError},
     },
     store::{breakers, dead, jobs, tenants, trail},
-    usecases::{cancel::cancel, decide, heal, redrive, verify::verify_job},
+    usecases::{cancel::cancel, decide, delete, heal, redrive, verify::verify_job},
 };
 use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
@@ -640,4 +640,24 @@ async fn a_probe_that_is_given_up_lets_another_one_go() {
     assert_eq!(world.vision.calls_to("gpt-5.4"), 2);
     let (_, breaker) = breakers::all(&process.app).await.unwrap().remove(0);
     assert!(breaker.lets_through(world.clock.now(), &process.app.settings.breaker), "{breaker:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = world.start("a");
+    let document = FakeDocument::graphics(150);
+    let id = process.submit(&document).await.unwrap().job.id;
+    assert!(
+        delete::delete(&process.app, &id, "ann").await.unwrap_err().to_string().contains("cancel it first")
+    );
+    process.finish(&id).await;
+    delete::delete(&process.app, &id, "ann").await.unwrap();
+    assert_eq!(world.blobs.keys(), Vec::<String>::new());
+    for item in world.records.dump() {
+        assert!(!item.draft.body.contains("layer of page"), "text left in {:?}", item.draft.key);
+        assert_ne!(item.draft.key.partition, format!("job#{id}"));
+    }
+    assert!(!process.submit(&document).await.unwrap().existed);
 }

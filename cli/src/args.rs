@@ -175,6 +175,14 @@ pub enum Jobs {
         #[command(flatten)]
         listing: Listing,
     },
+    /// Get rid of ended jobs: source, images, text, results and trail
+    Delete {
+        #[command(flatten)]
+        which: Ended,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
     /// Print a result
     Result {
         #[command(flatten)]
@@ -265,6 +273,17 @@ pub enum Dlq {
         #[arg(short, long)]
         yes: bool,
     },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Ended {
+    /// Ids, or unique beginnings of them
+    #[arg(value_name = "JOB")]
+    pub ids: Vec<String>,
+    /// All that ended longer ago than this, such as 720h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub older_than: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use everypage_core::{
 use crate::problem::Problem;
 
 /// Far more than one machine keeps.
-const ALL: usize = 1_000_000;
+pub const ALL: usize = 1_000_000;
 
 pub fn tenant(app: &App) -> TenantId {
     TenantId::new(app.settings.tenant.clone())

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod confirm;
 mod drive;
 mod exit;
 mod find;

@@ -1,7 +1,5 @@
 //! `everypage dlq list|show|purge`: what was given up, and why.
 
-use std::io::{IsTerminal, Write};
-
 use everypage_core::{
     app::App,
     store::dead::{self, DeadLetter, Subject},
@@ -11,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Dlq, Which},
+    confirm,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -81,7 +80,8 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                 return Ok(Exit::Complete);
             }
             let what = human::count(letters.len(), "dead letter", "dead letters");
-            if !yes && !confirmed(&what)? {
+            if !yes && !confirm::ask(&format!("Purge {what}?"), "They and their messages are gone for good.")?
+            {
                 screen.note("nothing was purged");
                 return Ok(Exit::Cancelled);
             }
@@ -110,21 +110,6 @@ pub async fn chosen(app: &App, which: &Which) -> Result<Vec<DeadLetter>, Problem
         }
     }
     Ok(letters)
-}
-
-fn confirmed(what: &str) -> Result<bool, Problem> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Problem::Usage(format!(
-            "purging {what} can't be undone and nobody is there to ask; pass --yes to do it"
-        )));
-    }
-    eprint!("Purge {what}? They and their messages are gone for good. [y/N] ");
-    let _ = std::io::stderr().flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| Problem::Failed(format!("no answer could be read: {error}")))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// In a listing the id says which job.

@@ -1,15 +1,19 @@
 //! `everypage jobs`: look at jobs, and decide on them.
 
 use everypage_core::{
+    app::App,
     domain::{
         event::Aggregate,
+        ids::JobId,
         job::{Job, State},
         result::Cause,
     },
+    ports::clock::after,
     store::{jobs, trail},
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
+        delete::delete,
         finalize::finalize,
         result::{self, Form},
     },
@@ -19,7 +23,8 @@ use serde_json::{Value, json};
 
 use super::events;
 use crate::{
-    args::{Jobs, Listing},
+    args::{Ended, Jobs, Listing},
+    confirm,
     exit::Exit,
     find, human, output,
     problem::Problem,
@@ -67,6 +72,28 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                     }
                 },
             )?;
+        }
+        Jobs::Delete { which, yes } => {
+            let ended = ended(app, &which).await?;
+            if ended.is_empty() {
+                screen.note("there is no job to delete");
+                return Ok(Exit::Complete);
+            }
+            let what = human::count(ended.len(), "job", "jobs");
+            if !yes
+                && !confirm::ask(
+                    &format!("Delete {what}?"),
+                    "Documents, results and trails are gone for good.",
+                )?
+            {
+                screen.note("nothing was deleted");
+                return Ok(Exit::Cancelled);
+            }
+            for id in &ended {
+                delete(app, id, "cli").await?;
+            }
+            engine.flush().await?;
+            screen.note(&format!("deleted {what}"));
         }
         Jobs::Result { job, format, version, output, json } => {
             let job = find::job(app, &job.job).await?;
@@ -231,4 +258,22 @@ fn told(job: &Job) -> Value {
         fields.remove("head");
     }
     value
+}
+
+/// The jobs that were named, or all that ended long enough ago.
+async fn ended(app: &App, which: &Ended) -> Result<Vec<JobId>, Problem> {
+    let Some(time) = which.older_than else {
+        let mut ids = Vec::new();
+        for name in &which.ids {
+            let id = find::job(app, name).await?.id;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        return Ok(ids);
+    };
+    let now = app.clock.now();
+    let all = jobs::list(app, &find::tenant(app), find::ALL).await?;
+    let old = |job: &Job| job.state.is_terminal() && job.finished_at.is_some_and(|at| now >= after(at, time));
+    Ok(all.into_iter().filter(old).map(|job| job.id).collect())
 }

@@ -162,3 +162,15 @@ async fn a_tenants_settings_are_checked_kept_and_used() {
     assert_eq!(bench.provider.calls_to("my-own"), 4);
     bench.run(&["tenants", "unset", "local", "OPENAI_PRIMARY_MODEL"]).await.code(0).prints("9m");
 }
+
+#[tokio::test]
+async fn deleted_jobs_are_gone_and_open_ones_are_not_touched() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["process", &report(), "-q"]).await.code(0);
+    let job = bench.job().await;
+    bench.run(&["jobs", "delete", &job]).await.code(2).says("--yes");
+    bench.run(&["jobs", "delete", "--older-than", "1h", "--yes"]).await.code(0).says("no job to delete");
+    bench.run(&["jobs", "delete", &job, "--yes"]).await.code(0).says("deleted 1 job");
+    bench.run(&["jobs", "show", &job]).await.code(1).says(&job);
+    bench.run(&["jobs", "list"]).await.code(0).says("no jobs yet");
+}

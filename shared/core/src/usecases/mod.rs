@@ -6,6 +6,7 @@
 pub mod bury;
 pub mod cancel;
 pub mod decide;
+pub mod delete;
 pub mod dispatch;
 pub mod fail;
 pub mod failover;

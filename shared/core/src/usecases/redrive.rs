@@ -56,7 +56,8 @@ pub async fn redrive(
             return Err(StepError::Broken { code: "unreadable_message", reason });
         }
     };
-    let marked = DeadLetter { redriven_at: Some(app.clock.now()), ..letter.clone() };
+    // The message lives on in the queue; a second copy of the document's text is not kept.
+    let marked = DeadLetter { redriven_at: Some(app.clock.now()), message: None, ..letter.clone() };
     // Refused when somebody else redrove it at the same time: also fine.
     dead::store(app, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() }).await?;
     Ok(redriven)
