@@ -141,6 +141,12 @@ impl Outcome {
         }
     }
 
+    /// A fallback because the deadline came first.
+    pub fn timed_out(attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        let why = "the deadline came before an answer".to_owned();
+        Self { source: Source::MupdfTimeoutFallback, ..Self::fallback(why, attempts, started_at, settled_at) }
+    }
+
     pub fn is_ai(&self) -> bool {
         self.source == Source::Ai
     }

@@ -110,7 +110,9 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Outcome::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
         (Some(_), _, _) => Source::Ai,
-        (None, Some(_), _) => Source::MupdfFallback,
+        // An AI's outcome whose text is gone is no AI text.
+        (None, Some(outcome), _) if outcome.is_ai() => Source::MupdfFallback,
+        (None, Some(outcome), _) => outcome.source,
         (None, None, false) => Source::Mupdf,
         (None, None, true) if cause == Cause::Deadline => Source::MupdfTimeoutFallback,
         (None, None, true) => Source::MupdfFallback,
@@ -184,7 +186,7 @@ pub fn assemble(
         result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
         ai_pages_succeeded: succeeded,
         mupdf_fallback_count: count(Source::MupdfFallback) + count(Source::MupdfTimeoutFallback),
-        timeout_occurred: cause == Cause::Deadline,
+        timeout_occurred: cause == Cause::Deadline || count(Source::MupdfTimeoutFallback) > 0,
         cancelled: cause == Cause::Cancelled,
         missing_pages: numbers(&|page| !page.has_text),
         timeout_fallback_pages: numbers(&|page| page.source == Source::MupdfTimeoutFallback),

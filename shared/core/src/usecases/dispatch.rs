@@ -234,6 +234,7 @@ async fn read_page(
             Some((Outcome::read_by(target, &text, attempts, started, now), Some(text)))
         }
         Round::Exhausted { why, attempts } => Some((Outcome::fallback(why, attempts, started, now), None)),
+        Round::OutOfTime { attempts } => Some((Outcome::timed_out(attempts, started, now), None)),
         Round::Stopped => None,
     })
 }

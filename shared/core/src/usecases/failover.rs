@@ -34,6 +34,10 @@ pub enum Round {
         why: String,
         attempts: Vec<Attempt>,
     },
+    /// The deadline came first.
+    OutOfTime {
+        attempts: Vec<Attempt>,
+    },
     /// Asked to stop in the middle; nothing is held any more.
     Stopped,
 }
@@ -70,10 +74,12 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
                 attempts.push(attempt);
                 return Ok(Round::Exhausted { why, attempts });
             }
-            Step::Stopped => return Ok(Round::Stopped),
-            Step::OutOfTime => {
-                return Ok(Round::Exhausted { why: "no time was left before the deadline".into(), attempts });
+            Step::Cut(attempt) => {
+                attempts.push(attempt);
+                return Ok(Round::OutOfTime { attempts });
             }
+            Step::Stopped => return Ok(Round::Stopped),
+            Step::OutOfTime => return Ok(Round::OutOfTime { attempts }),
         }
     }
     let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
@@ -90,6 +96,8 @@ enum Step {
     /// The same input would fail everywhere.
     Last(Attempt),
     OutOfTime,
+    /// The deadline came in the middle of the call.
+    Cut(Attempt),
     Stopped,
 }
 
@@ -145,13 +153,14 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
             // A timeout counts as a 429, unless it was only the job's own deadline that cut the
             // call short: that says nothing about the model.
             let detail = format!("no answer within {:.1} s", time.as_secs_f64());
-            if time >= longest {
-                breakers::failed(app, target, &passes, false, &detail, None).await;
-            } else {
-                breakers::given_up(app, target, &passes).await;
-            }
             warn!(%target, latency_ms = latency, "model timed out");
-            return Ok(Step::Next(attempt(target, AttemptResult::Timeout, detail, started, latency)));
+            let timeout = attempt(target, AttemptResult::Timeout, detail, started, latency);
+            if time < longest {
+                breakers::given_up(app, target, &passes).await;
+                return Ok(Step::Cut(timeout));
+            }
+            breakers::failed(app, target, &passes, false, &timeout.detail, None).await;
+            return Ok(Step::Next(timeout));
         }
     };
     let detail = error.to_string();
