@@ -24,7 +24,9 @@ pub fn tenant(app: &App) -> TenantId {
 /// The job whose id is `name` or the only one that begins so.
 pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
     let id = JobId::new(name.trim().to_ascii_lowercase());
-    if let Some(kept) = jobs::find(app, &id).await? {
+    // Another tenant's job is as good as none.
+    let mine = |job: &Job| job.received.tenant == tenant(app);
+    if let Some(kept) = jobs::find(app, &id).await?.filter(|kept| mine(&kept.value)) {
         return Ok(kept.value);
     }
     let all = jobs::list(app, &tenant(app), ALL).await?;

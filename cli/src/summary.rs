@@ -114,6 +114,7 @@ mod tests {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Image,
             mupdf_text: Some(text.into()),
+            fault: None,
             sent_to_ai: settled.is_some(),
             settled,
         }

@@ -223,6 +223,10 @@ fn ending(job: &Job) -> Option<(Exit, String)> {
 fn advice(code: &str) -> Option<&'static str> {
     match code {
         "password_needed" | "password_wrong" => Some("; pass the right one with --password-stdin"),
+        "not_a_pdf" => Some("; only PDFs can be read"),
+        "empty_file" => Some("; copy or download it again"),
+        "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it anew"),
+        "too_many_pages" => Some("; split it or raise the limit"),
         "no_such_pages" => Some("; choose others with --pages"),
         _ => None,
     }

@@ -6,7 +6,11 @@
 use std::{
     fs::File,
     path::Path,
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -56,6 +60,7 @@ type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
 pub struct Database {
     writer: mpsc::Sender<WriteJob>,
     reader: mpsc::Sender<ReadJob>,
+    commits: Arc<AtomicU64>,
 }
 
 impl Database {
@@ -82,9 +87,11 @@ impl Database {
         drop(opening);
 
         let (writer, writes) = mpsc::channel();
+        let commits = Arc::<AtomicU64>::default();
+        let counted = commits.clone();
         thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || write_loop(connection, &writes))
+            .spawn(move || write_loop(connection, &writes, &counted))
             .map_err(|error| Fault::unreachable("database", error))?;
         let (reader, reads) = mpsc::channel::<ReadJob>();
         let reads = Arc::new(Mutex::new(reads));
@@ -98,7 +105,12 @@ impl Database {
                 .spawn(move || read_loop(&connection, &reads))
                 .map_err(|error| Fault::unreachable("database", error))?;
         }
-        Ok(Self { writer, reader })
+        Ok(Self { writer, reader, commits })
+    }
+
+    /// How often this process has flushed to disk; many writes may share a commit.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
     }
 
     /// Runs `work` in a transaction; durable when this answers. `work` may be rolled back and its
@@ -175,7 +187,7 @@ fn in_savepoint<T>(
     result
 }
 
-fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>) {
+fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>, commits: &AtomicU64) {
     while let Ok(first) = jobs.recv() {
         let begun = connection.execute_batch("BEGIN IMMEDIATE");
         if let Err(error) = begun {
@@ -192,6 +204,7 @@ fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>) {
             let _ = connection.execute_batch("ROLLBACK");
             error.to_string()
         });
+        commits.fetch_add(1, Ordering::Relaxed);
         for answer in answers {
             answer(committed.clone());
         }

@@ -92,9 +92,13 @@ impl Driver {
                     },
                 };
                 let app = self.app.clone();
+                // A panic in there is a bug, costs one delivery and nothing else: the message comes
+                // back when its visibility has run out.
                 workers.spawn(async move {
-                    handle(&app, &delivery).await;
+                    let disposition = dispatch(&app, &delivery).await;
+                    // The next page need not wait until this one's message is off the queue.
                     drop(permit);
+                    put_away(&app, &delivery, disposition).await;
                 });
             }
         }
@@ -294,10 +298,9 @@ impl Driver {
     }
 }
 
-/// One delivery to its end. A panic in here is a bug, costs one page's delivery and nothing else:
-/// the message comes back when its visibility has run out.
-async fn handle(app: &App, delivery: &Delivery) {
-    let done = match dispatch(app, delivery).await {
+/// What becomes of a message that was worked on.
+async fn put_away(app: &App, delivery: &Delivery, disposition: Disposition) {
+    let done = match disposition {
         Disposition::Done => app.queue.delete(&delivery.receipt).await,
         Disposition::Later(time) => app.queue.extend(&delivery.receipt, time).await,
     };

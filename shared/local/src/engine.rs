@@ -69,6 +69,7 @@ pub struct Engine {
     flow: Arc<LocalFlow>,
     queue: Arc<SqliteQueue>,
     driver: Arc<Driver>,
+    database: Database,
     owners: PathBuf,
     /// Held while this process drives jobs.
     owner: std::sync::Mutex<Option<Owner>>,
@@ -93,7 +94,7 @@ impl Engine {
         let records = Arc::new(SqliteRecords::new(database.clone()));
         records.drop_expired(clock.now()).await?;
         let node = UlidIds.fresh();
-        let queue = Arc::new(SqliteQueue::new(database, clock.clone(), node.clone()));
+        let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
         let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
         let ports = Ports {
             records,
@@ -111,7 +112,21 @@ impl Engine {
         let app = Arc::new(App::new(ports, settings, node));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
-        Ok(Self { app, bus, flow, queue, driver, owners: folder.join("owners"), owner: Default::default() })
+        Ok(Self {
+            app,
+            bus,
+            flow,
+            queue,
+            driver,
+            database,
+            owners: folder.join("owners"),
+            owner: Default::default(),
+        })
+    }
+
+    /// Commits of this process to its database so far: what durable work is measured by.
+    pub fn commits(&self) -> u64 {
+        self.database.commits()
     }
 
     /// Drives every job that is started here or whose process has died, for ever. Dropping the

@@ -10,7 +10,7 @@ use everypage_core::{
     },
     ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
 };
-use mupdf::DisplayList;
+use mupdf::{DisplayList, pdf::PdfPage};
 
 use crate::{
     gate,
@@ -86,6 +86,10 @@ impl Document {
         }
         .map_err(words)?;
         let reason = page::reason(&marks, &layer);
+        // A truncated file still counts its pages; one that was cut off must not pass for a blank one.
+        if reason == Reason::Blank && self.is_cut_off(number).map_err(words)? {
+            return Err("the page is missing from the file, which is damaged or cut off".into());
+        }
         let wanted = match options.render {
             RenderPages::None => false,
             RenderPages::Graphics => reason.classification() == Classification::HasGraphics,
@@ -107,6 +111,26 @@ impl Document {
         let page = self.pdf.load_page(index).map_err(words)?;
         self.check_size(&page.bounds().map_err(words)?.into())?;
         page.to_display_list(true).map_err(words)
+    }
+
+    /// The page tree or the page refers to something that the file does not have.
+    fn is_cut_off(&self, number: PageNumber) -> Result<bool, mupdf::Error> {
+        let index = i32::try_from(number.get() - 1).unwrap_or(i32::MAX);
+        let page = PdfPage::try_from(self.pdf.load_page(index)?)?.object();
+        if !page.is_dict()? {
+            return Ok(true);
+        }
+        let Some(contents) = page.get_dict("Contents")? else { return Ok(false) };
+        if !contents.is_array()? {
+            return Ok(!contents.is_stream()?);
+        }
+        for part in 0..i32::try_from(contents.len()?).unwrap_or(i32::MAX) {
+            match contents.get_array(part)? {
+                Some(part) if part.is_stream()? => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(contents.len()? > 0)
     }
 
     fn layer(&self, list: &DisplayList) -> Result<TextLayer, String> {

@@ -4,15 +4,31 @@ use std::fmt::Write;
 
 /// `pages` pages, each with a heading that names it, a few lines of text and a picture.
 pub fn with_pictures(pages: u32) -> Vec<u8> {
-    document(pages, true)
+    document((0..pages as usize).map(|page| chapter(page + 1) + PICTURE))
 }
 
 /// The same without the pictures.
 pub fn plain(pages: u32) -> Vec<u8> {
-    document(pages, false)
+    document((0..pages as usize).map(|page| chapter(page + 1)))
 }
 
-fn document(pages: u32, pictures: bool) -> Vec<u8> {
+/// A page for each of `words`, with nothing but them and a picture.
+pub fn saying(words: &[&str]) -> Vec<u8> {
+    document(words.iter().map(|words| format!("BT /F 12 Tf 72 760 Td ({words}) Tj ET\n") + PICTURE))
+}
+
+const PICTURE: &str = "q 300 0 0 200 140 300 cm /I Do Q\n";
+
+fn chapter(page: usize) -> String {
+    let mut content = format!("BT /F 20 Tf 72 760 Td (Chapter {page}) Tj ET\n");
+    for (line, words) in LINES.iter().enumerate() {
+        let _ = writeln!(content, "BT /F 11 Tf 72 {} Td ({words}, page {page}.) Tj ET", 720 - 18 * line);
+    }
+    content
+}
+
+fn document(contents: impl ExactSizeIterator<Item = String>) -> Vec<u8> {
+    let pages = contents.len();
     let mut pdf = Pdf::default();
     let kids = (0..pages).fold(String::new(), |mut kids, page| {
         let _ = write!(kids, "{} 0 R ", 5 + 2 * page);
@@ -25,19 +41,12 @@ fn document(pages: u32, pictures: bool) -> Vec<u8> {
     let picture = "<</Type/XObject/Subtype/Image/Width 4/Height 4/ColorSpace/DeviceGray/BitsPerComponent 8\
                    /Filter/ASCIIHexDecode/Length 33>>\nstream\n00408090C0F010305070A0B0D0E02060>\nendstream";
     pdf.object(picture);
-    for page in 1..=pages {
-        let contents = 4 + 2 * page;
+    for (content, page) in contents.zip(1..) {
+        let stream = 4 + 2 * page;
         pdf.object(&format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {contents} 0 R\
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {stream} 0 R\
              /Resources<</Font<</F 3 0 R>>/XObject<</I 4 0 R>>>>>>"
         ));
-        let mut content = format!("BT /F 20 Tf 72 760 Td (Chapter {page}) Tj ET\n");
-        for (line, words) in LINES.iter().enumerate() {
-            let _ = writeln!(content, "BT /F 11 Tf 72 {} Td ({words}, page {page}.) Tj ET", 720 - 18 * line);
-        }
-        if pictures {
-            content.push_str("q 300 0 0 200 140 300 cm /I Do Q\n");
-        }
         pdf.object(&format!("<</Length {}>>\nstream\n{content}endstream", content.len()));
     }
     pdf.finish()

@@ -20,7 +20,7 @@ pub struct PageResult {
     pub reason: Reason,
     #[serde(flatten)]
     pub read_by: ReadBy,
-    /// Why the AI's text is not there, where it should be.
+    /// Why the AI's text is not there, where it should be, or why nobody's is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub attempts: Vec<Attempt>,
@@ -92,6 +92,8 @@ pub struct PageInput {
     pub page: PageNumber,
     pub reason: Reason,
     pub mupdf_text: Option<String>,
+    /// Why MuPDF could not read it.
+    pub fault: Option<String>,
     pub sent_to_ai: bool,
     pub settled: Option<(Outcome, Option<String>)>,
 }
@@ -118,7 +120,8 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         (None, None, true) => Source::MupdfFallback,
     };
     let why = match (source, &outcome, cause) {
-        (Source::Ai | Source::Mupdf, _, _) => None,
+        (Source::Ai, _, _) => None,
+        (Source::Mupdf, _, _) => input.fault,
         (_, Some(outcome), _) => outcome.why.clone(),
         (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
         (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),

@@ -20,7 +20,14 @@ fn fallback() -> (Outcome, Option<String>) {
 
 fn input(page: u32, text: Option<&str>, sent: bool, settled: Option<(Outcome, Option<String>)>) -> PageInput {
     let reason = if sent { Reason::Image } else { Reason::Text };
-    PageInput { page: number(page), reason, mupdf_text: text.map(str::to_owned), sent_to_ai: sent, settled }
+    PageInput {
+        page: number(page),
+        reason,
+        mupdf_text: text.map(str::to_owned),
+        fault: None,
+        sent_to_ai: sent,
+        settled,
+    }
 }
 
 fn document(cause: Cause) -> ResultDocument {

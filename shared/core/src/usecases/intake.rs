@@ -55,7 +55,7 @@ pub struct Submitted {
 pub enum SubmitError {
     #[error("{file}: {error}")]
     Unreadable { file: String, error: std::io::Error },
-    #[error("{file} has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES)")]
+    #[error("{file}: it has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES)")]
     TooLarge { file: String, bytes: u64, limit: u64 },
     #[error("the idempotency key {key:?} was used before for another document or other options")]
     KeyReused { key: String },
@@ -168,7 +168,8 @@ fn hash_file(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     let mut file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(std::io::Error::other("is not a file"));
+        let what = if meta.is_dir() { "it is a folder: name the PDFs in it" } else { "it is not a file" };
+        return Err(std::io::Error::other(what));
     }
     if meta.len() > limit {
         return Ok((meta.len(), String::new()));

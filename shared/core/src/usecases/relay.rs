@@ -7,11 +7,12 @@ use crate::{
     domain::event::Event,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, Item, When},
+        records::{Batch, Change, Draft, Index, Item, When, Written},
     },
     store::{decode, trail},
 };
 
+/// As many as one write may change on AWS.
 const AT_ONCE: usize = 100;
 
 /// Publishes what `node` has stored and not yet published; answers how many that were.
@@ -37,13 +38,27 @@ pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
             items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
         app.bus.publish(&events).await?;
         published += events.len();
-        for item in items {
-            let draft = Draft { state_index: None, ..item.draft };
-            let changes = vec![Change::Put { draft, when: When::Version(item.version) }];
-            // Refused when another process relayed it at the same moment: published twice, fine.
-            app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        for some in items.chunks(AT_ONCE) {
+            unmark(app, some).await?;
         }
     }
+}
+
+/// Takes published events off the outbox, all in one write where nobody else is at it.
+async fn unmark(app: &App, items: &[Item]) -> Result<(), Fault> {
+    let change = |item: &Item| {
+        let draft = Draft { state_index: None, ..item.draft.clone() };
+        Change::Put { draft, when: When::Version(item.version) }
+    };
+    let batch = Batch { stamp: app.ids.fresh(), changes: items.iter().map(change).collect() };
+    if app.records.write(&batch).await? == Written::Applied {
+        return Ok(());
+    }
+    // Another process relayed some of them at the same moment: published twice, fine.
+    for item in items {
+        app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change(item)] }).await?;
+    }
+    Ok(())
 }
 
 /// The events of the same aggregate that come before `event` and are neither published nor among

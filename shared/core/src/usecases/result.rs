@@ -98,6 +98,10 @@ async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<Result
             inputs.push(PageInput {
                 page,
                 reason: found.as_ref().map_or(Reason::Unreadable, |stored| stored.reason),
+                fault: found.as_ref().map_or_else(
+                    || Some("the page was not read before the job ended".to_owned()),
+                    |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
+                ),
                 mupdf_text: found.map(|stored| stored.text),
                 sent_to_ai: sent.contains(&page),
                 settled: outcome,

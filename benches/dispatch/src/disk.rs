@@ -1,0 +1,35 @@
+//! What the disk can do: the limit that durable work is measured against.
+
+use std::{fs::File, io::Write, path::Path};
+
+use rusqlite::Connection;
+
+use crate::now;
+
+/// Commits of one small row each, as durable as Everypage's own.
+pub fn commits_per_second(folder: &Path, count: u32) -> anyhow::Result<f64> {
+    let folder = tempfile::tempdir_in(folder)?;
+    let connection = Connection::open(folder.path().join("limit.db"))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch("CREATE TABLE rows (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
+    let body = "x".repeat(100);
+    let mut insert = connection.prepare("INSERT INTO rows (body) VALUES (?1)")?;
+    let began = now();
+    for _ in 0..count {
+        insert.execute([&body])?;
+    }
+    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+}
+
+/// Appends of a kilobyte to one file, each on the disk before the next.
+pub fn writes_per_second(folder: &Path, count: u32) -> anyhow::Result<f64> {
+    let folder = tempfile::tempdir_in(folder)?;
+    let mut file = File::create(folder.path().join("limit"))?;
+    let began = now();
+    for _ in 0..count {
+        file.write_all(&[b'x'; 1024])?;
+        file.sync_all()?;
+    }
+    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+}

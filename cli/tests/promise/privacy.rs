@@ -1,0 +1,236 @@
+//! Results are the only place for a document's words: no log, no event and no message has any, nor
+//! a prompt, a key or a password. Every scenario logs all there is, for programs and for people.
+
+use std::{path::Path, time::Duration};
+
+use everypage_core::{
+    domain::ids::JobId,
+    ports::records::{Key, Records},
+};
+use everypage_local::{Database, SqliteRecords};
+use everypage_testkit::{
+    paper,
+    provider::{Behaviour, Script},
+};
+use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
+
+use crate::{
+    builder::{Page, document},
+    hostile::runaway,
+    support::{Bench, Ran, bounded, end, interrupt},
+};
+
+/// Nothing but a leak puts these anywhere.
+const WORDS: [&str; 2] = ["Wmarkerone", "Wmarkertwo"];
+const ANSWER: &str = "Amarker";
+const PROMPT: &str = "Pmarker";
+const KEY: &str = "Kmarker";
+const PASSWORD: &str = "Smarker";
+const MARKERS: [&str; 6] = [WORDS[0], WORDS[1], ANSWER, PROMPT, KEY, PASSWORD];
+
+/// How a scenario logs: for programs or for people, to standard error or to a file.
+#[derive(Clone, Copy, Debug)]
+enum Log {
+    Json,
+    Pretty,
+    JsonFile,
+    PrettyFile,
+}
+
+const LOGS: [Log; 4] = [Log::Json, Log::Pretty, Log::JsonFile, Log::PrettyFile];
+
+impl Log {
+    async fn bench(self, rules: &[&str]) -> Bench {
+        let bench = Bench::new(rules)
+            .await
+            .with("LOG_LEVEL", "trace")
+            .with("AI_SYSTEM_PROMPT", &format!("Read the page. {PROMPT}."))
+            .with("OPENAI_API_KEY", &format!("sk-{KEY}-openai"))
+            .with("ANTHROPIC_API_KEY", &format!("sk-{KEY}-anthropic"))
+            .with("REQUEST_TIMEOUT", "500ms")
+            .with("IMAGE_DPI", "20");
+        let bench = match self {
+            Self::Json | Self::JsonFile => bench.with("LOG_PRETTY", "false"),
+            Self::Pretty | Self::PrettyFile => bench.with("LOG_PRETTY", "true"),
+        };
+        let file = bench.path("log");
+        std::fs::write(bench.path("open.pdf"), paper::saying(&WORDS)).unwrap();
+        std::fs::write(bench.path("locked.pdf"), locked(&paper::saying(&WORDS))).unwrap();
+        match self {
+            Self::Json | Self::Pretty => bench,
+            Self::JsonFile | Self::PrettyFile => bench.with("LOG_FILE", &file),
+        }
+    }
+}
+
+fn locked(plain: &[u8]) -> Vec<u8> {
+    let mut options = PdfWriteOptions::default();
+    options.set_encryption(Encryption::Aes256).set_user_password(PASSWORD).set_owner_password("owner");
+    let mut bytes = Vec::new();
+    PdfDocument::from_bytes(plain).unwrap().write_to_with_options(&mut bytes, options).unwrap();
+    bytes
+}
+
+#[track_caller]
+fn says_nothing(of: &str, what: &str) {
+    for marker in MARKERS {
+        if let Some(at) = of.find(marker) {
+            let (from, to) = (at.saturating_sub(200), (at + 200).min(of.len()));
+            panic!("{what} has {marker}: …{}…", String::from_utf8_lossy(&of.as_bytes()[from..to]));
+        }
+    }
+}
+
+/// Everything but the result that the program said, logged or keeps for people to look at.
+async fn nothing_leaked(bench: &Bench, log: Log, ran: &Ran) {
+    says_nothing(&ran.stderr, &format!("{log:?}: standard error"));
+    let logged = match log {
+        Log::Json | Log::Pretty => ran.stderr.clone(),
+        Log::JsonFile | Log::PrettyFile => bench.read("log"),
+    };
+    assert!(logged.contains("INFO") || logged.contains("WARN"), "{log:?} logs nothing: {logged}");
+    says_nothing(&logged, &format!("{log:?}: the log"));
+    let job = bench.job().await;
+    for look in [
+        vec!["events", "list", "--limit", "1000", "--json"],
+        vec!["jobs", "events", &job, "--json"],
+        vec!["jobs", "show", &job, "--json"],
+        vec!["jobs", "list"],
+        vec!["dlq", "list", "--json"],
+        vec!["dlq", "list"],
+        vec!["breakers", "--json"],
+        vec!["config", "check"],
+    ] {
+        let ran = bench.run(&look).await.code(0);
+        says_nothing(&ran.stderr, &format!("{look:?}, standard error"));
+        // The prompt is a setting, and this command is there to show them.
+        let shown = if look[0] == "config" { ran.stdout.replace(PROMPT, "") } else { ran.stdout };
+        says_nothing(&shown, &format!("{look:?}"));
+    }
+    assert!(!stored(bench).contains(PASSWORD), "{log:?}: the database has the password");
+    assert!(!stored(bench).contains(KEY), "{log:?}: the database has the key");
+}
+
+/// Every byte of the database and its log, also those that no record uses any more.
+fn stored(bench: &Bench) -> String {
+    let bytes = |name: &str| std::fs::read(bench.folder.path().join("data").join(name)).unwrap_or_default();
+    let all = [bytes("everypage.db"), bytes("everypage.db-wal")].concat();
+    assert!(!all.is_empty());
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+#[tokio::test]
+async fn when_all_is_well() {
+    for log in LOGS {
+        let answer = format!("text=\"{ANSWER}: what the model read\"");
+        let bench = log.bench(&[&answer]).await;
+        let ran = bench.run(&["process", &bench.path("open.pdf"), "-vv"]).await.code(0).prints(ANSWER);
+        nothing_leaked(&bench, log, &ran).await;
+    }
+}
+
+#[tokio::test]
+async fn when_models_fail_and_providers_talk_nonsense() {
+    let answer = format!("text=\"{ANSWER}: what the model read\"");
+    let logs = LOGS.iter().copied().cycle();
+    for (rules, log) in [
+        vec!["openai:gpt-5.4=503", "openai:gpt-5.4-mini=hang", &answer],
+        vec!["openai:gpt-5.4=401", &answer],
+        vec!["openai:*=garbage", "anthropic:*=html"],
+        vec!["openai:*=wrong-json", "anthropic:*=half-body"],
+        vec!["openai:*=refusal", "anthropic:*=truncated"],
+        vec!["openai:*=loop", "anthropic:*=empty"],
+        vec!["400"],
+    ]
+    .into_iter()
+    .zip(logs)
+    {
+        let bench = log.bench(&rules).await;
+        let ran = bench.run(&["process", &bench.path("open.pdf"), "-v"]).await;
+        assert!(matches!(ran.code, 0 | 3), "{rules:?}: {}", ran.stderr);
+        nothing_leaked(&bench, log, &ran.prints("marker")).await;
+    }
+}
+
+#[tokio::test]
+async fn when_a_page_becomes_a_dead_letter() {
+    for log in [Log::Json, Log::PrettyFile] {
+        // Nobody knows what this means, so a person is shown the message, but not its words.
+        let bench = log.bench(&["page=1=418"]).await;
+        let ran = bench.run(&["process", &bench.path("open.pdf")]).await.code(3);
+        let letters = bench.run(&["dlq", "list", "--json"]).await.json();
+        assert_eq!(letters.as_array().unwrap().len(), 1, "{}", ran.stderr);
+        let id = letters[0]["id"].as_str().unwrap();
+        for look in [vec!["dlq", "show", id], vec!["dlq", "show", id, "--json"]] {
+            says_nothing(&bench.run(&look).await.code(0).stdout, &format!("{look:?}"));
+        }
+        nothing_leaked(&bench, log, &ran).await;
+    }
+}
+
+#[tokio::test]
+async fn when_the_password_is_wrong_and_when_it_is_right() {
+    for log in [Log::Json, Log::PrettyFile] {
+        let bench = log.bench(&[]).await;
+        let file = bench.path("locked.pdf");
+        let wrong = format!("not-{PASSWORD}\n");
+        let ran = bench.run_with(&["process", &file, "--password-stdin"], &wrong).await.code(1);
+        nothing_leaked(&bench, log, &ran).await;
+        let ran = bench.run(&["process", &file, "--password", PASSWORD]).await.code(0).prints(WORDS[1]);
+        nothing_leaked(&bench, log, &ran).await;
+        assert!(secret(&bench).await.is_none(), "{log:?}: the sealed password outlives intake");
+        let right = format!("{PASSWORD}\n");
+        let ran = bench.run_with(&["dlq", "redrive", "--all", "--password-stdin"], &right).await.code(0);
+        nothing_leaked(&bench, log, &ran).await;
+    }
+}
+
+/// The sealed password of the latest job, while it is kept.
+async fn secret(bench: &Bench) -> Option<String> {
+    let job = JobId::new(bench.job().await);
+    let database = Database::open(Path::new(&bench.path("data/everypage.db"))).unwrap();
+    let key = Key::new(format!("job#{job}"), "secret");
+    SqliteRecords::new(database).get(&key).await.unwrap().map(|item| item.draft.body)
+}
+
+#[tokio::test]
+async fn when_the_job_is_cancelled() {
+    for log in [Log::JsonFile, Log::Pretty] {
+        let bench = log.bench(&["hang"]).await.with("REQUEST_TIMEOUT", "1m");
+        let child = bench.start(&["process", &bench.path("open.pdf")]);
+        bench.calls(2).await;
+        interrupt(&child);
+        let ran = end(child).await.code(130).prints(WORDS[0]);
+        nothing_leaked(&bench, log, &ran).await;
+    }
+}
+
+/// The password must outlive the process, as the job does, and must not be readable meanwhile.
+#[tokio::test]
+async fn while_intake_runs_and_after_a_crash_the_password_is_sealed() {
+    let log = Log::JsonFile;
+    let bench = log.bench(&[]).await.with("PAGE_TIMEOUT", "3s");
+    let file = bench.path("trap.pdf");
+    std::fs::write(&file, locked(&document(&[Page::prose(1), runaway(), Page::prose(3)]))).unwrap();
+    let args = ["process", &file, "--password-stdin", "--format", "json"];
+    let mut child = bench.start(&args);
+    tokio::io::AsyncWriteExt::write_all(child.stdin.as_mut().unwrap(), format!("{PASSWORD}\n").as_bytes())
+        .await
+        .unwrap();
+    bounded(async {
+        while !bench.run(&["jobs", "list", "--json"]).await.stdout.contains("ACKED") {
+            let _ = tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await;
+        }
+    })
+    .await;
+    assert!(secret(&bench).await.is_some(), "intake is over too soon for this test");
+    assert!(!stored(&bench).contains(PASSWORD), "in clear while intake runs");
+    child.kill().await.unwrap();
+    assert!(secret(&bench).await.is_some());
+    assert!(!stored(&bench).contains(PASSWORD), "in clear after a crash");
+
+    bench.provider.set_script(Script::always(Behaviour::Answer));
+    let ran = bench.run(&["resume"]).await.code(4).says("success, 3 pages");
+    assert!(secret(&bench).await.is_none(), "kept after intake");
+    nothing_leaked(&bench, log, &ran).await;
+}

@@ -1,0 +1,65 @@
+//! The program's own children, as the system sees them.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
+
+use crate::support::bounded;
+
+/// The fields of `/proc/PID/stat` after the name, which may hold anything.
+fn stat(pid: u32) -> Vec<String> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = line.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace().map(str::to_owned).collect()
+}
+
+fn children(of: u32) -> Vec<u32> {
+    let parent = of.to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| stat(*pid).get(1) == Some(&parent))
+        // A child that is just being started still has its parent's memory.
+        .filter(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.contains("pdf-child"))
+        })
+        .collect()
+}
+
+async fn moment() {
+    let _ = tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+}
+
+/// Sends `signal` to the first of the program's children that has worked for a while: it is inside
+/// a page that won't end.
+pub async fn signal_busy_child(program: &Child, signal: Signal) {
+    let used = |pid: &u32| stat(*pid).get(11).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
+    bounded(async {
+        loop {
+            if let Some(pid) = children(program.id().unwrap()).into_iter().find(|pid| used(pid) >= 20) {
+                kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+                return;
+            }
+            moment().await;
+        }
+    })
+    .await;
+}
+
+fn kilobytes(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+    line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// The most memory, in kilobytes, that the program itself and any of its children had. Never ends.
+pub async fn watch_memory(pid: u32, most: &std::cell::Cell<(u64, u64)>) {
+    loop {
+        let (own, child) = most.get();
+        let children = children(pid).into_iter().map(|child| kilobytes(child, "VmPeak")).max().unwrap_or(0);
+        most.set((own.max(kilobytes(pid, "VmHWM")), child.max(children)));
+        moment().await;
+    }
+}
