@@ -71,7 +71,8 @@ pub async fn measure(
 ) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir_in(folder)?;
     let engine =
-        Engine::open(&folder.path().join("data"), settings(caps)?, Arc::new(FakePdf::default()), vision).await?;
+        Engine::open(&folder.path().join("data"), settings(caps)?, Arc::new(FakePdf::default()), vision)
+            .await?;
     let file = folder.path().join("document");
     std::fs::write(&file, FakeDocument::graphics(pages).bytes())?;
     let submission = Submission {
