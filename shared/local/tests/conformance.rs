@@ -32,6 +32,6 @@ mod queue {
         let database = Database::open(&folder().join("everypage.db")).unwrap();
         let queue = Arc::new(SqliteQueue::new(database, clock.clone(), "me"));
         assert!(queue.take_over(&JobId::new("j"), None).await.unwrap());
-        Subject { queue, clock }
+        Subject::new(queue, clock)
     });
 }

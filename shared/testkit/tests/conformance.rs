@@ -22,6 +22,6 @@ mod queue {
     use super::*;
     everypage_testkit::queue_exam!(async {
         let clock = Arc::new(ManualClock::default());
-        Subject { queue: Arc::new(MemoryQueue::new(clock.clone())), clock }
+        Subject::new(Arc::new(MemoryQueue::new(clock.clone())), clock)
     });
 }

@@ -8,6 +8,7 @@
 //! | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
 //! | `job#J` | `secret` | a sealed password, until intake is over |
 //! | `tenant#T` | `overrides` | a tenant's own values of some settings |
+//! | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
 //! | `idempotency#T` | a key | the job that a request made |
 //! | `breaker` | a target | its breaker |
 //! | `breaker#…` | `event#…` | its trail |

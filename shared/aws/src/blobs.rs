@@ -1,0 +1,195 @@
+//! Blobs as objects of one S3 bucket. S3 shows an object whole or not at all, and `If-None-Match`
+//! lets one writer of a key win.
+//!
+//! The role needs `s3:ListBucket` beside `GetObject`, `PutObject` and `DeleteObject`: without it S3
+//! answers 403, not 404, for a key that is not there.
+
+use std::path::{Component, Path};
+
+use async_trait::async_trait;
+use aws_sdk_s3::{
+    Client,
+    error::SdkError,
+    operation::get_object::{GetObjectError, GetObjectOutput},
+    primitives::ByteStream,
+    types::{Delete, ObjectIdentifier},
+};
+use everypage_core::ports::{
+    Fault,
+    blobs::{Blobs, LocalFile, Stored},
+};
+
+use crate::fault::{by_code, fault};
+
+const SERVICE: &str = "S3";
+/// S3 answers 409 while another writer of the key is not done; by the next try it mostly is.
+const TRIES_WHILE_CONTESTED: usize = 5;
+
+pub struct S3Blobs {
+    client: Client,
+    bucket: String,
+}
+
+impl S3Blobs {
+    pub fn new(client: Client, bucket: impl Into<String>) -> Self {
+        Self { client, bucket: bucket.into() }
+    }
+
+    async fn create<F>(&self, key: &str, content: impl Fn() -> F) -> Result<Stored, Fault>
+    where
+        F: Future<Output = Result<ByteStream, Fault>>,
+    {
+        check(key)?;
+        for _ in 0..TRIES_WHILE_CONTESTED {
+            let call = self.client.put_object().bucket(&self.bucket).key(key).if_none_match("*");
+            let Err(error) = call.body(content().await?).send().await else {
+                return Ok(Stored::Created);
+            };
+            match error.raw_response().map(|answer| answer.status().as_u16()) {
+                Some(412) => return Ok(Stored::Existed),
+                Some(409) => {}
+                _ => return Err(fault(SERVICE, error)),
+            }
+        }
+        Err(Fault::Throttled { service: SERVICE, retry_after: None })
+    }
+
+    async fn find(&self, key: &str) -> Result<Option<GetObjectOutput>, Fault> {
+        check(key)?;
+        match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+            Ok(object) => Ok(Some(object)),
+            Err(SdkError::ServiceError(answer)) if matches!(answer.err(), GetObjectError::NoSuchKey(_)) => {
+                Ok(None)
+            }
+            Err(error) => Err(fault(SERVICE, error)),
+        }
+    }
+}
+
+/// Keys are relative paths of plain names, as they are on one machine; anything else is refused.
+fn check(key: &str) -> Result<(), Fault> {
+    if !key.is_empty() && Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
+        Ok(())
+    } else {
+        Err(Fault::broken("blobs", format!("{key:?} is not a key")))
+    }
+}
+
+#[async_trait]
+impl Blobs for S3Blobs {
+    async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
+        // Shared, so that a second try does not copy it.
+        let content = aws_sdk_s3::primitives::SdkBody::from(bytes);
+        self.create(key, || async {
+            let again =
+                content.try_clone().ok_or_else(|| Fault::broken(SERVICE, "content can't be sent twice"))?;
+            Ok(ByteStream::new(again))
+        })
+        .await
+    }
+
+    async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
+        self.create(key, || async {
+            let opened = ByteStream::from_path(file).await;
+            opened.map_err(|error| Fault::unreachable(SERVICE, format!("{}: {error}", file.display())))
+        })
+        .await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(object) = self.find(key).await? else { return Ok(None) };
+        let bytes = object.body.collect().await.map_err(|error| Fault::unreachable(SERVICE, error))?;
+        Ok(Some(bytes.to_vec()))
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
+        let Some(object) = self.find(key).await? else { return Ok(None) };
+        let broken_off = |error: std::io::Error| Fault::unreachable(SERVICE, format!("{key}: {error}"));
+        let (file, path) = tempfile::NamedTempFile::new().map_err(broken_off)?.into_parts();
+        let mut file = tokio::fs::File::from_std(file);
+        tokio::io::copy(&mut object.body.into_async_read(), &mut file).await.map_err(broken_off)?;
+        tokio::io::AsyncWriteExt::flush(&mut file).await.map_err(broken_off)?;
+        Ok(Some(LocalFile::temporary(path.to_path_buf(), Box::new(path))))
+    }
+
+    async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
+        check(prefix)?;
+        let mut pages =
+            self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).into_paginator().send();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| fault(SERVICE, error))?;
+            let keys: Result<Vec<_>, _> = page
+                .contents
+                .unwrap_or_default()
+                .into_iter()
+                .map(|object| ObjectIdentifier::builder().set_key(object.key).build())
+                .collect();
+            let keys = keys.map_err(|error| Fault::broken(SERVICE, error))?;
+            if keys.is_empty() {
+                continue;
+            }
+            // A page of a listing and one deletion have the same limit: 1000.
+            let batch = Delete::builder().set_objects(Some(keys)).quiet(true).build();
+            let batch = batch.map_err(|error| Fault::broken(SERVICE, error))?;
+            let call = self.client.delete_objects().bucket(&self.bucket).delete(batch).send();
+            let answer = call.await.map_err(|error| fault(SERVICE, error))?;
+            if let Some(error) = answer.errors().first() {
+                let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
+                let status = if matches!(code, "InternalError" | "ServiceUnavailable") { 500 } else { 200 };
+                return Err(by_code(SERVICE, code, message, status, None));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{answer, clients};
+
+    #[tokio::test]
+    async fn a_contested_key_is_tried_again_until_it_is_decided() {
+        let (clients, sent) = clients(vec![answer(409, ""), answer(409, ""), answer(412, "")]);
+        let stored = S3Blobs::new(clients.s3, "b").put_new("k", b"x".to_vec()).await.unwrap();
+        assert_eq!(stored, Stored::Existed);
+        assert_eq!(sent.actual_requests().count(), 3);
+        assert!(sent.actual_requests().all(|request| request.headers().get("if-none-match") == Some("*")));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_stays_contested_is_a_pause() {
+        let (clients, _) = clients((0..TRIES_WHILE_CONTESTED).map(|_| answer(409, "")).collect());
+        let fault = S3Blobs::new(clients.s3, "b").put_new("k", b"x".to_vec()).await.unwrap_err();
+        assert!(matches!(fault, Fault::Throttled { .. }));
+    }
+
+    #[tokio::test]
+    async fn a_missing_bucket_is_not_a_missing_blob() {
+        let body = "<Error><Code>NoSuchBucket</Code><Message>no</Message></Error>";
+        let (clients, _) = clients(vec![answer(404, body)]);
+        let fault = S3Blobs::new(clients.s3, "b").get("k").await.unwrap_err();
+        assert!(fault.to_string().contains("bucket's name"), "{fault}");
+    }
+
+    #[tokio::test]
+    async fn a_blob_that_could_not_be_deleted_is_told() {
+        let list = "<ListBucketResult><Contents><Key>a/b</Key></Contents></ListBucketResult>";
+        let failed = "<DeleteResult><Error><Key>a/b</Key><Code>InternalError</Code></Error></DeleteResult>";
+        let (clients, _) = clients(vec![answer(200, list), answer(200, failed)]);
+        let fault = S3Blobs::new(clients.s3, "b").delete_all("a/").await.unwrap_err();
+        assert!(matches!(fault, Fault::Unreachable { .. }));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_key_never_reaches_s3() {
+        let (clients, sent) = clients(vec![]);
+        let blobs = S3Blobs::new(clients.s3, "b");
+        for key in ["", "/", "../x", "a/../../x", "/etc/passwd", "./x"] {
+            assert!(matches!(blobs.get(key).await, Err(Fault::Broken { .. })), "{key}");
+            assert!(blobs.put_new(key, vec![]).await.is_err(), "{key}");
+            assert!(blobs.delete_all(key).await.is_err(), "{key}");
+        }
+        assert_eq!(sent.actual_requests().count(), 0);
+    }
+}

@@ -1,0 +1,191 @@
+//! The flow as Step Functions executions of `statemachine.asl.json`, one per job.
+//!
+//! **Waking.** Where an execution waits for a person or for a change (approval, cancellation) it
+//! is a `waitForTaskToken` step. Its task hands the token to [`SfnFlow::remember`], and `wake`
+//! answers the token that was remembered last; the execution goes on and looks at the job.
+//!
+//! ```text
+//! task:    remember(token) ──> read the job ──> decided meanwhile? wake()
+//! person:  write decision  ──> wake()
+//! ```
+//!
+//! Each side writes first and looks second, so one of the two always sees the other; both may,
+//! because a token that was answered is stale. A job whose execution waits for nothing has no
+//! token or a stale one, and waking it does nothing: workers read the job before every page.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws_sdk_sfn::{
+    Client,
+    error::SdkError,
+    operation::{send_task_success::SendTaskSuccessError, start_execution::StartExecutionError},
+};
+use everypage_core::{
+    domain::{
+        event::sha256_hex,
+        ids::{JobId, TaskToken},
+    },
+    ports::{
+        Fault,
+        flow::{Flow, Settlement},
+        records::{Batch, Change, Draft, Key, Records, When, Written},
+    },
+};
+use serde_json::json;
+
+use crate::fault::fault;
+
+const SERVICE: &str = "Step Functions";
+/// Two tasks of one execution hardly ever remember at once.
+const TRIES_TO_REMEMBER: usize = 5;
+
+pub struct SfnFlow {
+    client: Client,
+    state_machine: String,
+    records: Arc<dyn Records>,
+}
+
+impl SfnFlow {
+    /// `records` keep the tokens of executions that wait.
+    pub fn new(client: Client, state_machine_arn: impl Into<String>, records: Arc<dyn Records>) -> Self {
+        Self { client, state_machine: state_machine_arn.into(), records }
+    }
+
+    /// Keeps the token of the step at which a job's execution waits now. Look at the job after
+    /// this: a decision that came before found no token to answer.
+    pub async fn remember(&self, job: &JobId, token: &TaskToken) -> Result<(), Fault> {
+        let key = wake_key(job);
+        for _ in 0..TRIES_TO_REMEMBER {
+            let held = self.records.get(&key).await?;
+            let when = held.map_or(When::Absent, |item| When::Version(item.version));
+            let body = json!({ "token": token }).to_string();
+            let change = Change::Put { draft: Draft::new(key.clone(), body), when };
+            // A token is unique, so its hash names this attempt.
+            let batch = Batch { stamp: sha256_hex(token.as_str().as_bytes()), changes: vec![change] };
+            if self.records.write(&batch).await? == Written::Applied {
+                return Ok(());
+            }
+        }
+        Err(Fault::unreachable(SERVICE, format!("the token of job {job} is contested")))
+    }
+}
+
+fn wake_key(job: &JobId) -> Key {
+    Key::new(format!("job#{job}"), "wake")
+}
+
+/// Step Functions takes 80 characters, letters, digits, `-` and `_`; other ids go by their hash.
+fn execution_name(job: &JobId) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if (1..=80).contains(&job.as_str().len()) && job.as_str().bytes().all(plain) {
+        job.to_string()
+    } else {
+        sha256_hex(job.as_str().as_bytes())
+    }
+}
+
+#[async_trait]
+impl Flow for SfnFlow {
+    async fn start(&self, job: &JobId) -> Result<(), Fault> {
+        let call = self
+            .client
+            .start_execution()
+            .state_machine_arn(&self.state_machine)
+            .name(execution_name(job))
+            .input(json!({ "job_id": job }).to_string());
+        match call.send().await {
+            Ok(_) => Ok(()),
+            Err(SdkError::ServiceError(answer))
+                if matches!(answer.err(), StartExecutionError::ExecutionAlreadyExists(_)) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(fault(SERVICE, error)),
+        }
+    }
+
+    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+        // The outcome is in the table; the execution only needs to go on.
+        let call = self.client.send_task_success().task_token(token.as_str()).output("{}");
+        let Err(error) = call.send().await else { return Ok(Settlement::Accepted) };
+        match error.as_service_error() {
+            Some(
+                SendTaskSuccessError::TaskTimedOut(_)
+                | SendTaskSuccessError::TaskDoesNotExist(_)
+                | SendTaskSuccessError::InvalidToken(_),
+            ) => Ok(Settlement::Stale),
+            _ => Err(fault(SERVICE, error)),
+        }
+    }
+
+    async fn wake(&self, job: &JobId) -> Result<(), Fault> {
+        let Some(item) = self.records.get(&wake_key(job)).await? else { return Ok(()) };
+        let kept: serde_json::Value =
+            serde_json::from_str(&item.draft.body).map_err(|error| Fault::broken(SERVICE, error))?;
+        if let Some(token) = kept["token"].as_str() {
+            self.settle(&TaskToken::new(token)).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_smithy_http_client::test_util::StaticReplayClient;
+    use everypage_testkit::memory::MemoryRecords;
+
+    use super::*;
+    use crate::replay::{answer, bodies, clients};
+
+    fn flow(answers: &[(u16, &str)]) -> (SfnFlow, StaticReplayClient) {
+        let (clients, sent) = clients(answers.iter().map(|(status, body)| answer(*status, body)).collect());
+        (SfnFlow::new(clients.sfn, "arn:machine", Arc::new(MemoryRecords::default())), sent)
+    }
+
+    #[tokio::test]
+    async fn starting_twice_is_harmless() {
+        let (flow, sent) = flow(&[
+            (200, r#"{"executionArn":"a","startDate":1}"#),
+            (400, r#"{"__type":"ExecutionAlreadyExists"}"#),
+        ]);
+        flow.start(&JobId::new("01j")).await.unwrap();
+        flow.start(&JobId::new("01j")).await.unwrap();
+        let sent = bodies(&sent);
+        assert_eq!((&sent[0]["name"], &sent[0]["input"]), (&json!("01j"), &json!(r#"{"job_id":"01j"}"#)));
+        assert_eq!(sent[0], sent[1]);
+    }
+
+    #[test]
+    fn an_id_that_is_no_name_goes_by_its_hash() {
+        assert_eq!(execution_name(&JobId::new("a-B_9")), "a-B_9");
+        for id in ["", "a b", "ä", &"x".repeat(81)] {
+            let name = execution_name(&JobId::new(id));
+            assert!(name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_that_nobody_waits_for_is_stale() {
+        for code in ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"] {
+            let (flow, _) = flow(&[(400, &format!(r#"{{"__type":"{code}"}}"#))]);
+            assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Stale, "{code}");
+        }
+        let (flow, _) = flow(&[(200, "{}")]);
+        assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Accepted);
+    }
+
+    #[tokio::test]
+    async fn waking_answers_the_token_that_was_remembered_last() {
+        let (flow, sent) = flow(&[(200, "{}"), (400, r#"{"__type":"TaskTimedOut"}"#)]);
+        let job = JobId::new("j");
+        flow.wake(&job).await.unwrap();
+        assert_eq!(bodies(&sent).len(), 0, "nothing waits yet");
+        flow.remember(&job, &TaskToken::new("one")).await.unwrap();
+        flow.remember(&job, &TaskToken::new("two")).await.unwrap();
+        flow.wake(&job).await.unwrap();
+        flow.wake(&job).await.unwrap();
+        let tokens: Vec<_> = bodies(&sent).iter().map(|body| body["taskToken"].clone()).collect();
+        assert_eq!(tokens, ["two", "two"]);
+    }
+}

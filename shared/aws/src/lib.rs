@@ -1,0 +1,26 @@
+//! Everypage on AWS: DynamoDB, S3, SQS, Step Functions, EventBridge, SNS and KMS behind the
+//! core's ports.
+//!
+//! The SDK never retries by itself: the core does, and it must see a lost reply to tell its own
+//! write from another's. What goes wrong is sorted in one place, [`fault::fault`].
+
+mod blobs;
+mod bus;
+mod clients;
+pub mod fault;
+mod flow;
+mod notifier;
+mod queue;
+mod records;
+#[cfg(test)]
+mod replay;
+mod vault;
+
+pub use blobs::S3Blobs;
+pub use bus::EventBridgeBus;
+pub use clients::Clients;
+pub use flow::SfnFlow;
+pub use notifier::SnsNotifier;
+pub use queue::SqsQueue;
+pub use records::DynamoRecords;
+pub use vault::KmsVault;

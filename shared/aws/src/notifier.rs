@@ -1,0 +1,90 @@
+//! Notices through an SNS topic. Tenant and responsible person are message attributes, so that a
+//! subscription can filter by them.
+
+use async_trait::async_trait;
+use aws_sdk_sns::{Client, types::MessageAttributeValue};
+use everypage_core::ports::{
+    Fault,
+    notifier::{Notice, Notifier},
+};
+
+use crate::fault::fault;
+
+const SERVICE: &str = "SNS";
+/// SNS takes fewer than 100.
+const SUBJECT_CHARACTERS: usize = 99;
+
+pub struct SnsNotifier {
+    client: Client,
+    topic: String,
+}
+
+impl SnsNotifier {
+    pub fn new(client: Client, topic_arn: impl Into<String>) -> Self {
+        Self { client, topic: topic_arn.into() }
+    }
+}
+
+/// One line, short enough; `None` when nothing is left of it.
+fn subject(text: &str) -> Option<String> {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = line.trim().chars().take(SUBJECT_CHARACTERS).collect();
+    (!line.is_empty()).then_some(line)
+}
+
+#[async_trait]
+impl Notifier for SnsNotifier {
+    async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
+        let mut call = self
+            .client
+            .publish()
+            .topic_arn(&self.topic)
+            .set_subject(subject(&notice.subject))
+            .message(&notice.body);
+        let attributes =
+            [("tenant", Some(notice.tenant.as_str())), ("responsible", notice.responsible.as_deref())];
+        for (name, value) in attributes {
+            // SNS refuses an empty one.
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
+                call = call.message_attributes(name, value.map_err(|error| Fault::broken(SERVICE, error))?);
+            }
+        }
+        call.send().await.map_err(|error| fault(SERVICE, error))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::domain::ids::TenantId;
+
+    use super::*;
+    use crate::replay::{answer, clients};
+
+    #[test]
+    fn a_subject_is_one_short_line() {
+        assert_eq!(subject("a\nb\t").as_deref(), Some("a b"));
+        assert_eq!(subject(&"é".repeat(200)).unwrap().chars().count(), 99);
+        assert_eq!(subject(" \n"), None);
+    }
+
+    #[tokio::test]
+    async fn a_notice_names_its_tenant_and_responsible_person() {
+        let done =
+            "<PublishResponse><PublishResult><MessageId>m</MessageId></PublishResult></PublishResponse>";
+        let (clients, sent) = clients(vec![answer(200, done)]);
+        let notice = Notice {
+            tenant: TenantId::new("acme"),
+            responsible: Some("eve@example.org".into()),
+            subject: "s".into(),
+            body: "b".into(),
+        };
+        SnsNotifier::new(clients.sns, "arn:topic").notify(&notice).await.unwrap();
+        let request = sent.actual_requests().next().unwrap();
+        let form = String::from_utf8_lossy(request.body().bytes().unwrap()).into_owned();
+        for part in ["acme", "eve%40example.org", "TopicArn=arn%3Atopic", "Message=b", "Subject=s"] {
+            assert!(form.contains(part), "{form}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use aws_smithy_http_client::test_util::StaticReplayClient;
+use everypage_core::domain::ids::JobId;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::replay::{answer, bodies, clients};
+
+fn message(body: impl Into<String>, lane: Priority) -> Outgoing {
+    let body = body.into();
+    Outgoing { name: "m".into(), job: JobId::new("j"), lane, body }
+}
+
+fn queue(answers: &[(u16, Value)]) -> (SqsQueue, StaticReplayClient) {
+    let (clients, sent) =
+        clients(answers.iter().map(|(status, body)| answer(*status, &body.to_string())).collect());
+    let urls = [
+        (Priority::Low, "http://q/0/low"),
+        (Priority::Normal, "http://q/0/normal"),
+        (Priority::High, "http://q/0/high"),
+    ];
+    let urls = urls.into_iter().map(|(priority, url)| (priority, url.to_owned())).collect();
+    (SqsQueue::new(clients.sqs, urls).unwrap(), sent)
+}
+
+#[test]
+fn calls_hold_ten_messages_and_a_mebibyte() {
+    let sizes = |bodies: Vec<usize>| {
+        let messages: Vec<_> = bodies.iter().map(|size| message("x".repeat(*size), Priority::Low)).collect();
+        batches(&messages.iter().collect::<Vec<_>>()).iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(vec![1; 25]), [10, 10, 5]);
+    assert_eq!(sizes(vec![BYTES_PER_CALL, 1, BYTES_PER_CALL - 1, 1]), [1, 2, 1]);
+    assert_eq!(sizes(vec![]), Vec::<usize>::new());
+}
+
+#[test]
+fn priorities_without_a_queue_share_their_neighbours() {
+    let (queue, _) = queue(&[]);
+    let names: Vec<_> = queue.lanes.iter().map(|lane| (lane.name.as_str(), lane.priority)).collect();
+    assert_eq!(names, [("high", Priority::Urgent), ("normal", Priority::Normal), ("low", Priority::Low)]);
+    let (clients, _) = clients(vec![]);
+    assert!(SqsQueue::new(clients.sqs, BTreeMap::new()).is_err());
+}
+
+#[test]
+fn every_fifth_look_begins_with_another_of_the_lower_lanes() {
+    let (queue, _) = queue(&[]);
+    let firsts: Vec<_> = (0..20).map(|_| queue.order()[0].name.clone()).collect();
+    assert_eq!(firsts.iter().filter(|name| *name == "high").count(), 16);
+    assert_eq!([&firsts[4], &firsts[9], &firsts[14], &firsts[19]], ["low", "normal", "low", "normal"]);
+    assert_eq!(queue.order().len(), 3);
+}
+
+#[tokio::test]
+async fn entries_that_were_not_taken_are_sent_again_and_only_those() {
+    let failed =
+        json!({"Successful": [], "Failed": [{"Id": "1", "SenderFault": false, "Code": "InternalError"}]});
+    let (queue, sent) = queue(&[(200, failed), (200, json!({"Successful": [], "Failed": []}))]);
+    queue.send(&[message("a", Priority::Low), message("b", Priority::Low)]).await.unwrap();
+    let sent = bodies(&sent);
+    let texts = |call: &Value| -> Vec<String> {
+        call["Entries"].as_array().unwrap().iter().map(|entry| entry["MessageBody"].to_string()).collect()
+    };
+    assert_eq!(
+        (texts(&sent[0]), texts(&sent[1])),
+        (vec!["\"a\"".into(), "\"b\"".into()], vec!["\"b\"".into()])
+    );
+}
+
+#[tokio::test]
+async fn an_entry_that_stays_out_is_unreachable_and_one_of_our_making_is_broken() {
+    let failed = |ours: bool| {
+        (200, json!({"Successful": [], "Failed": [{"Id": "0", "SenderFault": ours, "Code": "Sorry"}]}))
+    };
+    let (stays, _) = queue(&[failed(false), failed(false), failed(false)]);
+    let fault = stays.send(&[message("a", Priority::Low)]).await.unwrap_err();
+    assert!(matches!(fault, Fault::Unreachable { .. }), "{fault}");
+    let (ours, _) = queue(&[failed(true)]);
+    let fault = ours.send(&[message("a", Priority::Low)]).await.unwrap_err();
+    assert!(matches!(fault, Fault::Broken { .. }), "{fault}");
+    let (too_big, sent) = queue(&[]);
+    assert!(too_big.send(&[message("x".repeat(BYTES_PER_CALL + 1), Priority::Low)]).await.is_err());
+    assert_eq!(bodies(&sent).len(), 0);
+}
+
+#[tokio::test]
+async fn what_was_received_is_not_lost_when_the_next_lane_fails() {
+    let one = json!({"Messages": [{"MessageId": "id", "ReceiptHandle": "h/1", "Body": "b",
+        "Attributes": {"ApproximateReceiveCount": "3"}}]});
+    let (queue, sent) = queue(&[(200, one), (500, json!({})), (200, json!({}))]);
+    let received = queue.receive(10, Duration::from_millis(1500)).await.unwrap();
+    assert_eq!(received.len(), 1);
+    assert_eq!((received[0].receive_count, received[0].lane), (3, Priority::Urgent));
+    assert_eq!(bodies(&sent)[0]["VisibilityTimeout"], 2);
+    queue.delete(&received[0].receipt).await.unwrap();
+    let last = bodies(&sent).pop().unwrap();
+    assert_eq!((&last["QueueUrl"], &last["ReceiptHandle"]), (&json!("http://q/0/high"), &json!("h/1")));
+}
+
+#[tokio::test]
+async fn a_receipt_made_from_a_lambda_event_names_its_queue() {
+    let (queue, sent) = queue(&[(200, json!({}))]);
+    let receipt = SqsQueue::receipt("arn:aws:sqs:eu-west-1:0:normal", "h");
+    queue.extend(&receipt, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(bodies(&sent)[0]["QueueUrl"], "http://q/0/normal");
+    assert!(queue.extend(&Receipt("elsewhere/h".into()), Duration::ZERO).await.is_err());
+}
+
+#[tokio::test]
+async fn a_receipt_whose_time_is_over_is_no_error() {
+    let over = "Value h for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
+                available for visibility timeout change.";
+    let too_long = "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]";
+    for (code, message, void) in [
+        ("com.amazonaws.sqs#MessageNotInflight", "", true),
+        ("com.amazonaws.sqs#ReceiptHandleIsInvalid", "", true),
+        ("InvalidParameterValue", over, true),
+        ("InvalidParameterValue", too_long, false),
+        ("com.amazonaws.sqs#QueueDoesNotExist", "", false),
+    ] {
+        let (queue, _) = queue(&[(400, json!({"__type": code, "message": message}))]);
+        let extended = queue.extend(&Receipt("low/h".into()), Duration::ZERO).await;
+        assert_eq!(extended.is_ok(), void, "{code} {message}");
+    }
+}
+
+#[test]
+fn characters_that_sqs_refuses_are_spelt_out() {
+    let text = "a\u{FFFE}b\u{FFFF}";
+    let sent = printable(&serde_json::to_string(text).unwrap());
+    assert!(!sent.contains(['\u{FFFE}', '\u{FFFF}']));
+    assert_eq!(serde_json::from_str::<String>(&sent).unwrap(), text);
+}

@@ -1,0 +1,82 @@
+//! What an emulator can't be made to say: keys left over, answers in another order.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::replay::{answer, bodies, clients};
+
+fn stored(sort: &str) -> Value {
+    json!({"pk": {"S": "p"}, "sk": {"S": sort}, "version": {"N": "1"}, "stamp": {"S": "s"}, "body": {"S": sort}})
+}
+
+fn found(sorts: &[&str], left: &[&str]) -> String {
+    let keys: Vec<Value> = left.iter().map(|sort| json!({"pk": {"S": "p"}, "sk": {"S": sort}})).collect();
+    let unprocessed = if keys.is_empty() { json!({}) } else { json!({"t": {"Keys": keys}}) };
+    let items: Vec<Value> = sorts.iter().map(|sort| stored(sort)).collect();
+    json!({"Responses": {"t": items}, "UnprocessedKeys": unprocessed}).to_string()
+}
+
+fn keys(sorts: &[&str]) -> Vec<Key> {
+    sorts.iter().map(|sort| Key::new("p", *sort)).collect()
+}
+
+#[tokio::test]
+async fn keys_left_over_are_asked_again_and_the_order_is_the_callers() {
+    let (clients, sent) =
+        clients(vec![answer(200, &found(&["b"], &["a"])), answer(200, &found(&["a"], &[]))]);
+    let records = DynamoRecords::new(clients.dynamodb, "t");
+    let items = records.get_many(&keys(&["a", "b", "none", "a"])).await.unwrap();
+    let sorts: Vec<_> =
+        items.iter().map(|item| item.as_ref().map(|item| item.draft.key.sort.as_str())).collect();
+    assert_eq!(sorts, [Some("a"), Some("b"), None, Some("a")]);
+    let sent = bodies(&sent);
+    assert_eq!(sent[0]["RequestItems"]["t"]["Keys"].as_array().unwrap().len(), 3, "a key was named twice");
+    assert_eq!(sent[0]["RequestItems"]["t"]["ConsistentRead"], true);
+    assert_eq!(sent[1]["RequestItems"]["t"]["Keys"], json!([{"pk": {"S": "p"}, "sk": {"S": "a"}}]));
+}
+
+#[tokio::test]
+async fn when_nothing_is_processed_it_is_a_pause() {
+    let (clients, _) = clients(vec![answer(200, &found(&[], &["a"]))]);
+    let fault = DynamoRecords::new(clients.dynamodb, "t").get_many(&keys(&["a"])).await.unwrap_err();
+    assert!(matches!(fault, Fault::Throttled { .. }));
+}
+
+#[tokio::test]
+async fn more_than_a_hundred_keys_are_several_calls() {
+    let empty = found(&[], &[]);
+    let (clients, sent) = clients(vec![answer(200, &empty), answer(200, &empty), answer(200, &empty)]);
+    let sorts: Vec<String> = (0..201).map(|n| n.to_string()).collect();
+    let sorts: Vec<&str> = sorts.iter().map(String::as_str).collect();
+    let items = DynamoRecords::new(clients.dynamodb, "t").get_many(&keys(&sorts)).await.unwrap();
+    assert_eq!(items.len(), 201);
+    let count = |body: &Value| body["RequestItems"]["t"]["Keys"].as_array().unwrap().len();
+    assert_eq!(bodies(&sent).iter().map(count).collect::<Vec<_>>(), [100, 100, 1]);
+}
+
+#[tokio::test]
+async fn a_listing_goes_on_over_pages_that_size_cut_short() {
+    let page = |sort: &str, more: bool| {
+        let mut page = json!({"Items": [stored(sort)]});
+        if more {
+            page["LastEvaluatedKey"] = json!({"pk": {"S": "p"}, "sk": {"S": sort}});
+        }
+        answer(200, &page.to_string())
+    };
+    let (clients, sent) = clients(vec![page("page#1", true), page("page#2", true)]);
+    let listing = DynamoRecords::new(clients.dynamodb, "t").list("p", "page#", None, 2).await.unwrap();
+    assert_eq!((listing.items.len(), listing.next.as_deref()), (2, Some("page#2")));
+    let sent = bodies(&sent);
+    assert_eq!((&sent[0]["Limit"], &sent[1]["Limit"]), (&json!(2), &json!(1)));
+    assert_eq!(sent[1]["ExclusiveStartKey"]["sk"]["S"], "page#1");
+}
+
+#[tokio::test]
+async fn a_start_outside_the_prefix_is_not_sent() {
+    let (clients, sent) = clients(vec![answer(200, r#"{"Items": []}"#)]);
+    let records = DynamoRecords::new(clients.dynamodb, "t");
+    records.list("p", "page#", Some("job"), 5).await.unwrap();
+    assert_eq!(records.list("p", "page#", Some("pagelog"), 5).await.unwrap(), Listing::default());
+    assert_eq!(bodies(&sent).len(), 1);
+    assert_eq!(bodies(&sent)[0]["ExclusiveStartKey"], Value::Null);
+}

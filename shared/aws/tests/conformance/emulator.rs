@@ -1,0 +1,130 @@
+//! An emulator, and things made anew in it for each test.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::Command,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType,
+};
+use everypage_aws::{Clients, SqsQueue};
+use everypage_core::{domain::ids::Priority, ports::clock::Clock};
+use everypage_testkit::suites::queue::Subject;
+use jiff::Timestamp;
+
+/// The exam's minute. Half of it must be enough for a few calls on a busy machine.
+const MINUTE: Duration = Duration::from_secs(3);
+
+pub async fn connect() -> Clients {
+    Clients::connect(Some(endpoint()), Some("eu-west-1".into())).await
+}
+
+/// One emulator for a whole run, started by whoever asks first.
+fn endpoint() -> String {
+    static ENDPOINT: OnceLock<String> = OnceLock::new();
+    ENDPOINT.get_or_init(|| variable("TEST_AWS_ENDPOINT").unwrap_or_else(start)).clone()
+}
+
+fn start() -> String {
+    // Nextest runs every test in a process of its own: theirs is shared, and ends with nextest.
+    let keeper = match variable("NEXTEST") {
+        Some(_) => std::os::unix::process::parent_id(),
+        None => std::process::id(),
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/emulator");
+    let started = Command::new(script).arg(keeper.to_string()).output().unwrap();
+    assert!(started.status.success(), "no emulator: {}", String::from_utf8_lossy(&started.stderr));
+    String::from_utf8(started.stdout).unwrap().trim().to_owned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "where a test is run is not a setting of the program")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A name that no other test has, of any run.
+#[expect(clippy::disallowed_methods, reason = "an emulator that goes on running must not see a name twice")]
+pub fn fresh(kind: &str) -> String {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("{kind}-{}-{}-{count}", Timestamp::now().as_millisecond(), std::process::id())
+}
+
+fn key(name: &str, kind: KeyType) -> KeySchemaElement {
+    KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap()
+}
+
+fn index(name: &str) -> GlobalSecondaryIndex {
+    GlobalSecondaryIndex::builder()
+        .index_name(name)
+        .key_schema(key(&format!("{name}_pk"), KeyType::Hash))
+        .key_schema(key(&format!("{name}_sk"), KeyType::Range))
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()
+        .unwrap()
+}
+
+/// A table as the template makes it.
+pub async fn table(clients: &Clients) -> String {
+    let name = fresh("records");
+    let mut call = clients
+        .dynamodb
+        .create_table()
+        .table_name(&name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .key_schema(key("pk", KeyType::Hash))
+        .key_schema(key("sk", KeyType::Range))
+        .global_secondary_indexes(index("tenant"))
+        .global_secondary_indexes(index("state"));
+    for attribute in ["pk", "sk", "tenant_pk", "tenant_sk", "state_pk", "state_sk"] {
+        let defined = AttributeDefinition::builder().attribute_name(attribute);
+        call = call.attribute_definitions(defined.attribute_type(ScalarAttributeType::S).build().unwrap());
+    }
+    call.send().await.unwrap();
+    name
+}
+
+pub async fn bucket(clients: &Clients) -> String {
+    let name = fresh("blobs");
+    let place = aws_sdk_s3::types::CreateBucketConfiguration::builder()
+        .location_constraint(aws_sdk_s3::types::BucketLocationConstraint::EuWest1)
+        .build();
+    clients.s3.create_bucket().bucket(&name).create_bucket_configuration(place).send().await.unwrap();
+    name
+}
+
+/// A queue for each priority.
+pub async fn queue(clients: &Clients) -> SqsQueue {
+    let mut urls = BTreeMap::new();
+    for priority in Priority::ALL {
+        let made = clients.sqs.create_queue().queue_name(fresh("lane")).send().await.unwrap();
+        urls.insert(priority, made.queue_url.unwrap());
+    }
+    SqsQueue::new(clients.sqs.clone(), urls).unwrap()
+}
+
+pub async fn queue_in_real_time() -> Subject {
+    let queue = queue(&connect().await).await;
+    Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE)
+}
+
+struct RealClock;
+
+#[async_trait]
+#[expect(clippy::disallowed_methods, reason = "nobody can move an emulator's time")]
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// A little longer, so that what is hidden until then is certainly back.
+    async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(time + Duration::from_millis(100)).await;
+    }
+}
