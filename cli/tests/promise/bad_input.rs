@@ -219,7 +219,7 @@ fn check(case: &Case, told: &Value, ran: &Ran, listed: &Value, letters: &Value, 
 async fn a_file_that_may_not_be_read_is_told() {
     let bench = Bench::new(&[]).await;
     let file = write(&bench, "private.pdf", three());
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
     std::fs::set_permissions(&file, mode).unwrap();
     let ran = bench.run(&["-q", "process", &file]).await;
     match rustix::process::geteuid().is_root() {

@@ -1,7 +1,7 @@
 //! Files that can't be processed, and what their senders are told.
 
 use everypage_core::{
-    domain::secret::Secret,
+    domain::{document::Reason, secret::Secret},
     ports::pdf::{Pdf, PdfError, PdfLimits},
 };
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
@@ -140,4 +140,18 @@ async fn pages_that_are_only_claimed_come_back_unreadable() {
     assert_eq!(readings.len(), 41);
     assert_eq!(readings[0].fault, None);
     assert!(readings[1..].iter().all(|reading| reading.fault.is_some()));
+}
+
+#[tokio::test]
+async fn pages_cut_off_a_file_are_missing_and_not_blank() {
+    let whole = document(&[Page::prose(1), Page::blank(), Page::prose(3)]);
+    // Cut off near the end of the last page's content, and before that page.
+    for (share, last) in [(95, Reason::Text), (51, Reason::Unreadable)] {
+        let cut = save(&whole[..whole.len() * share / 100]);
+        let readings = reader(limits(), 1).read(&cut.path, None, &pages(1..=3), &no_images()).await.unwrap();
+        let reasons: Vec<Reason> = readings.iter().map(|reading| reading.reason).collect();
+        assert_eq!(reasons, [Reason::Text, Reason::Blank, last], "{share} %");
+        let fault = readings[2].fault.as_deref().unwrap_or_default();
+        assert_eq!(fault.contains("missing from the file"), last == Reason::Unreadable, "{share} %: {fault}");
+    }
 }
