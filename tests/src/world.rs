@@ -1,6 +1,6 @@
 //! Real use cases and the real driver on memory and virtual time.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     app::{App, Ports},
@@ -194,11 +194,6 @@ pub fn file_of(bytes: Vec<u8>) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("written");
     file
-}
-
-/// Somewhere that is not a file.
-pub fn nowhere() -> PathBuf {
-    PathBuf::from("/nowhere/at/all.pdf")
 }
 
 /// How long after `epoch` it is.

@@ -120,12 +120,6 @@ pub async fn release(app: &App, slot: Slot) {
     }
 }
 
-/// Slots in use now, per target.
-pub async fn in_use(app: &App, target: &Target) -> Result<usize, Fault> {
-    let now = app.clock.now();
-    Ok(read(app, target).await?.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
-}
-
 /// Frees every slot that `node` holds; for when that process is known to be dead.
 pub async fn free_all_of(app: &App, target: &Target, node: &str) -> Result<(), Fault> {
     for (index, slot) in read(app, target).await?.into_iter().enumerate() {
