@@ -76,23 +76,25 @@ fn wake_key(job: &JobId) -> Key {
 }
 
 /// Step Functions takes 80 characters, letters, digits, `-` and `_`; other ids go by their hash.
-fn execution_name(job: &JobId) -> String {
+/// A name is used up for 90 days, so a redriven job goes by another one.
+fn execution_name(job: &JobId, redrives: u32) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if (1..=80).contains(&job.as_str().len()) && job.as_str().bytes().all(plain) {
-        job.to_string()
+    let name = if redrives == 0 { job.to_string() } else { format!("{job}-{redrives}") };
+    if !job.as_str().is_empty() && name.len() <= 80 && name.bytes().all(plain) {
+        name
     } else {
-        sha256_hex(job.as_str().as_bytes())
+        sha256_hex(name.as_bytes())
     }
 }
 
 #[async_trait]
 impl Flow for SfnFlow {
-    async fn start(&self, job: &JobId) -> Result<(), Fault> {
+    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
         let call = self
             .client
             .start_execution()
             .state_machine_arn(&self.state_machine)
-            .name(execution_name(job))
+            .name(execution_name(job, redrives))
             .input(json!({ "job_id": job }).to_string());
         match call.send().await {
             Ok(_) => Ok(()),
@@ -149,8 +151,8 @@ mod tests {
             (200, r#"{"executionArn":"a","startDate":1}"#),
             (400, r#"{"__type":"ExecutionAlreadyExists"}"#),
         ]);
-        flow.start(&JobId::new("01j")).await.unwrap();
-        flow.start(&JobId::new("01j")).await.unwrap();
+        flow.start(&JobId::new("01j"), 0).await.unwrap();
+        flow.start(&JobId::new("01j"), 0).await.unwrap();
         let sent = bodies(&sent);
         assert_eq!((&sent[0]["name"], &sent[0]["input"]), (&json!("01j"), &json!(r#"{"job_id":"01j"}"#)));
         assert_eq!(sent[0], sent[1]);
@@ -158,9 +160,10 @@ mod tests {
 
     #[test]
     fn an_id_that_is_no_name_goes_by_its_hash() {
-        assert_eq!(execution_name(&JobId::new("a-B_9")), "a-B_9");
+        assert_eq!(execution_name(&JobId::new("a-B_9"), 0), "a-B_9");
+        assert_eq!(execution_name(&JobId::new("a-B_9"), 2), "a-B_9-2");
         for id in ["", "a b", "ä", &"x".repeat(81)] {
-            let name = execution_name(&JobId::new(id));
+            let name = execution_name(&JobId::new(id), 0);
             assert!(name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
         }
     }

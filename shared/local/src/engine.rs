@@ -203,7 +203,7 @@ impl Engine {
     async fn start(&self, id: &JobId) {
         use everypage_core::ports::flow::Flow;
         // The flow of one process has no way to fail.
-        let _ = self.flow.start(id).await;
+        let _ = self.flow.start(id, 0).await;
     }
 
     fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {

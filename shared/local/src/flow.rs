@@ -76,7 +76,7 @@ impl LocalFlow {
 
 #[async_trait]
 impl Flow for LocalFlow {
-    async fn start(&self, job: &JobId) -> Result<(), Fault> {
+    async fn start(&self, job: &JobId, _redrives: u32) -> Result<(), Fault> {
         let mut state = self.state();
         if !state.waiting.contains(job) {
             state.waiting.insert(0, job.clone());

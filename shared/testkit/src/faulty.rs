@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use everypage_core::{
     domain::{
         event::Event,
-        ids::{JobId, TaskToken},
+        ids::{JobId, Priority, TaskToken},
         secret::Secret,
     },
     ports::{
@@ -188,12 +188,18 @@ impl Queue for Faulty<dyn Queue> {
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.faults.around("queue.delete", self.inner.delete(receipt)).await
     }
+    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
+        self.faults.around("queue.bury", self.inner.bury(lane, body, reason)).await
+    }
+    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.faults.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
+    }
 }
 
 #[async_trait]
 impl Flow for Faulty<dyn Flow> {
-    async fn start(&self, job: &JobId) -> Result<(), Fault> {
-        self.faults.around("flow.start", self.inner.start(job)).await
+    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
+        self.faults.around("flow.start", self.inner.start(job, redrives)).await
     }
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
         self.faults.around("flow.settle", self.inner.settle(token)).await

@@ -25,3 +25,12 @@ mod queue {
         Subject::new(Arc::new(MemoryQueue::new(clock.clone())), clock)
     });
 }
+
+mod queue_with_a_place_for_the_dead {
+    use super::*;
+    everypage_testkit::queue_exam!(async {
+        let clock = Arc::new(ManualClock::default());
+        let queue = Arc::new(MemoryQueue::burying_after(clock.clone(), 9));
+        Subject::new(queue, clock).with_a_place_for_the_dead()
+    });
+}

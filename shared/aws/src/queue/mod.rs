@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use aws_sdk_sqs::{
     Client,
     error::ProvideErrorMetadata,
-    types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry},
+    types::{Message, MessageAttributeValue, MessageSystemAttributeName, SendMessageBatchRequestEntry},
 };
 use everypage_core::{
     domain::ids::Priority,
@@ -33,12 +33,16 @@ const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
 const TRIES_PER_ENTRY: usize = 3;
 /// Every so many looks a lower lane goes first, each in its turn: none starves.
 const FAIR_TURN: usize = 5;
+/// Of why a message is dead, as shown beside it.
+const REASON_CHARACTERS: usize = 1000;
 
 pub struct SqsQueue {
     client: Client,
     urls: HashMap<Priority, String>,
     /// One per distinct queue, the highest lane first.
     lanes: Vec<Lane>,
+    /// The lanes' dead letter queues.
+    dead: Vec<Lane>,
     looks: AtomicUsize,
 }
 
@@ -49,6 +53,13 @@ struct Lane {
     url: String,
     /// The highest of the priorities that share it.
     priority: Priority,
+}
+
+impl Lane {
+    fn new(url: &str, priority: Priority) -> Self {
+        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
+        Self { name, url: url.to_owned(), priority }
+    }
 }
 
 impl SqsQueue {
@@ -66,11 +77,27 @@ impl SqsQueue {
         for priority in Priority::ALL.into_iter().rev() {
             let url = &all[&priority];
             if lanes.iter().all(|lane| lane.url != *url) {
-                let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-                lanes.push(Lane { name, url: url.clone(), priority });
+                lanes.push(Lane::new(url, priority));
             }
         }
-        Ok(Self { client, urls: all, lanes, looks: AtomicUsize::new(0) })
+        Ok(Self { client, urls: all, lanes, dead: vec![], looks: AtomicUsize::new(0) })
+    }
+
+    /// With the dead letter queues of its lanes.
+    pub fn with_dead_letter_queues(mut self, urls: &BTreeMap<Priority, String>) -> Self {
+        self.dead = urls.iter().map(|(priority, url)| Lane::new(url, *priority)).collect();
+        self
+    }
+
+    /// Where pages of this priority are sent.
+    pub fn url_of(&self, lane: Priority) -> &str {
+        &self.urls[&lane]
+    }
+
+    /// The lane with this ARN; the lowest when it is none of ours.
+    pub fn lane_of(&self, queue_arn: &str) -> Priority {
+        let name = queue_arn.rsplit(':').next().unwrap_or_default();
+        self.lanes.iter().find(|lane| lane.name == name).map_or(Priority::Low, |lane| lane.priority)
     }
 
     /// The receipt of a message that Lambda received for us from the queue with this ARN.
@@ -82,7 +109,7 @@ impl SqsQueue {
     fn parts<'a>(&'a self, receipt: &'a Receipt) -> Result<(&'a str, &'a str), Fault> {
         let unknown = || Fault::broken(SERVICE, "a receipt of none of our queues");
         let (name, handle) = receipt.0.split_once('/').ok_or_else(unknown)?;
-        let lane = self.lanes.iter().find(|lane| lane.name == name).ok_or_else(unknown)?;
+        let lane = self.lanes.iter().chain(&self.dead).find(|lane| lane.name == name).ok_or_else(unknown)?;
         Ok((&lane.url, handle))
     }
 
@@ -264,6 +291,28 @@ impl Queue for SqsQueue {
             Err(error) if !is_void(error.code(), error.message()) => Err(fault(SERVICE, error)),
             _ => Ok(()),
         }
+    }
+
+    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
+        // The nearest lane's, as with the lanes themselves.
+        let nearest = |dead: &&Lane| (dead.priority as i32 - lane as i32).abs();
+        let Some(dead) = self.dead.iter().min_by_key(nearest) else { return Ok(()) };
+        let reason: String = printable(reason).chars().take(REASON_CHARACTERS).collect();
+        let attribute = MessageAttributeValue::builder().data_type("String").string_value(reason).build();
+        let attribute = attribute.map_err(|error| Fault::broken(SERVICE, error))?;
+        let call = self.client.send_message().queue_url(&dead.url).message_body(printable(body));
+        call.message_attributes("reason", attribute).send().await.map_err(|error| fault(SERVICE, error))?;
+        Ok(())
+    }
+
+    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        let mut received = Vec::new();
+        for lane in &self.dead {
+            if received.len() < max {
+                received.extend(self.receive_from(lane, max - received.len(), visibility).await?);
+            }
+        }
+        Ok(received)
     }
 }
 

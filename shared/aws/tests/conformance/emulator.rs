@@ -99,19 +99,21 @@ pub async fn bucket(clients: &Clients) -> String {
     name
 }
 
-/// A queue for each priority.
+/// A queue for each priority, with a dead letter queue.
 pub async fn queue(clients: &Clients) -> SqsQueue {
-    let mut urls = BTreeMap::new();
+    let (mut urls, mut dead) = (BTreeMap::new(), BTreeMap::new());
     for priority in Priority::ALL {
         let made = clients.sqs.create_queue().queue_name(fresh("lane")).send().await.unwrap();
         urls.insert(priority, made.queue_url.unwrap());
+        let made = clients.sqs.create_queue().queue_name(fresh("dead")).send().await.unwrap();
+        dead.insert(priority, made.queue_url.unwrap());
     }
-    SqsQueue::new(clients.sqs.clone(), urls).unwrap()
+    SqsQueue::new(clients.sqs.clone(), urls).unwrap().with_dead_letter_queues(&dead)
 }
 
 pub async fn queue_in_real_time() -> Subject {
     let queue = queue(&connect().await).await;
-    Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE)
+    Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE).with_a_place_for_the_dead()
 }
 
 struct RealClock;

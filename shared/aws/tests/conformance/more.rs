@@ -206,8 +206,8 @@ async fn a_job_is_started_once_and_a_page_settled_once() {
     let machine = machine.send().await.unwrap().state_machine_arn;
     let flow = SfnFlow::new(clients.sfn.clone(), &machine, Arc::new(MemoryRecords::default()));
     let job = JobId::new("01jz");
-    flow.start(&job).await.unwrap();
-    flow.start(&job).await.unwrap();
+    flow.start(&job, 0).await.unwrap();
+    flow.start(&job, 0).await.unwrap();
     let pages = arrived(&clients, &url, 1).await;
     assert_eq!((pages.len(), &pages[0]["job"]), (1, &json!("01jz")));
     let token = TaskToken::new(pages[0]["token"].as_str().unwrap());
@@ -216,7 +216,7 @@ async fn a_job_is_started_once_and_a_page_settled_once() {
     assert_eq!(flow.settle(&token).await.unwrap(), Settlement::Stale);
     assert_eq!(flow.settle(&TaskToken::new("never given out")).await.unwrap(), Settlement::Stale);
     flow.wake(&job).await.unwrap();
-    flow.start(&job).await.unwrap();
+    flow.start(&job, 0).await.unwrap();
     let runs = clients.sfn.list_executions().state_machine_arn(&machine).send().await.unwrap();
     assert_eq!(runs.executions().len(), 1);
 }

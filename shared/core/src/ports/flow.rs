@@ -15,8 +15,9 @@ pub enum Settlement {
 
 #[async_trait]
 pub trait Flow: Send + Sync {
-    /// Starts a job's flow; starting it twice is harmless.
-    async fn start(&self, job: &JobId) -> Result<(), Fault>;
+    /// Starts a job's flow; starting it twice is harmless. A job that failed and was redriven has a
+    /// flow anew: `redrives` tells it from the one that has ended.
+    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault>;
 
     /// Tells the flow that the page behind `token` has its text.
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault>;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::domain::{
     backoff::retry_pause,
-    ids::{JobId, TaskToken},
+    ids::{JobId, Priority, TaskToken},
 };
 
 /// A port whose calls are retried.
@@ -154,12 +154,20 @@ impl Queue for Retrying<dyn Queue> {
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.retry(|_| self.inner.delete(receipt)).await
     }
+
+    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
+        self.retry(|_| self.inner.bury(lane, body, reason)).await
+    }
+
+    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.retry(|_| self.inner.receive_dead(max, visibility)).await
+    }
 }
 
 #[async_trait]
 impl Flow for Retrying<dyn Flow> {
-    async fn start(&self, job: &JobId) -> Result<(), Fault> {
-        self.retry(|_| self.inner.start(job)).await
+    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
+        self.retry(|_| self.inner.start(job, redrives)).await
     }
 
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {

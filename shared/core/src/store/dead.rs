@@ -39,6 +39,9 @@ pub struct DeadLetter {
     pub reason: String,
     /// Deliveries before it was given up.
     pub attempts: u32,
+    /// Which sending of its message died: 0 the first, then one per redrive.
+    #[serde(default)]
+    pub sending: u32,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
     pub correlation_id: CorrelationId,
@@ -49,8 +52,27 @@ pub struct DeadLetter {
     /// When it was last sent back to work; a redriven letter is out of the queue of the dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<Timestamp>,
+    /// Set when the queue's own tools sent the message back, as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revived: Option<Revived>,
+    #[serde(default)]
+    pub purged: bool,
     #[serde(default)]
     pub head: Head,
+}
+
+impl DeadLetter {
+    /// Somebody has to do something about it.
+    pub fn waits(&self) -> bool {
+        self.redriven_at.is_none() && !self.purged
+    }
+}
+
+/// What a message that came back unchanged stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revived {
+    pub sending: u32,
+    pub deadline: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +84,11 @@ pub enum DeadEvent {
     Redriven { by: String },
     #[serde(rename = "dlq.purged")]
     Purged { by: String },
+}
+
+/// A page has one letter, however often it dies.
+pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
+    DeadLetterId::new(format!("{job}-p{page}"))
 }
 
 fn key(id: &DeadLetterId) -> Key {
@@ -93,10 +120,9 @@ pub async fn store(
         metadata,
     );
     letter.head = head;
-    let waiting = letter.redriven_at.is_none() && !matches!(event, DeadEvent::Purged { .. });
     let sort = format!("{:.3}#{}", letter.last_at, letter.id);
     let draft = Draft {
-        state_index: waiting.then(|| IndexEntry::new("dead", sort)),
+        state_index: letter.waits().then(|| IndexEntry::new("dead", sort)),
         ..Draft::new(key(&letter.id), encode(&letter)?)
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));

@@ -13,11 +13,13 @@
 //! | `breaker` | a target | its breaker |
 //! | `breaker#…` | `event#…` | its trail |
 //! | `slots#…` | `0000000000` | one in-flight slot of a target |
+//! | `nodes` | a node | when a process that stores events was last heard of, where they come and go |
 //! | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
 
 pub mod breakers;
 pub mod dead;
 pub mod jobs;
+pub mod nodes;
 pub mod pages;
 pub mod secrets;
 pub mod slots;

@@ -43,7 +43,7 @@ pub struct Page {
 
 impl Page {
     /// There is nothing left to do for a message of this `attempt`.
-    fn answers(&self, attempt: u32) -> bool {
+    pub fn answers(&self, attempt: u32) -> bool {
         self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
     }
 }

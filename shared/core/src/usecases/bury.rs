@@ -5,98 +5,127 @@ use tracing::{error, warn};
 use crate::{
     app::App,
     domain::{
-        event::Head,
+        event::{Head, sha256_hex},
         ids::{CorrelationId, DeadLetterId, Priority, TenantId},
-        job::Received,
+        job::Job,
+        message::PageMessage,
     },
-    ports::{Fault, notifier::Notice},
+    ports::{Fault, notifier::Notice, queue::Delivery},
     store::{
         dead::{self, DeadEvent, DeadLetter, Subject},
         tenants,
     },
 };
 
-/// `name` is the same for the same death, so that burying twice makes one letter.
-pub async fn bury(
-    app: &App,
-    name: &str,
-    subject: Subject,
-    received: &Received,
-    reason: String,
-    attempts: u32,
-    message: Option<String>,
-) -> Result<(), Fault> {
-    let (tenant, priority) = (received.tenant.clone(), received.options.priority);
-    let correlation = match &subject {
-        Subject::Job { job } | Subject::Page { job, .. } => CorrelationId::new(job.as_str()),
-        Subject::Message => CorrelationId::new(name),
-    };
-    write(app, name, subject, tenant, priority, correlation, reason, attempts, message).await
+/// How something died. `id` and `sending` are the same for the same death, so that burying twice
+/// makes one letter.
+pub struct Death {
+    pub id: DeadLetterId,
+    pub subject: Subject,
+    pub tenant: TenantId,
+    pub priority: Priority,
+    pub correlation_id: CorrelationId,
+    pub reason: String,
+    /// Deliveries before it was given up.
+    pub deliveries: u32,
+    pub sending: u32,
+    pub message: Option<String>,
 }
 
-/// For a message that can't be read: nothing is known but its body.
-pub async fn bury_unreadable(
-    app: &App,
-    name: &str,
-    reason: String,
-    attempts: u32,
-    body: String,
-) -> Result<(), Fault> {
-    let tenant = TenantId::new(app.settings.tenant.clone());
-    let correlation = CorrelationId::new(name);
-    write(app, name, Subject::Message, tenant, Priority::Normal, correlation, reason, attempts, Some(body))
-        .await
+impl Death {
+    pub fn of_job(job: &Job, reason: String) -> Self {
+        Self {
+            id: DeadLetterId::new(format!("{}-{}", job.id, job.redrives)),
+            subject: Subject::Job { job: job.id.clone() },
+            tenant: job.received.tenant.clone(),
+            priority: job.received.options.priority,
+            correlation_id: job.correlation_id.clone(),
+            reason,
+            deliveries: job.redrives + 1,
+            sending: 0,
+            message: None,
+        }
+    }
+
+    pub fn of_page(delivery: &Delivery, message: &PageMessage, reason: String) -> Self {
+        Self {
+            id: dead::page_letter(&message.job_id, message.page_id),
+            subject: Subject::Page { job: message.job_id.clone(), page: message.page_id },
+            tenant: message.tenant.clone(),
+            priority: message.priority,
+            correlation_id: message.correlation_id.clone(),
+            reason,
+            deliveries: delivery.receive_count,
+            sending: message.attempt,
+            message: Some(delivery.body.clone()),
+        }
+    }
+
+    /// Of a message that can't be read, or whose job nobody knows: nothing is known but its body.
+    pub fn of_message(app: &App, delivery: &Delivery, reason: String) -> Self {
+        let id = message_letter(&delivery.body);
+        Self {
+            correlation_id: CorrelationId::new(id.as_str()),
+            id,
+            subject: Subject::Message,
+            tenant: TenantId::new(app.settings.tenant.clone()),
+            priority: delivery.lane,
+            reason,
+            deliveries: delivery.receive_count,
+            sending: 0,
+            message: Some(delivery.body.clone()),
+        }
+    }
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a letter is made here and nowhere else; each part is named in it"
-)]
-async fn write(
-    app: &App,
-    name: &str,
-    subject: Subject,
-    tenant: TenantId,
-    priority: Priority,
-    correlation_id: CorrelationId,
-    reason: String,
-    attempts: u32,
-    message: Option<String>,
-) -> Result<(), Fault> {
-    let id = DeadLetterId::new(name);
-    if dead::find(app, &id).await?.is_some() {
+/// The letter of a message that can't be read, whatever name its queue gives it today.
+pub fn message_letter(body: &str) -> DeadLetterId {
+    DeadLetterId::new(format!("message-{}", &sha256_hex(body.as_bytes())[..16]))
+}
+
+/// Writes the letter, if this death has none, and tells whoever is responsible.
+pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
+    let known = dead::find(app, &death.id).await?;
+    // It was redriven and died again: the same letter waits once more.
+    if known.as_ref().is_some_and(|known| known.value.sending >= death.sending) {
         return Ok(());
     }
     let now = app.clock.now();
     let letter = DeadLetter {
-        id: id.clone(),
-        tenant: tenant.clone(),
-        subject: subject.clone(),
-        reason: reason.clone(),
-        attempts,
-        first_at: now,
+        id: death.id.clone(),
+        tenant: death.tenant.clone(),
+        subject: death.subject.clone(),
+        reason: death.reason.clone(),
+        attempts: death.deliveries,
+        sending: death.sending,
+        first_at: known.as_ref().map_or(now, |known| known.value.first_at),
         last_at: now,
-        correlation_id,
-        priority,
-        message,
+        correlation_id: death.correlation_id,
+        priority: death.priority,
+        message: death.message,
         redriven_at: None,
-        head: Head::default(),
+        revived: None,
+        purged: false,
+        head: known.as_ref().map_or_else(Head::default, |known| known.value.head.clone()),
     };
-    let event = DeadEvent::Added { subject, reason: reason.clone(), attempts };
-    if dead::store(app, None, letter, event).await? {
-        error!(dead_letter = %id, %tenant, reason, "dead letter added");
-        let settings = tenants::settings(app, &tenant).await;
-        let responsible = settings.ok().and_then(|settings| settings.responsible.clone());
-        let notice = Notice {
-            tenant,
-            responsible,
-            subject: format!("Everypage gave up on {id}"),
-            body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
-        };
-        // The letter is safe; a notice that can't be sent must not bring the work back.
-        if let Err(fault) = app.notifier.notify(&notice).await {
-            warn!(%fault, dead_letter = %id, "notice not sent");
-        }
+    let event =
+        DeadEvent::Added { subject: death.subject, reason: death.reason.clone(), attempts: death.deliveries };
+    if !dead::store(app, known.as_ref(), letter, event).await? {
+        return Ok(());
+    }
+    let Death { id, tenant, reason, .. } = death;
+    error!(dead_letter = %id, %tenant, reason, "dead letter added");
+    let settings = tenants::settings(app, &tenant).await;
+    let responsible = settings.ok().and_then(|settings| settings.responsible.clone());
+    let notice = Notice {
+        tenant,
+        responsible,
+        subject: format!("Everypage gave up on {id}"),
+        body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
+    };
+    // The letter is safe; a notice that can't be sent must not bring the work back.
+    if let Err(fault) = app.notifier.notify(&notice).await {
+        warn!(%fault, dead_letter = %id, "notice not sent");
     }
     Ok(())
 }

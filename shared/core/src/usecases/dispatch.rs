@@ -8,10 +8,11 @@ use tokio::sync::Mutex;
 use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
-    StepError, bury,
+    StepError,
     failover::{Questions, Round, ask},
-    heal,
+    give_up, heal,
     prepare::{StoredPage, stored_pages},
+    redrive,
 };
 use crate::{
     app::{App, Stop},
@@ -30,9 +31,7 @@ use crate::{
         vision::{PageRequest, RequestImage},
     },
     store::{
-        Kept,
-        dead::Subject,
-        jobs,
+        Kept, jobs,
         pages::{self, Claim, Page},
         tenants,
     },
@@ -53,14 +52,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
     let message = match PageMessage::parse(&delivery.body) {
         Ok(message) => message,
         Err(unreadable) => {
-            let buried = bury::bury_unreadable(
-                app,
-                &delivery.id,
-                unreadable.to_string(),
-                delivery.receive_count,
-                delivery.body.clone(),
-            );
-            return match buried.await {
+            return match give_up::on_message(app, delivery, unreadable.to_string()).await {
                 Ok(()) => Disposition::Done,
                 Err(fault) => later(app, &fault),
             };
@@ -77,7 +69,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
         match handle(app, delivery, &message).await {
             Ok(disposition) => disposition,
             Err(StepError::Fault(fault)) => later(app, &fault),
-            Err(error) => match give_up(app, delivery, &message, error.to_string()).await {
+            Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
                 Ok(()) => Disposition::Done,
                 Err(fault) => later(app, &fault),
             },
@@ -93,6 +85,27 @@ fn later(app: &App, fault: &Fault) -> Disposition {
 }
 
 async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<Disposition, StepError> {
+    if let Some(disposition) = attend(app, delivery, message).await? {
+        return Ok(disposition);
+    }
+    // Nothing is left to do for it, unless the queue's own tools brought it back from the dead.
+    if let Some(revived) = redrive::revived(app, delivery, message).await?
+        && let Some(disposition) = attend(app, delivery, &revived).await?
+    {
+        return Ok(disposition);
+    }
+    debug!("job or page is over, settled without AI");
+    settle_and_heal(app, message).await?;
+    Ok(Disposition::Done)
+}
+
+/// What becomes of a message whose page still has to be read; `None` when the job or the page is
+/// over.
+async fn attend(
+    app: &App,
+    delivery: &Delivery,
+    message: &PageMessage,
+) -> Result<Option<Disposition>, StepError> {
     let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
         return Err(StepError::Broken {
             code: "unknown_job",
@@ -100,26 +113,22 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
         });
     };
     let now = app.clock.now();
-    let Some(deadline) = time_for(&job, message, now) else {
-        debug!("job is over, settled without AI");
-        settle_token(app, message).await?;
-        return Ok(Disposition::Done);
-    };
+    let Some(deadline) = time_for(&job, message, now) else { return Ok(None) };
     if delivery.receive_count > app.settings.max_receive_count {
-        return exhausted(app, delivery, message, now).await;
+        // Given up, or a second copy of a message whose page is done or in good hands.
+        give_up::on_exhausted(app, delivery, message).await?;
+        return Ok(Some(Disposition::Done));
     }
     let holder = app.holder();
     let visibility = app.settings.page_visibility;
     let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?
     {
         Claim::Granted(held) => *held,
-        Claim::AlreadyDone => {
-            settle_and_heal(app, message).await?;
-            return Ok(Disposition::Done);
-        }
+        Claim::AlreadyDone => return Ok(None),
         Claim::Busy { until: busy } => {
             debug!("another worker has the page");
-            return Ok(Disposition::Later(until(now, busy).clamp(Duration::from_secs(1), visibility)));
+            let soon = until(now, busy).clamp(Duration::from_secs(1), visibility);
+            return Ok(Some(Disposition::Later(soon)));
         }
     };
     let held = Arc::new(Mutex::new(held));
@@ -133,7 +142,7 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     let held = held.lock().await.clone();
     // Whoever has the page now will settle it; its message is this one or a copy.
     if let Some(Stopped::LeaseLost) = stopped {
-        return Ok(Disposition::Later(visibility));
+        return Ok(Some(Disposition::Later(visibility)));
     }
     let (outcome, text) = match read {
         Ok(Some(read)) => read,
@@ -141,7 +150,7 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
         Ok(None) => {
             pages::release(app, &held).await?;
             settle_token(app, message).await?;
-            return Ok(Disposition::Done);
+            return Ok(Some(Disposition::Done));
         }
         Err(error) => {
             // Given back, so that the next delivery need not wait for the lease to run out.
@@ -154,15 +163,13 @@ async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result
     let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
     if let Some(attempt) = unknown.filter(|_| !outcome.is_ai()) {
         let reason = format!("{}: {}", attempt.target, attempt.detail);
-        let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
-        let (times, body) = (delivery.receive_count, Some(delivery.body.clone()));
-        bury::bury(app, &delivery.id, subject, &job.received, reason, times, body).await?;
+        give_up::bury_page(app, delivery, message, reason).await?;
     }
     if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
-        return Ok(Disposition::Later(Duration::from_secs(1)));
+        return Ok(Some(Disposition::Later(Duration::from_secs(1))));
     }
     settle_and_heal(app, message).await?;
-    Ok(Disposition::Done)
+    Ok(Some(Disposition::Done))
 }
 
 /// Runs `work` to its end beside `alive`, and tells whether and why that ended first.
@@ -294,7 +301,7 @@ async fn keep_alive(
     }
 }
 
-async fn settle_token(app: &App, message: &PageMessage) -> Result<Settlement, Fault> {
+pub(super) async fn settle_token(app: &App, message: &PageMessage) -> Result<Settlement, Fault> {
     match &message.task_token {
         Some(token) => app.flow.settle(token).await,
         None => Ok(Settlement::Stale),
@@ -302,55 +309,9 @@ async fn settle_token(app: &App, message: &PageMessage) -> Result<Settlement, Fa
 }
 
 /// Tells the flow; a page that nobody waits for any more came after the result, and heals it.
-async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
+pub(super) async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
     if settle_token(app, message).await? == Settlement::Stale {
         heal::publish(app, &message.job_id).await?;
     }
-    Ok(())
-}
-
-/// Delivered too often without ever being settled: whoever worked on it died each time.
-async fn exhausted(
-    app: &App,
-    delivery: &Delivery,
-    message: &PageMessage,
-    now: Timestamp,
-) -> Result<Disposition, StepError> {
-    let page = pages::find(app, &message.job_id, message.page_id).await?;
-    if let Some(page) = page.map(|kept| kept.value) {
-        // A second copy of a message whose page is in good hands, or done, is nobody's loss.
-        if page.outcome.is_some() {
-            settle_and_heal(app, message).await?;
-            return Ok(Disposition::Done);
-        }
-        if page.lease.as_ref().is_some_and(|lease| lease.alive(now)) {
-            return Ok(Disposition::Done);
-        }
-    }
-    let times = delivery.receive_count - 1;
-    let reason =
-        format!("delivered {times} times and never settled: the worker died or lost its storage each time");
-    give_up(app, delivery, message, reason).await?;
-    Ok(Disposition::Done)
-}
-
-/// The message becomes a dead letter and the page gets MuPDF's text, so that the job goes on.
-async fn give_up(app: &App, delivery: &Delivery, message: &PageMessage, reason: String) -> Result<(), Fault> {
-    let job = jobs::find(app, &message.job_id).await?.map(|kept| kept.value);
-    let (name, body) = (&delivery.id, delivery.body.clone());
-    let Some(job) = job else {
-        return bury::bury_unreadable(app, name, reason, delivery.receive_count, body).await;
-    };
-    let subject = Subject::Page { job: job.id.clone(), page: message.page_id };
-    bury::bury(app, name, subject, &job.received, reason.clone(), delivery.receive_count, Some(body)).await?;
-    let now = app.clock.now();
-    let (holder, visibility) = (app.holder(), app.settings.page_visibility);
-    let claim = pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?;
-    if let Claim::Granted(held) = claim {
-        let outcome = Outcome::fallback(reason, vec![], now, now);
-        // Lost only to somebody who settles it: either way the page has its text.
-        let _ = pages::settle(app, &job, &held, message.attempt, outcome, None).await?;
-    }
-    settle_token(app, message).await?;
     Ok(())
 }

@@ -99,7 +99,7 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
             if named.is_some() || !ended_badly {
                 // Whoever made it may have died before starting its flow; starting twice is harmless.
                 if !job.state.is_terminal() {
-                    app.flow.start(&job.id).await?;
+                    app.flow.start(&job.id, job.redrives).await?;
                 }
                 let existed = job.id != id;
                 return Ok(Submitted { job, existed });
@@ -132,7 +132,7 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
         match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
             Written::Applied => {
                 app.stored_event();
-                app.flow.start(&id).await?;
+                app.flow.start(&id, 0).await?;
                 return Ok(Submitted { job, existed: false });
             }
             // The same request arrived twice at once; the other one made the job.

@@ -11,6 +11,7 @@ pub mod dispatch;
 pub mod fail;
 pub mod failover;
 pub mod finalize;
+mod give_up;
 pub mod heal;
 pub mod intake;
 pub mod plan;
@@ -19,6 +20,7 @@ pub mod redrive;
 pub mod relay;
 pub mod result;
 mod step;
+pub mod sweep;
 pub mod verify;
 
 pub use step::StepError;

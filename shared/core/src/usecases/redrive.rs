@@ -9,10 +9,14 @@ use crate::{
         message::PageMessage,
         secret::Secret,
     },
-    ports::{clock::after, queue::Outgoing, records::Batch},
+    ports::{
+        clock::after,
+        queue::{Delivery, Outgoing},
+        records::Batch,
+    },
     store::{
         Kept,
-        dead::{self, DeadEvent, DeadLetter, Subject},
+        dead::{self, DeadEvent, DeadLetter, Revived, Subject},
         jobs, pages, secrets,
     },
 };
@@ -69,7 +73,7 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
         app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     }
     let now = app.clock.now();
-    jobs::advance(app, "operator", id, |job| match job.state {
+    let kept = jobs::advance(app, "operator", id, |job| match job.state {
         State::Failed => {
             let deadline = after(now, job.received.options.job_timeout());
             vec![JobEvent::Redriven { deadline, by: by.to_owned() }]
@@ -77,7 +81,7 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
         _ => vec![],
     })
     .await?;
-    app.flow.start(id).await?;
+    app.flow.start(id, kept.value.redrives).await?;
     Ok(())
 }
 
@@ -97,10 +101,49 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     Ok(())
 }
 
+/// The queue's own tools know nothing of letters: SQS's redrive sends a dead message back as it
+/// was. Answers with the message as it has to be taken then, sent once more and with a deadline of
+/// its own; `None` for a message that is just late.
+pub async fn revived(
+    app: &App,
+    delivery: &Delivery,
+    message: &PageMessage,
+) -> Result<Option<PageMessage>, StepError> {
+    let id = dead::page_letter(&message.job_id, message.page_id);
+    loop {
+        let Some(kept) = dead::find(app, &id).await? else { return Ok(None) };
+        let letter = &kept.value;
+        let as_it_stands = |revived: Revived| PageMessage {
+            attempt: revived.sending,
+            deadline: revived.deadline,
+            ..message.clone()
+        };
+        if let Some(revived) = letter.revived {
+            return Ok(Some(as_it_stands(revived)));
+        }
+        // A delivery that is counted on from before its death was never redriven.
+        if !letter.waits() || delivery.receive_count > letter.attempts {
+            return Ok(None);
+        }
+        let job = jobs::load(app, &message.job_id).await?.value;
+        let page = pages::find(app, &message.job_id, message.page_id).await?;
+        let now = app.clock.now();
+        let revived = Revived {
+            sending: page.map_or(0, |kept| kept.value.attempt).max(letter.sending).max(message.attempt) + 1,
+            deadline: after(now, job.received.options.job_timeout()),
+        };
+        let marked =
+            DeadLetter { redriven_at: Some(now), revived: Some(revived), message: None, ..letter.clone() };
+        if dead::store(app, Some(&kept), marked, DeadEvent::Redriven { by: "queue".into() }).await? {
+            return Ok(Some(as_it_stands(revived)));
+        }
+    }
+}
+
 /// Lets a dead letter go: it is no longer listed, and its message is forgotten.
 pub async fn purge(app: &App, id: &DeadLetterId, by: &str) -> Result<(), StepError> {
     let kept = load(app, id).await?;
-    let letter = DeadLetter { message: None, ..kept.value.clone() };
+    let letter = DeadLetter { message: None, purged: true, ..kept.value.clone() };
     dead::store(app, Some(&kept), letter, DeadEvent::Purged { by: by.to_owned() }).await?;
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The outbox: stored events are published, in order, at least once, never before they are stored.
 
+use std::time::Duration;
+
 use tracing::warn;
 
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
         Fault,
         records::{Batch, Change, Draft, Index, Item, When, Written},
     },
-    store::{decode, trail},
+    store::{decode, nodes, trail},
 };
 
 /// As many as one write may change on AWS.
@@ -76,6 +78,17 @@ async fn unpublished_before(app: &App, event: &Event, about_to_be: &[Item]) -> R
         }
     }
     Ok(earlier)
+}
+
+/// Publishes what processes stored that have not been heard of for `silent`, and forgets them.
+/// Where processes come and go without a word, each tells by [`nodes::seen`] that it is there.
+pub async fn relay_silent(app: &App, silent: Duration) -> Result<usize, Fault> {
+    let mut published = 0;
+    for kept in nodes::silent(app, silent).await? {
+        published += relay(app, &kept.value.node).await?;
+        nodes::forget(app, &kept).await?;
+    }
+    Ok(published)
 }
 
 /// Relays this process's events as they come, for ever.

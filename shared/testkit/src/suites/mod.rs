@@ -51,6 +51,7 @@ macro_rules! queue_exam {
             higher_lanes_go_first_and_lower_ones_do_not_starve,
             receives_are_counted,
             a_message_keeps_its_id_over_deliveries,
+            the_dead_lie_until_they_are_deleted,
         );
     };
 }

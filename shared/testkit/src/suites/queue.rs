@@ -17,19 +17,25 @@ pub struct Subject {
     queue: Arc<dyn Queue>,
     clock: Arc<dyn Clock>,
     minute: Duration,
+    keeps_the_dead: bool,
 }
 
 impl Subject {
     /// A queue whose time the exam moves.
     pub fn new(queue: Arc<dyn Queue>, clock: Arc<ManualClock>) -> Self {
-        Self { queue, clock, minute: Duration::from_secs(60) }
+        Self { queue, clock, minute: Duration::from_secs(60), keeps_the_dead: false }
     }
 
     /// A queue that lives in real time, which the exam must sit out: `minute` is how long it
     /// takes the exam's minute to be. Whole seconds, and enough of them that a slow machine's
     /// calls fit into half of it.
     pub fn in_real_time(queue: Arc<dyn Queue>, clock: Arc<dyn Clock>, minute: Duration) -> Self {
-        Self { queue, clock, minute }
+        Self { queue, clock, minute, keeps_the_dead: false }
+    }
+
+    /// A queue that keeps dead messages itself; of others the exam demands that they never do.
+    pub fn with_a_place_for_the_dead(self) -> Self {
+        Self { keeps_the_dead: true, ..self }
     }
 
     /// Lets time go by for the queue.
@@ -116,4 +122,24 @@ pub async fn a_message_keeps_its_id_over_deliveries(subject: &Subject) {
     let second = receive(subject).await.remove(0);
     assert_eq!(first.id, second.id);
     assert_ne!(first.receipt, second.receipt);
+}
+
+pub async fn the_dead_lie_until_they_are_deleted(subject: &Subject) {
+    let queue = &subject.queue;
+    queue.bury(Priority::High, "poison", "nobody could read it").await.unwrap();
+    assert!(receive(subject).await.is_empty(), "a dead message is nobody's work");
+    let dead = async || queue.receive_dead(10, subject.minute).await.unwrap();
+    let found = dead().await;
+    if !subject.keeps_the_dead {
+        assert!(found.is_empty());
+        return;
+    }
+    assert_eq!((found.len(), found[0].body.as_str()), (1, "poison"));
+    assert!(dead().await.is_empty(), "hidden while it is looked at");
+    queue.extend(&found[0].receipt, Duration::ZERO).await.unwrap();
+    let again = dead().await;
+    assert_eq!(again.len(), 1);
+    queue.delete(&again[0].receipt).await.unwrap();
+    subject.pass(subject.minute).await;
+    assert!(dead().await.is_empty());
 }

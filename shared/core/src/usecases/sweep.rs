@@ -1,0 +1,185 @@
+//! The net under everything: run every minute where no process lives on to keep its promises. It
+//! finds what fell between two steps and brings it to its end.
+//!
+//! - A job whose flow died, or was never started, is started or finalized.
+//! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
+//! - Events that a vanished process left unpublished go out.
+//!
+//! Each part does what it can; one that fails does not keep the others from their work.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::{
+    StepError, bury,
+    fail::fail,
+    finalize::finalize,
+    give_up::{self, Exhausted},
+    relay,
+};
+use crate::{
+    app::App,
+    domain::{
+        job::{Failure, Halt, Job, State},
+        message::PageMessage,
+        result::Cause,
+    },
+    ports::{clock::after, queue::Delivery},
+    store::{
+        dead::{self, DeadLetter},
+        jobs,
+    },
+};
+
+/// A flow has this long after its deadline to finalize its job itself.
+const GRACE: Duration = Duration::from_secs(5);
+/// A job that has not moved for this long after its arrival may never have been started.
+const STARTED_BY: Duration = Duration::from_secs(30);
+/// A process not heard of for this long is gone.
+pub const SILENT: Duration = Duration::from_secs(15 * 60);
+/// Dead messages looked at in one sweep: the rest have their turn in the next.
+const DEAD_AT_ONCE: usize = 1000;
+/// Time to look at them all, before others see them again.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What a sweep did, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub started: usize,
+    pub finalized: usize,
+    pub dead_letters: usize,
+    pub events: usize,
+    /// Parts that have to be tried again.
+    pub faults: usize,
+}
+
+pub async fn sweep(app: &App) -> Swept {
+    let mut swept = Swept::default();
+    match jobs::open(app).await {
+        Ok(open) => {
+            for job in open {
+                if let Err(error) = mend(app, &job, &mut swept).await {
+                    warn!(job = %job.id, %error, "job not mended yet");
+                    swept.faults += 1;
+                }
+            }
+        }
+        Err(fault) => missed(&mut swept, "open jobs", &fault),
+    }
+    match collect_dead(app).await {
+        Ok(count) => swept.dead_letters = count,
+        Err(error) => missed(&mut swept, "dead messages", &error),
+    }
+    match relay::relay_silent(app, SILENT).await {
+        Ok(count) => swept.events = count,
+        Err(fault) => missed(&mut swept, "unpublished events", &fault),
+    }
+    info!(?swept, "swept");
+    swept
+}
+
+fn missed(swept: &mut Swept, what: &str, error: &dyn std::fmt::Display) {
+    warn!(%error, "{what} not swept yet");
+    swept.faults += 1;
+}
+
+/// A job that its flow should have brought further by now.
+async fn mend(app: &App, job: &Job, swept: &mut Swept) -> Result<(), StepError> {
+    let now = app.clock.now();
+    let cause = match job.halt {
+        Some(Halt::Cancelled) => Cause::Cancelled,
+        _ => Cause::Deadline,
+    };
+    if after(job.deadline, GRACE) <= now {
+        swept.finalized += 1;
+        // The document itself may be why its flow died: then that is its end.
+        if let Err(error) = finalize(app, &job.id, cause).await {
+            if let StepError::Fault(fault) = error {
+                return Err(fault.into());
+            }
+            let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
+            fail(app, &job.id, failure).await?;
+        }
+    } else if matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
+    {
+        swept.started += 1;
+        app.flow.start(&job.id, job.redrives).await?;
+    }
+    Ok(())
+}
+
+/// Looks through what lies in the queue's own place for the dead, until all was seen once.
+pub async fn collect_dead(app: &App) -> Result<usize, StepError> {
+    let (mut seen, mut buried) = (Vec::new(), 0);
+    while seen.len() < DEAD_AT_ONCE {
+        let some = app.queue.receive_dead(10, LOOK).await?;
+        if some.is_empty() {
+            break;
+        }
+        seen.extend(some);
+    }
+    let mut first_fault = None;
+    for delivery in seen {
+        let put_back = match examine(app, &delivery).await {
+            Ok(Found::Lies) => true,
+            Ok(Found::Buried) => {
+                buried += 1;
+                true
+            }
+            Ok(Found::Superfluous) => false,
+            Err(error) => {
+                first_fault.get_or_insert(error);
+                true
+            }
+        };
+        let receipt = &delivery.receipt;
+        if put_back {
+            app.queue.extend(receipt, Duration::ZERO).await?;
+        } else {
+            app.queue.delete(receipt).await?;
+        }
+    }
+    first_fault.map_or(Ok(buried), Err)
+}
+
+enum Found {
+    /// Its letter waits, or somebody still works on its page.
+    Lies,
+    /// It has a letter from now on.
+    Buried,
+    /// It was redriven or purged, or its page is done.
+    Superfluous,
+}
+
+impl Found {
+    fn by(letter: &DeadLetter) -> Self {
+        if letter.waits() { Self::Lies } else { Self::Superfluous }
+    }
+}
+
+async fn examine(app: &App, delivery: &Delivery) -> Result<Found, StepError> {
+    let stranger = dead::find(app, &bury::message_letter(&delivery.body)).await?;
+    let mut message = match (stranger, PageMessage::parse(&delivery.body)) {
+        (Some(letter), _) => return Ok(Found::by(&letter.value)),
+        (None, Ok(message)) => message,
+        (None, Err(unreadable)) => {
+            bury::bury(app, bury::Death::of_message(app, delivery, unreadable.to_string())).await?;
+            return Ok(Found::Buried);
+        }
+    };
+    if let Some(letter) = dead::find(app, &dead::page_letter(&message.job_id, message.page_id)).await? {
+        // One that was redriven as it was died as what it then stood for.
+        if let Some(revived) = letter.value.revived {
+            (message.attempt, message.deadline) = (revived.sending, revived.deadline);
+        }
+        if letter.value.sending >= message.attempt {
+            return Ok(Found::by(&letter.value));
+        }
+    }
+    Ok(match give_up::on_exhausted(app, delivery, &message).await? {
+        Exhausted::Superfluous => Found::Superfluous,
+        Exhausted::InGoodHands => Found::Lies,
+        Exhausted::GivenUp => Found::Buried,
+    })
+}
