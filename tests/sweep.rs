@@ -1,0 +1,215 @@
+//! What fell between two steps, where no process lives on to find it: the net that is run every
+//! minute, and the tools of a queue that knows nothing of letters.
+
+use std::{sync::Arc, time::Duration};
+
+use everypage_core::{
+    domain::{
+        ids::{JobId, Priority},
+        job::State,
+        outcome::Source,
+    },
+    ports::{
+        blobs::Blobs,
+        clock::Clock,
+        queue::{Outgoing, Queue},
+    },
+    store::{dead, nodes},
+    usecases::{
+        cancel::cancel,
+        redrive::{purge, redrive},
+        relay,
+        sweep::{SILENT, sweep},
+    },
+};
+use everypage_testkit::{faulty::Faults, memory::MemoryQueue, pdf::FakeDocument, vision::Reply};
+use everypage_tests::{invariants, world::World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A world whose queue keeps the dead itself, as SQS does.
+fn world(pairs: &[(&str, &str)]) -> World {
+    let mut world = World::with_faults(pairs, Faults::none(), false);
+    world.queue = Arc::new(MemoryQueue::burying_after(world.clock.clone(), 3));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_flow_died_is_finalized_after_its_deadline() {
+    let world = world(&[("JOB_TIMEOUT", "10s")]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
+    let process = world.start("b");
+    assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
+    world.clock.sleep(MINUTE).await;
+    assert_eq!(sweep(&process.app).await.finalized, 1);
+    let job = process.job(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 10).await;
+    assert!(process.result(&job).await.metadata.timeout_occurred);
+    assert_eq!(sweep(&process.app).await.finalized, 0, "once is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_cancelled() {
+    let world = world(&[("JOB_TIMEOUT", "10s")]);
+    let process = world.start("a");
+    let lost = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    let dropped = process.submit(&FakeDocument::mixed(3)).await.unwrap().job.id;
+    cancel(&process.app, &dropped, "ann").await.unwrap();
+    world.clock.sleep(MINUTE).await;
+    assert_eq!(sweep(&process.app).await.finalized, 2);
+    assert_eq!(process.job(&lost).await.state, State::Failed);
+    assert_eq!(process.job(&dropped).await.state, State::Cancelled);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("deadline"), "{}", letters[0].value.reason);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_accepted_and_never_started_is_started() {
+    let world = world(&[]);
+    let process = world.start("a");
+    process.submit(&FakeDocument::mixed(2)).await.unwrap();
+    assert_eq!(sweep(&process.app).await.started, 0, "its flow may be about to begin");
+    world.clock.sleep(MINUTE).await;
+    assert_eq!(sweep(&process.app).await.started, 1);
+}
+
+/// Kills every worker of page 1 until its queue gives up on it; the others are read.
+async fn poisoned(world: &World) -> (JobId, everypage_tests::world::Process) {
+    world.vision.now_does(|target, page| {
+        if page == 1 { Reply::Hang } else { Reply::Answer(everypage_testkit::vision::read_by(target, page)) }
+    });
+    let id = world.start("a").submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    for node in ["a", "b", "c"] {
+        // Each dies in the middle of page 1, whose message comes back after its visibility.
+        world.start(node).die_after(&id, Duration::from_secs(30)).await;
+        world.clock.sleep(MINUTE).await;
+    }
+    let process = world.start("d");
+    process.work_for(Duration::from_secs(1)).await;
+    assert_eq!((world.queue.len(), world.queue.dead()), (0, 1));
+    (id, process)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_queue_gave_up_becomes_a_letter_and_its_page_falls_back() {
+    let world = world(&[("JOB_TIMEOUT", "1h")]);
+    let (id, process) = poisoned(&world).await;
+    assert_eq!(sweep(&process.app).await.dead_letters, 1);
+    assert_eq!(sweep(&process.app).await.dead_letters, 0, "it has its letter");
+    assert_eq!(world.queue.dead(), 1, "and lies where the queue's own tools see it");
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("delivered 3 times"), "{}", letters[0].value.reason);
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    let result = process.result(&job).await;
+    assert_eq!(result.pages[0].source, Source::MupdfFallback);
+    assert_eq!(result.pages[1].source, Source::Ai);
+
+    // Our redrive heals the result, and the copy among the queue's dead goes.
+    world.vision.now_does(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    world.clock.sleep(10 * MINUTE).await;
+    redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    process.work_for(Duration::from_secs(10)).await;
+    let job = process.job(&id).await;
+    assert_eq!(job.result.as_ref().unwrap().version, 2);
+    sweep(&process.app).await;
+    assert_eq!((world.queue.len(), world.queue.dead()), (0, 0));
+    invariants::trail_verifies(&process.app, &job).await;
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queues_own_redrive_heals_the_result_too() {
+    let world = world(&[("JOB_TIMEOUT", "1h")]);
+    let (id, process) = poisoned(&world).await;
+    sweep(&process.app).await;
+    process.finish(&id).await;
+    world.clock.sleep(10 * MINUTE).await;
+    // Redriven while the model still hangs: it dies again, as another sending, and waits again.
+    world.queue.redrive_all();
+    for node in ["e", "f", "g"] {
+        world.start(node).work_for(Duration::from_secs(30)).await;
+        assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty(), "it was redriven");
+        world.clock.sleep(MINUTE).await;
+    }
+    process.work_for(Duration::from_secs(1)).await;
+    assert_eq!(world.queue.dead(), 1);
+    assert_eq!(sweep(&process.app).await.dead_letters, 1);
+    assert_eq!(process.job(&id).await.result.unwrap().version, 1);
+
+    world.vision.now_does(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    world.clock.sleep(10 * MINUTE).await;
+    world.queue.redrive_all();
+    process.work_for(Duration::from_secs(10)).await;
+    let job = process.job(&id).await;
+    assert_eq!(job.result.as_ref().unwrap().version, 2);
+    assert!(process.result(&job).await.pages.iter().all(|page| page.source == Source::Ai));
+    assert_eq!((world.queue.len(), world.queue.dead()), (0, 0));
+    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    invariants::trail_verifies(&process.app, &job).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_back_although_it_is_buried_stays_buried() {
+    let world = world(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let take_away = async {
+        loop {
+            world.blobs.delete_all(&format!("jobs/{id}/pages/")).await.unwrap();
+            process.app.clock.sleep(Duration::from_micros(1)).await;
+        }
+    };
+    tokio::select! { biased; job = process.finish(&id) => invariants::succeeded(&job), () = take_away => unreachable!() };
+    assert_eq!(world.queue.dead(), 1, "buried at once, with a copy for the queue's own tools");
+    // Its worker died before it could take the message off the queue: the second delivery of it.
+    let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
+    let body = letter.message.clone().unwrap();
+    let again = Outgoing { name: "again".into(), job: id.clone(), lane: Priority::Normal, body };
+    world.queue.send(&[again]).await.unwrap();
+    let first = world.queue.receive(1, Duration::ZERO).await.unwrap();
+    assert_eq!(first.len(), 1);
+    process.work_for(Duration::from_secs(5)).await;
+    assert!(world.queue.is_empty());
+    assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
+    assert_eq!(process.job(&id).await.result.unwrap().version, 1);
+
+    // Purged, its copy goes with the next sweep.
+    purge(&process.app, &letter.id, "ann").await.unwrap();
+    sweep(&process.app).await;
+    assert_eq!(world.queue.dead(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_messages_among_the_queues_dead_get_one_letter_each() {
+    let world = world(&[]);
+    let process = world.start("a");
+    world.queue.bury(Priority::High, "not json", "").await.unwrap();
+    world.queue.bury(Priority::High, "not json", "").await.unwrap();
+    assert_eq!(sweep(&process.app).await.dead_letters, 1);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("can't be read"), "{}", letters[0].value.reason);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_process_that_fell_silent_are_published() {
+    let world = world(&[]);
+    let gone = world.start("gone");
+    nodes::seen(&gone.app).await.unwrap();
+    gone.submit(&FakeDocument::mixed(2)).await.unwrap();
+    let (stored, process) = (2, world.start("b"));
+    nodes::seen(&process.app).await.unwrap();
+    assert_eq!(relay::relay_silent(&process.app, SILENT).await.unwrap(), 0, "it may still do it itself");
+    world.clock.sleep(SILENT).await;
+    nodes::seen(&process.app).await.unwrap();
+    assert_eq!(sweep(&process.app).await.events, stored);
+    assert_eq!(world.bus.events().len(), stored);
+    assert_eq!(sweep(&process.app).await.events, 0);
+}
