@@ -7,8 +7,8 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::Context;
 use everypage_core::{domain::secret::Secret, ports::vision::Vision};
-use everypage_local::SystemClock;
 use everypage_providers::{ProviderSettings, Providers, Settings};
+use everypage_system::SystemClock;
 use everypage_testkit::{
     provider::{Behaviour, Script, ScriptedProvider},
     vision::FakeVision,

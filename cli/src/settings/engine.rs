@@ -5,13 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use everypage_core::{
-    config::{EngineSettings, Settings},
-    domain::target::Provider,
-};
+use everypage_core::config::Settings;
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{Prices, ProviderSettings, Providers};
+use everypage_providers::Providers;
 
 use crate::problem::Problem;
 
@@ -24,23 +21,9 @@ pub async fn open_engine(settings: &Settings, folder: &Path) -> Result<Engine, P
 
 /// What is wrong here is wrong with a setting.
 pub fn providers(settings: &Settings) -> Result<Providers, Problem> {
-    let engine = |provider| settings.engines.iter().find(|engine| engine.provider == provider);
-    let mut adapter = everypage_providers::Settings::new(
-        access(Provider::OpenAi, engine(Provider::OpenAi)),
-        access(Provider::Anthropic, engine(Provider::Anthropic)),
-    );
-    adapter.prices = Prices::parse(&settings.model_prices)
+    let adapter = everypage_providers::Settings::of(settings)
         .map_err(|error| Problem::Usage(format!("MODEL_PRICES can't be used: {error}")))?;
     Providers::new(adapter).map_err(|error| Problem::Usage(error.to_string()))
-}
-
-fn access(provider: Provider, engine: Option<&EngineSettings>) -> ProviderSettings {
-    let key = engine.and_then(|engine| engine.api_key.clone());
-    let mut access = ProviderSettings::official(provider, key);
-    if let Some(url) = engine.and_then(|engine| engine.base_url.clone()) {
-        access.base_url = url;
-    }
-    access
 }
 
 /// This very program, even where its file was replaced by an update since it was started.

@@ -10,10 +10,13 @@ mod clients;
 pub mod fault;
 mod flow;
 mod notifier;
+mod place;
 mod queue;
 mod records;
 #[cfg(test)]
 mod replay;
+mod secrets;
+mod stack;
 mod vault;
 
 pub use blobs::S3Blobs;
@@ -21,6 +24,8 @@ pub use bus::EventBridgeBus;
 pub use clients::Clients;
 pub use flow::SfnFlow;
 pub use notifier::SnsNotifier;
+pub use place::{Place, VARIABLES, queue_variable};
 pub use queue::SqsQueue;
 pub use records::DynamoRecords;
+pub use stack::{Stack, StackError};
 pub use vault::KmsVault;

@@ -21,17 +21,16 @@ use everypage_core::{
     store::{jobs, pages, slots},
     usecases::relay,
 };
+use everypage_system::{SystemClock, UlidIds};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::{
     blobs::FolderBlobs,
     bus::LocalBus,
-    clock::SystemClock,
     database::Database,
     driver::Driver,
     flow::LocalFlow,
-    ids::UlidIds,
     notifier::LogNotifier,
     owner::{self, Owner},
     queue::SqliteQueue,

@@ -4,12 +4,10 @@
 
 mod blobs;
 mod bus;
-mod clock;
 mod database;
 mod driver;
 mod engine;
 mod flow;
-mod ids;
 mod notifier;
 mod owner;
 mod queue;
@@ -18,12 +16,10 @@ mod vault;
 
 pub use blobs::FolderBlobs;
 pub use bus::LocalBus;
-pub use clock::SystemClock;
 pub use database::Database;
 pub use driver::Driver;
 pub use engine::{DrivenBy, Engine, OpenError};
 pub use flow::LocalFlow;
-pub use ids::UlidIds;
 pub use notifier::LogNotifier;
 pub use queue::SqliteQueue;
 pub use records::SqliteRecords;

@@ -2,10 +2,13 @@
 
 use std::{fmt, time::Duration};
 
-use everypage_core::domain::{secret::Secret, target::Provider};
+use everypage_core::{
+    config,
+    domain::{secret::Secret, target::Provider},
+};
 use reqwest::Url;
 
-use crate::Prices;
+use crate::{Prices, PricesError};
 
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
@@ -54,6 +57,22 @@ impl Settings {
             max_response_bytes: 4 * 1024 * 1024,
             connect_timeout: Duration::from_secs(10),
         }
+    }
+
+    /// As the program was configured.
+    pub fn of(settings: &config::Settings) -> Result<Self, PricesError> {
+        let access = |provider| {
+            let engine = settings.engines.iter().find(|engine| engine.provider == provider);
+            let mut access =
+                ProviderSettings::official(provider, engine.and_then(|engine| engine.api_key.clone()));
+            if let Some(url) = engine.and_then(|engine| engine.base_url.clone()) {
+                access.base_url = url;
+            }
+            access
+        };
+        let mut adapter = Self::new(access(Provider::OpenAi), access(Provider::Anthropic));
+        adapter.prices = Prices::parse(&settings.model_prices)?;
+        Ok(adapter)
     }
 }
 

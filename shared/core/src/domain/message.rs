@@ -32,7 +32,10 @@ pub struct PageMessage {
     pub image: Option<ImageRef>,
     /// Blob of the prepared range that holds this page's MuPDF text.
     pub mupdf_text_key: String,
+    /// Empty where it is long: then it is in the blob `context_key`.
     pub context_text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_key: Option<String>,
     /// Fingerprint of the system prompt; the prompt itself is the worker's configuration.
     pub system_prompt_version: String,
     pub ai_provider: Provider,
@@ -62,6 +65,16 @@ impl std::fmt::Debug for PageMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PageMessage({}, page {}, attempt {})", self.job_id, self.page_id, self.attempt)
     }
+}
+
+/// Context up to this size is in the message itself. A page that goes without an image has all of
+/// its text there, and a step of the flow on AWS holds 256 KiB.
+pub const MOST_INLINE_CONTEXT: usize = 64 * 1024;
+
+/// The text without the two characters that queues refuse and PDFs may hold.
+pub fn sendable(text: String) -> String {
+    let refused = ['\u{FFFE}', '\u{FFFF}'];
+    if text.contains(refused) { text.replace(refused, "\u{FFFD}") } else { text }
 }
 
 pub fn idempotency_key(job: &JobId, page: PageNumber, plan: u32) -> String {
@@ -113,7 +126,7 @@ mod tests {
     #[test]
     fn each_missing_field_is_named() {
         let whole: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
-        let optional = ["image", "user", "traceparent", "task_token", "a_field_of_tomorrow"];
+        let optional = ["image", "context_key", "user", "traceparent", "task_token", "a_field_of_tomorrow"];
         for field in whole.as_object().unwrap().keys().filter(|field| !optional.contains(&field.as_str())) {
             let mut cut = whole.clone();
             cut.as_object_mut().unwrap().remove(field);

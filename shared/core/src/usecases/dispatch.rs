@@ -215,9 +215,19 @@ async fn read_page(
             Some(RequestImage { format, bytes: bytes.into() })
         }
     };
+    let context_text = match &message.context_key {
+        None => message.context_text.clone(),
+        Some(key) => {
+            let bytes = app.blobs.get(key).await?.ok_or_else(|| StepError::Broken {
+                code: "context_missing",
+                reason: format!("{key} is gone"),
+            })?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+    };
     let request = PageRequest {
         system_prompt: settings.system_prompt.clone(),
-        context_text: message.context_text.clone(),
+        context_text,
         image,
         max_output_tokens: app.settings.max_output_tokens,
     };

@@ -12,9 +12,9 @@ use crate::{
     domain::{
         context,
         event::sha256_hex,
-        ids::PageNumber,
+        ids::{JobId, PageNumber},
         job::{Job, JobEvent, State, Survey},
-        message::{self, ImageRef, PageMessage, idempotency_key},
+        message::{self, ImageRef, MOST_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
         plan::{PageFacts, Plan, Route, estimate_cost, route},
         target::Target,
     },
@@ -61,7 +61,8 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
             };
             let route = route(&facts, options.ai_pages, options.image_for_all);
             if route != Route::Keep {
-                let context = context_of(app, &pages, index, survey.document_pages, route);
+                let text = context_of(app, &pages, index, survey.document_pages, route);
+                let context = keep_context(app, &job.id, page.page, text).await?;
                 let image = match (route, image) {
                     (Route::SendImage, Image::Made(image)) => Some(image.clone()),
                     _ => None,
@@ -139,6 +140,22 @@ async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared
     Ok(pages)
 }
 
+/// What a message says of the words around its page: the text itself, or where it is.
+struct Context {
+    text: String,
+    key: Option<String>,
+}
+
+async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) -> Result<Context, StepError> {
+    let text = sendable(text);
+    if text.len() <= MOST_INLINE_CONTEXT {
+        return Ok(Context { text, key: None });
+    }
+    let key = format!("jobs/{job}/context/{page}-{}.txt", &sha256_hex(text.as_bytes())[..16]);
+    app.blobs.put_new(&key, text.into_bytes()).await?;
+    Ok(Context { text: String::new(), key: Some(key) })
+}
+
 fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, route: Route) -> String {
     let radius = app.settings.context_radius as usize;
     let number = pages[index].page.page.get();
@@ -165,7 +182,7 @@ fn page_message(
     text_key: &str,
     page: &StoredPage,
     image: Option<ImageRef>,
-    context_text: String,
+    context: Context,
 ) -> PageMessage {
     let received = &job.received;
     PageMessage {
@@ -175,7 +192,8 @@ fn page_message(
         page_id: page.page,
         image,
         mupdf_text_key: text_key.to_owned(),
-        context_text,
+        context_text: context.text,
+        context_key: context.key,
         system_prompt_version: sha256_hex(settings.system_prompt.as_bytes())[..8].to_owned(),
         ai_provider: received.options.engine,
         model_tier: received.options.tier,

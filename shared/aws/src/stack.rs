@@ -1,0 +1,75 @@
+//! Everypage over a deployed stack: the core's ports, connected.
+
+use std::sync::Arc;
+
+use everypage_core::{
+    app::{App, Ports},
+    config::{Reading, Settings},
+    ports::{Fault, ids::Ids, pdf::Pdf, records::Records, vision::Vision},
+};
+use everypage_system::{SystemClock, UlidIds};
+
+use crate::{
+    Clients, DynamoRecords, EventBridgeBus, KmsVault, Place, S3Blobs, SfnFlow, SnsNotifier, SqsQueue, secrets,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Every mistake, each naming its variable.
+    #[error("{}", .0.join("\n"))]
+    Settings(Vec<String>),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub struct Stack {
+    pub app: Arc<App>,
+    pub place: Place,
+    pub blobs: Arc<S3Blobs>,
+    pub queue: Arc<SqsQueue>,
+    pub flow: Arc<SfnFlow>,
+}
+
+impl Stack {
+    /// The settings that hold for a stack: those in `var`, and in the stack's secret.
+    pub async fn settings(
+        clients: &Clients,
+        place: &Place,
+        var: impl Fn(&str) -> Option<String>,
+    ) -> Result<Reading, StackError> {
+        let secrets = match &place.secrets {
+            Some(secret) => secrets::read(&clients.secrets, secret).await?,
+            None => Default::default(),
+        };
+        Settings::read(|name| var(name).or_else(|| secrets.get(name).cloned())).map_err(StackError::Settings)
+    }
+
+    pub fn connect(
+        clients: Clients,
+        place: Place,
+        settings: Settings,
+        pdf: Arc<dyn Pdf>,
+        vision: Arc<dyn Vision>,
+    ) -> Result<Self, StackError> {
+        let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &place.table));
+        let blobs = Arc::new(S3Blobs::new(clients.s3, &place.bucket));
+        let queue = SqsQueue::new(clients.sqs, place.queues.clone())?;
+        let queue = Arc::new(queue.with_dead_letter_queues(&place.dead_letter_queues));
+        let flow = Arc::new(SfnFlow::new(clients.sfn, &place.state_machine, records.clone()));
+        let ports = Ports {
+            records,
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            pdf,
+            vision,
+            bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &place.bus)),
+            notifier: Arc::new(SnsNotifier::new(clients.sns, &place.topic)),
+            vault: Arc::new(KmsVault::new(clients.kms, &place.key)),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(UlidIds),
+        };
+        let app = Arc::new(App::new(ports, settings, UlidIds.fresh()));
+        Ok(Self { app, place, blobs, queue, flow })
+    }
+}
