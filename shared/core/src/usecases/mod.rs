@@ -19,6 +19,8 @@ pub mod redrive;
 pub mod relay;
 pub mod result;
 mod step;
+pub mod upload;
 pub mod verify;
+pub mod wishes;
 
 pub use step::StepError;
