@@ -4,6 +4,7 @@ pub mod answer;
 pub mod backoff;
 pub mod breaker;
 pub mod budget;
+pub mod caller;
 pub mod context;
 pub mod document;
 pub mod event;

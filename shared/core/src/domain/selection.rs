@@ -27,6 +27,10 @@ impl PageSelection {
             .filter_map(PageNumber::new)
     }
 
+    pub fn contains(&self, page: PageNumber) -> bool {
+        self.0.iter().any(|range| range.contains(&page.get()))
+    }
+
     fn from_ranges(mut ranges: Vec<RangeInclusive<u32>>) -> Self {
         ranges.sort_by_key(|range| *range.start());
         let mut merged: Vec<RangeInclusive<u32>> = Vec::with_capacity(ranges.len());

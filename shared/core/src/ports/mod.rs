@@ -13,6 +13,7 @@ pub mod pdf;
 pub mod queue;
 pub mod records;
 pub mod retrying;
+pub mod uploads;
 pub mod vault;
 pub mod vision;
 

@@ -8,6 +8,9 @@
 //! | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
 //! | `job#J` | `secret` | a sealed password, until intake is over |
 //! | `tenant#T` | `overrides` | a tenant's own values of some settings |
+//! | `tenant#T` | `apikey#ID` | which record is the key of that id |
+//! | `apikey#SHA256` | `apikey` | an API key: whose it is, never the key itself |
+//! | `upload#ID` | `upload` | an upload that was begun, or an object that came by itself |
 //! | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
 //! | `idempotency#T` | a key | the job that a request made |
 //! | `breaker` | a target | its breaker |
@@ -19,12 +22,15 @@
 pub mod breakers;
 pub mod dead;
 pub mod jobs;
+pub mod keys;
+pub mod listing;
 pub mod nodes;
 pub mod pages;
 pub mod secrets;
 pub mod slots;
 pub mod tenants;
 pub mod trail;
+pub mod uploads;
 
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -72,6 +72,16 @@ pub fn source_key(job: &JobId) -> String {
 /// Makes the job durable and answers with it. Nothing is lost once this has answered; before
 /// that, nothing but an unused copy of the file can be left behind.
 pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, SubmitError> {
+    submit_as(app, None, submission).await
+}
+
+/// The same under an id that was chosen, and written down, for this very document: whoever comes
+/// back with it after a crash is answered with the job that it made before.
+pub async fn submit_as(
+    app: &App,
+    chosen: Option<JobId>,
+    submission: Submission,
+) -> Result<Submitted, SubmitError> {
     if submission.options.job_timeout_ms == 0 {
         return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }
@@ -84,8 +94,16 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
     let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = jobs::idempotency_key(&submission.tenant, &request);
 
-    let id = JobId::new(app.ids.fresh());
+    let id = chosen.clone().unwrap_or_else(|| JobId::new(app.ids.fresh()));
     loop {
+        if let Some(chosen) = &chosen
+            && let Some(made) = jobs::find(app, chosen).await?
+        {
+            if !made.value.state.is_terminal() {
+                app.flow.start(chosen, made.value.redrives).await?;
+            }
+            return Ok(Submitted { job: made.value, existed: true });
+        }
         let now = app.clock.now();
         let known = jobs::find_idempotency(app, &key).await?;
         if let Some(known) = known.as_ref().filter(|known| now < known.value.expires) {
@@ -136,9 +154,11 @@ pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, Subm
                 return Ok(Submitted { job, existed: false });
             }
             // The same request arrived twice at once; the other one made the job.
-            Written::Refused { .. } => {
+            Written::Refused { .. } if chosen.is_none() => {
                 app.blobs.delete_all(&format!("jobs/{id}/")).await?;
             }
+            // A chosen id may be somebody else's as well by now, and the copy with it.
+            Written::Refused { .. } => {}
         }
     }
 }
@@ -164,7 +184,7 @@ async fn describe(app: &App, submission: &Submission) -> Result<DocumentInfo, Su
 }
 
 /// Size and SHA-256; a file over `limit` is not read.
-fn hash_file(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
+pub(super) fn hash_file(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     let mut file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {

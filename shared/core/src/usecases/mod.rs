@@ -21,6 +21,8 @@ pub mod relay;
 pub mod result;
 mod step;
 pub mod sweep;
+pub mod upload;
 pub mod verify;
+pub mod wishes;
 
 pub use step::StepError;

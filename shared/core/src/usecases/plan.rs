@@ -60,7 +60,8 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
                 has_text: !page.text.trim().is_empty(),
             };
             let route = route(&facts, options.ai_pages, options.image_for_all);
-            if route != Route::Keep {
+            // Of the pages that were prepared, a changed plan may leave some out.
+            if route != Route::Keep && options.pages.contains(page.page) {
                 let text = context_of(app, &pages, index, survey.document_pages, route);
                 let context = keep_context(app, &job.id, page.page, text).await?;
                 let image = match (route, image) {

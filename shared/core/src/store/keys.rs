@@ -1,0 +1,115 @@
+//! API keys: who may come in. Only the SHA-256 of a key is kept, and it is found by that.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, decode, encode, read_all};
+use crate::{
+    app::App,
+    domain::{caller::Caller, event::sha256_hex, ids::TenantId, secret::Secret},
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Key, When, Written},
+    },
+};
+
+/// Every key begins so, for people and for scanners that look for leaked ones.
+pub const PREFIX: &str = "ep_";
+
+/// Dice of 64 bits in a key: with 192 bits nobody guesses one, so a plain hash is enough at rest.
+const DICE: usize = 3;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Names the key where it is listed and revoked; not part of the secret.
+    pub id: String,
+    #[serde(flatten)]
+    pub caller: Caller,
+    /// What people call it.
+    pub label: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Where a tenant's list points to.
+#[derive(Serialize, Deserialize)]
+struct Pointer {
+    sha256: String,
+}
+
+fn key(sha256: &str) -> Key {
+    Key::new(format!("apikey#{sha256}"), "apikey")
+}
+
+fn listed(tenant: &TenantId, id: &str) -> Key {
+    Key::new(format!("tenant#{tenant}"), format!("apikey#{id}"))
+}
+
+/// Makes a key. The secret is in the answer and nowhere else: it can't be shown again.
+pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, Secret), Fault> {
+    let dice: String = (0..DICE).map(|_| format!("{:016x}", app.ids.roll(u64::MAX))).collect();
+    let secret = format!("{PREFIX}{dice}");
+    let sha256 = sha256_hex(secret.as_bytes());
+    let made = ApiKey {
+        id: app.ids.fresh(),
+        caller,
+        label: label.to_owned(),
+        created_at: app.clock.now(),
+        revoked_at: None,
+    };
+    let changes = vec![
+        Change::Put { draft: Draft::new(key(&sha256), encode(&made)?), when: When::Absent },
+        Change::Put {
+            draft: Draft::new(listed(&made.caller.tenant, &made.id), encode(&Pointer { sha256 })?),
+            when: When::Absent,
+        },
+    ];
+    match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+        Written::Applied => Ok((made, Secret::new(secret))),
+        Written::Refused { .. } => Err(Fault::broken("ids", "the same key was made twice")),
+    }
+}
+
+/// The key whose secret this is, unless it was revoked. Looked up by hash, so that no comparison
+/// tells by its time how much of a guess was right.
+pub async fn find(app: &App, secret: &str) -> Result<Option<ApiKey>, Fault> {
+    if !secret.starts_with(PREFIX) {
+        return Ok(None);
+    }
+    let item = app.records.get(&key(&sha256_hex(secret.as_bytes()))).await?;
+    let found: Option<Kept<ApiKey>> = item.as_ref().map(decode).transpose()?;
+    Ok(found.map(|kept| kept.value).filter(|found| found.revoked_at.is_none()))
+}
+
+/// A tenant's keys, oldest first, revoked ones among them.
+pub async fn list(app: &App, tenant: &TenantId) -> Result<Vec<ApiKey>, Fault> {
+    let pointers: Vec<Kept<Pointer>> = read_all(app, &format!("tenant#{tenant}"), "apikey#").await?;
+    let keys: Vec<Key> = pointers.iter().map(|kept| key(&kept.value.sha256)).collect();
+    let items = app.records.get_many(&keys).await?;
+    items.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
+}
+
+/// From now on the key opens nothing; revoking it again changes nothing. `None` when the tenant
+/// has no key of that id.
+pub async fn revoke(app: &App, tenant: &TenantId, id: &str) -> Result<Option<ApiKey>, Fault> {
+    let Some(pointer) = app.records.get(&listed(tenant, id)).await? else {
+        return Ok(None);
+    };
+    let pointer: Pointer = decode(&pointer)?.value;
+    loop {
+        let Some(item) = app.records.get(&key(&pointer.sha256)).await? else {
+            return Ok(None);
+        };
+        let found: Kept<ApiKey> = decode(&item)?;
+        if found.value.revoked_at.is_some() {
+            return Ok(Some(found.value));
+        }
+        let revoked = ApiKey { revoked_at: Some(app.clock.now()), ..found.value };
+        let draft = Draft::new(key(&pointer.sha256), encode(&revoked)?);
+        let changes = vec![Change::Put { draft, when: When::Version(found.version) }];
+        if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
+            return Ok(Some(revoked));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Objects that are to become jobs: uploads that were begun, and what came by itself.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Kept, decode, encode};
+use crate::{
+    app::App,
+    domain::{
+        ids::{JobId, TenantId},
+        job::{Failure, JobOptions},
+    },
+    ports::{
+        Fault,
+        clock::after,
+        records::{Batch, Change, Draft, Key, When, Written},
+    },
+};
+
+/// An object may be on its way when its link runs out, and its notice later still.
+const KEPT_AFTER_EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// For callers it is a job's id, before and after there is a job.
+    pub id: String,
+    pub tenant: TenantId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The door: `api` or `s3`.
+    pub source: String,
+    pub name: String,
+    pub options: JobOptions,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The document's password as the vault sealed it, until the job has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_password: Option<String>,
+    /// Where the object is put.
+    pub key: String,
+    pub created_at: Timestamp,
+    /// When the link runs out.
+    pub expires_at: Timestamp,
+    /// Written down before a job is made, so that a crash in between makes no second one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended: Option<Intended>,
+    /// The job that the object became, or that was there for the same request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Why it became none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// The id that a job for this content, and no other, will have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intended {
+    pub job: JobId,
+    pub sha256: String,
+}
+
+impl Upload {
+    /// Nothing more happens to it.
+    pub fn is_over(&self) -> bool {
+        self.job.is_some() || self.failure.is_some()
+    }
+}
+
+fn key(id: &str) -> Key {
+    Key::new(format!("upload#{id}"), "upload")
+}
+
+pub async fn find(app: &App, id: &str) -> Result<Option<Kept<Upload>>, Fault> {
+    app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
+}
+
+/// Writes it on the condition that nobody did since `before`; answers with what is there then.
+pub async fn store(
+    app: &App,
+    before: Option<&Kept<Upload>>,
+    upload: Upload,
+) -> Result<Option<Kept<Upload>>, Fault> {
+    // An id that callers hold stays good for as long as its job does.
+    let lasting = upload.job.is_some() && upload.source == "api";
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let draft = Draft {
+        expires: (!lasting).then(|| after(upload.expires_at, KEPT_AFTER_EXPIRY)),
+        ..Draft::new(key(&upload.id), encode(&upload)?)
+    };
+    let changes = vec![Change::Put { draft, when }];
+    match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+        Written::Applied => Ok(Some(Kept { value: upload, version: when.next_version() })),
+        Written::Refused { existing, .. } => existing.map(|item| decode(&item)).transpose(),
+    }
+}
