@@ -1,1 +1,72 @@
+//! The end of a job, for the state machine; and the sweep, every minute, for whatever fell between.
 
+use everypage_core::{
+    app::App,
+    domain::{ids::JobId, job::Halt, result::Cause},
+    store::jobs,
+    usecases::{StepError, fail::fail, finalize::finalize, sweep::sweep},
+};
+use everypage_function::FailedStep;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+enum Step {
+    Finalize { job_id: JobId, cause: Why },
+    Fail { job_id: JobId, error: Caught },
+    Sweep,
+}
+
+/// Why the race ended.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Why {
+    Settled,
+    Deadline,
+    /// Cancelled, rejected or ended by somebody else: the job says which.
+    Halted,
+}
+
+/// What a `Catch` of the state machine was told.
+#[derive(Debug, Deserialize)]
+struct Caught {
+    #[serde(rename = "Error")]
+    error: String,
+    #[serde(rename = "Cause", default)]
+    cause: String,
+}
+
+/// What became of the job.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Ended {
+    pub state: String,
+}
+
+pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
+    let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
+        Step::Finalize { job_id, cause } => {
+            finalize(app, &job_id, cause_of(app, &job_id, cause).await?).await?
+        }
+        Step::Fail { job_id, error } => {
+            fail(app, &job_id, FailedStep::read(&error.error, &error.cause)).await?
+        }
+        Step::Sweep => {
+            let swept = sweep(app).await;
+            return Ok(Ended { state: format!("{swept:?}") });
+        }
+    };
+    Ok(Ended { state: job.state.to_string() })
+}
+
+async fn cause_of(app: &App, job: &JobId, why: Why) -> Result<Cause, StepError> {
+    Ok(match why {
+        Why::Settled => Cause::Settled,
+        Why::Deadline => Cause::Deadline,
+        Why::Halted => match jobs::load(app, job).await?.value.halt {
+            Some(Halt::Deadline) => Cause::Deadline,
+            // A job that is over keeps its end, whatever is said here.
+            Some(Halt::Cancelled) | None => Cause::Cancelled,
+        },
+    })
+}

@@ -1,1 +1,133 @@
+//! What the functions share: how one starts, what it says when it fails, and that its events are
+//! published before it falls asleep.
 
+mod failure;
+mod log;
+mod no_pdf;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+pub use failure::{FailedStep, Name};
+pub use no_pdf::NoPdf;
+
+use everypage_aws::{Clients, Place, Stack, StackError};
+use everypage_core::{
+    app::App,
+    config::Settings,
+    ports::{clock::after, pdf::Pdf},
+    store::nodes,
+    usecases::relay,
+};
+use everypage_providers::Providers;
+use jiff::Timestamp;
+use tracing::warn;
+
+/// How often an instance tells that it is there; see `sweep::SILENT`.
+const BEAT: Duration = Duration::from_secs(60);
+/// An index lags behind its table: how often its own events are looked for before an instance
+/// leaves them to its next invocation, or to the sweep.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// One instance of a function, from its cold start on.
+pub struct Instance {
+    pub stack: Stack,
+    told: Mutex<Option<Timestamp>>,
+}
+
+impl Instance {
+    /// Reads the environment and the stack's secret and connects; nothing else can be misconfigured
+    /// afterwards. `pdf` is made from the settings.
+    pub async fn start(pdf: impl FnOnce(&Settings) -> Arc<dyn Pdf>) -> Result<Self, StackError> {
+        let place = Place::read(environment).map_err(StackError::Settings)?;
+        let clients = Clients::connect(environment("AWS_ENDPOINT_URL"), environment("AWS_REGION")).await;
+        let reading = Stack::settings(&clients, &place, environment).await?;
+        log::start(&reading.settings.log.level);
+        for warning in &reading.warnings {
+            warn!("{warning}");
+        }
+        let settings = reading.settings;
+        let vision = everypage_providers::Settings::of(&settings).map_err(|error| error.to_string());
+        let vision = vision.and_then(|adapter| Providers::new(adapter).map_err(|error| error.to_string()));
+        let vision = vision.map_err(|error| StackError::Settings(vec![error]))?;
+        let pdf = pdf(&settings);
+        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision))?;
+        Ok(Self { stack, told: Mutex::new(None) })
+    }
+
+    pub fn app(&self) -> &App {
+        &self.stack.app
+    }
+
+    /// Runs one invocation's work and publishes the events that it stored.
+    pub async fn invocation<T>(&self, work: impl Future<Output = T>) -> T {
+        self.tell().await;
+        around(self.app(), work).await
+    }
+
+    /// From time to time, so that events are found that this instance may leave behind.
+    async fn tell(&self) {
+        let now = self.app().clock.now();
+        let due = {
+            let mut told = self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let due = told.is_none_or(|at| after(at, BEAT) <= now);
+            if due {
+                *told = Some(now);
+            }
+            due
+        };
+        if due && let Err(fault) = nodes::seen(self.app()).await {
+            // The work is worth more than the promptness of its events.
+            warn!(%fault, "instance not listed");
+            *self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        }
+    }
+}
+
+/// Does `work`, then publishes the events that it stored. A function is frozen once it has answered,
+/// so this comes before the answer.
+pub async fn around<T>(app: &App, work: impl Future<Output = T>) -> T {
+    let stored = AtomicBool::new(false);
+    let watched = async {
+        loop {
+            app.event_stored().await;
+            stored.store(true, Ordering::Relaxed);
+        }
+    };
+    let done = tokio::select! {
+        biased;
+        done = work => done,
+        never = watched => never,
+    };
+    // One that was stored last of all has not been seen by the watch.
+    let unseen = tokio::time::timeout(Duration::ZERO, app.event_stored()).await.is_ok();
+    if stored.load(Ordering::Relaxed) || unseen {
+        publish(app).await;
+    }
+    done
+}
+
+async fn publish(app: &App) {
+    for _ in 0..LOOKS {
+        match relay::relay(app, &app.node).await {
+            Ok(0) => app.clock.sleep(BETWEEN_LOOKS).await,
+            Ok(_) => return,
+            Err(fault) => {
+                warn!(%fault, "events not published yet");
+                return;
+            }
+        }
+    }
+}
+
+/// The one place where a function's settings enter.
+pub fn environment(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the one place where settings enter")]
+    std::env::var(name).ok()
+}

@@ -4,24 +4,31 @@
 //! The role needs `s3:ListBucket` beside `GetObject`, `PutObject` and `DeleteObject`: without it S3
 //! answers 403, not 404, for a key that is not there.
 
-use std::path::{Component, Path};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use aws_sdk_s3::{
     Client,
     error::SdkError,
     operation::get_object::{GetObjectError, GetObjectOutput},
+    presigning::PresigningConfig,
     primitives::ByteStream,
     types::{Delete, ObjectIdentifier},
 };
 use everypage_core::ports::{
     Fault,
     blobs::{Blobs, LocalFile, Stored},
+    uploads::{UploadLink, UploadLinks},
 };
 
 use crate::fault::{by_code, fault};
 
 const SERVICE: &str = "S3";
+const PDF: &str = "application/pdf";
 /// S3 answers 409 while another writer of the key is not done; by the next try it mostly is.
 const TRIES_WHILE_CONTESTED: usize = 5;
 
@@ -66,6 +73,53 @@ impl S3Blobs {
     }
 }
 
+/// An object that somebody else put into the bucket.
+pub struct Found {
+    pub file: LocalFile,
+    /// What its owner says of it, without S3's prefix.
+    pub metadata: BTreeMap<String, String>,
+    /// Changes with its content.
+    pub tag: String,
+}
+
+impl S3Blobs {
+    /// An object with what is said of it. The content of one over `limit` is not downloaded: its
+    /// file is as long, and empty.
+    pub async fn fetch(&self, key: &str, limit: u64) -> Result<Option<Found>, Fault> {
+        let Some(object) = self.find(key).await? else { return Ok(None) };
+        let metadata = object.metadata().map(|all| all.clone().into_iter().collect()).unwrap_or_default();
+        let tag = object.e_tag().unwrap_or_default().to_owned();
+        let file = download(object, limit).await;
+        let file = file.map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))?;
+        Ok(Some(Found { file, metadata, tag }))
+    }
+}
+
+async fn download(object: GetObjectOutput, limit: u64) -> std::io::Result<LocalFile> {
+    let (file, path) = tempfile::NamedTempFile::new()?.into_parts();
+    let mut file = tokio::fs::File::from_std(file);
+    let length = object.content_length().unwrap_or(0).max(0) as u64;
+    if length > limit {
+        file.set_len(length).await?;
+    } else {
+        tokio::io::copy(&mut object.body.into_async_read(), &mut file).await?;
+        tokio::io::AsyncWriteExt::flush(&mut file).await?;
+    }
+    Ok(LocalFile::temporary(path.to_path_buf(), Box::new(path)))
+}
+
+#[async_trait]
+impl UploadLinks for S3Blobs {
+    async fn put(&self, key: &str, time: Duration) -> Result<UploadLink, Fault> {
+        check(key)?;
+        let valid = PresigningConfig::expires_in(time).map_err(|error| Fault::broken(SERVICE, error))?;
+        let call = self.client.put_object().bucket(&self.bucket).key(key).content_type(PDF);
+        let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
+        let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Ok(UploadLink { method: "PUT", url: signed.uri().to_owned(), headers })
+    }
+}
+
 /// Keys are relative paths of plain names, as they are on one machine; anything else is refused.
 fn check(key: &str) -> Result<(), Fault> {
     if !key.is_empty() && Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -104,12 +158,8 @@ impl Blobs for S3Blobs {
 
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
         let Some(object) = self.find(key).await? else { return Ok(None) };
-        let broken_off = |error: std::io::Error| Fault::unreachable(SERVICE, format!("{key}: {error}"));
-        let (file, path) = tempfile::NamedTempFile::new().map_err(broken_off)?.into_parts();
-        let mut file = tokio::fs::File::from_std(file);
-        tokio::io::copy(&mut object.body.into_async_read(), &mut file).await.map_err(broken_off)?;
-        tokio::io::AsyncWriteExt::flush(&mut file).await.map_err(broken_off)?;
-        Ok(Some(LocalFile::temporary(path.to_path_buf(), Box::new(path))))
+        let downloaded = download(object, u64::MAX).await;
+        downloaded.map(Some).map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))
     }
 
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {

@@ -19,7 +19,7 @@ mod secrets;
 mod stack;
 mod vault;
 
-pub use blobs::S3Blobs;
+pub use blobs::{Found, S3Blobs};
 pub use bus::EventBridgeBus;
 pub use clients::Clients;
 pub use flow::SfnFlow;

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A job that has not moved for this long after its arrival may never have been started.
 const STARTED_BY: Duration = Duration::from_secs(30);
 /// A process not heard of for this long is gone.
-pub const SILENT: Duration = Duration::from_secs(15 * 60);
+pub const SILENT: Duration = Duration::from_secs(180);
 /// Dead messages looked at in one sweep: the rest have their turn in the next.
 const DEAD_AT_ONCE: usize = 1000;
 /// Time to look at them all, before others see them again.

@@ -96,6 +96,8 @@ pub struct Object<'a> {
     /// As the store keeps it beside the object; options among it count where no upload was begun,
     /// and so do `name`, `user` and `idempotency-key`.
     pub metadata: &'a BTreeMap<String, String>,
+    /// Opens the document, where no upload was begun.
+    pub password: Option<&'a Secret>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -237,6 +239,10 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         let same = |(key, _): &(&String, &String)| key.eq_ignore_ascii_case(name);
         object.metadata.iter().find(same).map(|(_, value)| value.clone())
     };
+    let sealed_password = match object.password {
+        Some(password) => Some(app.vault.seal(password).await?),
+        None => None,
+    };
     let again = wishes.again.then(|| id.clone());
     let now = app.clock.now();
     let upload = Upload {
@@ -247,7 +253,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         name: said("name").unwrap_or_else(|| rest.rsplit('/').next().unwrap_or(rest).to_owned()),
         options: wishes.over(default),
         idempotency_key: said("idempotency-key").or(again),
-        sealed_password: None,
+        sealed_password,
         key: object.key.to_owned(),
         created_at: now,
         expires_at: now,

@@ -1,0 +1,126 @@
+//! Objects under `incoming/{tenant}/…`. What is to be done with one may be said in its metadata or
+//! in a file beside it, `{name}.json`.
+
+use std::{collections::BTreeMap, path::Path};
+
+use aws_lambda_events::s3::{S3Event, S3EventRecord};
+use everypage_aws::{Found, Stack};
+use everypage_core::{
+    domain::{
+        event::sha256_hex,
+        ids::{CorrelationId, DeadLetterId, Priority, TenantId},
+        job::Failure,
+        secret::Secret,
+    },
+    store::dead::Subject,
+    usecases::{
+        StepError,
+        bury::{Death, bury},
+        intake::Submitted,
+        upload::{ArrivalError, INCOMING, Object, arrived},
+    },
+};
+use everypage_function::FailedStep;
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+/// What says how a document is to be processed; it is none itself.
+const BESIDE: &str = ".json";
+
+/// All of a notification, even if one of its objects fails: that one is then told to Lambda, which
+/// calls again.
+pub async fn handle(stack: &Stack, notification: S3Event) -> Result<Value, FailedStep> {
+    let (mut jobs, mut failed) = (Vec::new(), None);
+    for record in &notification.records {
+        match take_in(stack, record).await {
+            Ok(Some(job)) => jobs.push(job),
+            Ok(None) => {}
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(json!({ "jobs": jobs })),
+    }
+}
+
+/// The job that an object became; `None` when there is nothing to take in.
+async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>, FailedStep> {
+    let object = &record.s3.object;
+    let key = object.url_decoded_key.as_deref().or(object.key.as_deref()).unwrap_or_default();
+    if !key.starts_with(INCOMING) || key.ends_with(BESIDE) || key.ends_with('/') {
+        return Ok(None);
+    }
+    let fault = |fault| FailedStep::from(StepError::from(fault));
+    let limit = stack.app.settings.pdf.max_file_bytes;
+    let Some(Found { file, metadata, tag }) = stack.blobs.fetch(key, limit).await.map_err(fault)? else {
+        // Overwritten or deleted before its turn came: there is another notification, or nothing to do.
+        info!(key, "object is gone");
+        return Ok(None);
+    };
+    let version = object.version_id.clone().or(object.e_tag.clone()).unwrap_or(tag);
+    let object = Seen { key, version: &version, file: file.path(), metadata };
+    match submit(stack, &object).await {
+        Ok(submitted) => Ok(Some(submitted.job.id.to_string())),
+        Err(ArrivalError::Fault(error)) => Err(fault(error)),
+        // Nobody waits for an answer here: a person has to be told.
+        Err(error) => {
+            warn!(key, %error, "object refused");
+            bury(&stack.app, refusal(key, &version, &error)).await.map_err(fault)?;
+            Ok(None)
+        }
+    }
+}
+
+/// An object as S3 has it.
+struct Seen<'a> {
+    key: &'a str,
+    version: &'a str,
+    file: &'a Path,
+    metadata: BTreeMap<String, String>,
+}
+
+async fn submit(stack: &Stack, seen: &Seen<'_>) -> Result<Submitted, ArrivalError> {
+    let mut metadata = seen.metadata.clone();
+    metadata.extend(beside(stack, seen.key).await?);
+    let password = metadata.remove("password").map(Secret::new);
+    let object = Object {
+        key: seen.key,
+        version: seen.version,
+        file: seen.file,
+        metadata: &metadata,
+        password: password.as_ref(),
+    };
+    arrived(&stack.app, object).await
+}
+
+/// What the file beside an object says, if there is one.
+async fn beside(stack: &Stack, key: &str) -> Result<BTreeMap<String, String>, ArrivalError> {
+    let name = format!("{key}{BESIDE}");
+    let Some(bytes) = stack.app.blobs.get(&name).await? else { return Ok(BTreeMap::new()) };
+    let said: BTreeMap<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+        let reason = format!("{name} is not a JSON object of options: {error}");
+        ArrivalError::Refused(Failure { code: "bad_options".into(), reason })
+    })?;
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(said.into_iter().map(|(name, value)| (name, text(value))).collect())
+}
+
+fn refusal(key: &str, version: &str, error: &ArrivalError) -> Death {
+    let tenant = key.strip_prefix(INCOMING).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let id = format!("upload-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..16]);
+    Death {
+        correlation_id: CorrelationId::new(&id),
+        id: DeadLetterId::new(id),
+        subject: Subject::Message,
+        tenant: TenantId::new(tenant),
+        priority: Priority::Normal,
+        reason: format!("{key}: {error}"),
+        deliveries: 1,
+        sending: 0,
+        message: None,
+    }
+}

@@ -1,0 +1,39 @@
+use std::{process::ExitCode, sync::Arc};
+
+use everypage_core::config::Settings;
+use everypage_function::Instance;
+use everypage_pdf::{ChildCommand, IsolatedPdf};
+use lambda_runtime::{Error, LambdaEvent, run, service_fn};
+use serde_json::Value;
+
+/// PDFs are read by children of this program: itself, called so.
+const CHILD: &str = "pdf-child";
+
+fn main() -> ExitCode {
+    // First of all: a child must not have started a thread.
+    let done = if std::env::args().nth(1).as_deref() == Some(CHILD) {
+        everypage_pdf::child::run().map_err(Error::from)
+    } else {
+        serve()
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn serve() -> Result<(), Error> {
+    let instance = Instance::start(|settings: &Settings| {
+        Arc::new(IsolatedPdf::new(ChildCommand::new("/proc/self/exe").arg(CHILD), settings.pdf))
+    })
+    .await?;
+    let instance = &instance;
+    run(service_fn(async |event: LambdaEvent<Value>| {
+        instance.invocation(everypage_intake::handle(&instance.stack, event.payload)).await
+    }))
+    .await
+}

@@ -1,0 +1,123 @@
+//! Steps of the state machine, from the accepted job to its plan. Each finds what was done before
+//! and goes on from there.
+
+use everypage_aws::Stack;
+use everypage_core::{
+    app::App,
+    domain::{
+        ids::{JobId, TaskToken},
+        job::{Job, PageRange, State},
+    },
+    ports::flow::Flow,
+    store::jobs,
+    usecases::{StepError, plan, prepare},
+};
+use everypage_function::FailedStep;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum Step {
+    /// Where the job stands.
+    Look { job_id: JobId },
+    /// Opens the document and splits it into ranges.
+    Inspect { job_id: JobId },
+    /// Stores MuPDF's text of one range.
+    ReadText { job_id: JobId, range: PageRange },
+    /// Stores the images of one range.
+    Render { job_id: JobId, range: PageRange },
+    /// Draws up the plan.
+    Plan { job_id: JobId },
+    /// Keeps the token by which a change from outside is told; `state` is what `Look` saw.
+    Listen { job_id: JobId, token: TaskToken, state: State },
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Looked<'a> {
+    job_id: &'a JobId,
+    deadline: String,
+    state: State,
+    open: bool,
+    halted: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Planned<'a> {
+    state: State,
+    ai_pages: u32,
+    manifest: &'a str,
+    queue_url: &'a str,
+}
+
+pub async fn handle(stack: &Stack, step: Step) -> Result<Value, FailedStep> {
+    let app = &stack.app;
+    let answer = match step {
+        Step::Look { job_id } => look(&load(app, &job_id).await?),
+        Step::Inspect { job_id } => {
+            let ranges = prepare::inspect(app, &load(app, &job_id).await?).await?;
+            json!({ "ranges": ranges })
+        }
+        Step::ReadText { job_id, range } => {
+            prepare::read_range(app, &load(app, &job_id).await?, &range).await?;
+            json!({})
+        }
+        Step::Render { job_id, range } => {
+            prepare::render_range(app, &load(app, &job_id).await?, &range).await?;
+            json!({})
+        }
+        Step::Plan { job_id } => planned(stack, &plan(app, &load(app, &job_id).await?).await?),
+        Step::Listen { job_id, token, state } => {
+            stack.flow.remember(&job_id, &token).await.map_err(StepError::from)?;
+            // Written first, looked second: whoever changed the job before found no token to answer.
+            if was_changed(&load(app, &job_id).await?, state) {
+                stack.flow.settle(&token).await.map_err(StepError::from)?;
+            }
+            json!({})
+        }
+    };
+    Ok(answer)
+}
+
+async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
+    Ok(jobs::load(app, id).await?.value)
+}
+
+fn look(job: &Job) -> Value {
+    json!(Looked {
+        job_id: &job.id,
+        // As Step Functions reads times; not before the deadline by a part of a second.
+        deadline: format!("{:.3}", job.deadline),
+        state: job.state,
+        open: !job.state.is_terminal(),
+        halted: job.halt.is_some(),
+    })
+}
+
+/// From the prepared document to its plan; a job that is further already stays where it is.
+async fn plan(app: &App, job: &Job) -> Result<Job, StepError> {
+    let job = match job.state {
+        State::Received | State::Acked => prepare::understand(app, job).await?,
+        _ => job.clone(),
+    };
+    plan::propose(app, &job).await
+}
+
+fn planned(stack: &Stack, job: &Job) -> Value {
+    let plan = job.plan.as_ref();
+    json!(Planned {
+        state: job.state,
+        ai_pages: plan.map_or(0, |plan| plan.ai_pages),
+        manifest: plan.map_or("", |plan| &plan.manifest),
+        queue_url: stack.queue.url_of(job.received.options.priority),
+    })
+}
+
+/// Did somebody change the job since the flow looked at it? What the flow does to it by itself is no
+/// such change.
+fn was_changed(job: &Job, looked: State) -> bool {
+    let decided = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1)
+        && job.state != State::Proposed
+        && job.state != looked;
+    job.halt.is_some() || job.state.is_terminal() || decided
+}

@@ -1,0 +1,32 @@
+//! For functions that read no PDF: only intake links MuPDF.
+
+use std::{path::Path, time::Duration};
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    ports::pdf::{Pdf, PdfError, ReadOptions},
+};
+
+pub struct NoPdf;
+
+#[async_trait]
+impl Pdf for NoPdf {
+    async fn inspect(&self, _: &Path, _: Option<&Secret>, _: Duration) -> Result<u32, PdfError> {
+        Err(unavailable())
+    }
+
+    async fn read(
+        &self,
+        _: &Path,
+        _: Option<&Secret>,
+        _: &[PageNumber],
+        _: &ReadOptions,
+    ) -> Result<Vec<PageReading>, PdfError> {
+        Err(unavailable())
+    }
+}
+
+fn unavailable() -> PdfError {
+    PdfError::Unavailable("this function reads no PDFs; intake does".into())
+}
