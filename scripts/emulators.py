@@ -103,7 +103,7 @@ class Emulator:
             kill_group(emulator.pid)
             emulator.wait()
             # Each process of a function leads a group, and its file is named by it.
-            for function in folder.glob("lambda/*/*"):
+            for function in folder.glob("functions/*/*"):
                 kill_group(int(function.name))
             last = self.home / "last"
             shutil.rmtree(last, ignore_errors=True)

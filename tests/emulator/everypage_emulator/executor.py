@@ -24,7 +24,7 @@ class Pool:
     def __init__(self, version: FunctionVersion):
         name = version.id.function_name
         self.code = version.config.code.get_unzipped_code_location()
-        self.folder = FOLDER / "lambda" / name
+        self.folder = FOLDER / "functions" / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log = open(FOLDER / "logs" / name, "ab", buffering=0)
         LOG.warning("function %s writes to %s", name, self.log.name)
