@@ -3,20 +3,24 @@ function below changes one thing of it, and says why.
 """
 
 import datetime
+import functools
 import re
 import threading
 import time
 
+from localemu.aws.connect import ClientFactory
 from localemu.runtime import hooks
 from localemu.services.lambda_.event_source_mapping.esm_worker import EsmWorker
 from localemu.services.lambda_.event_source_mapping.pollers.poller import EmptyPollResultsException
 from localemu.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller
 from localemu.services.lambda_.invocation.execution_environment import ExecutionEnvironment
 from localemu.services.lambda_.invocation.version_manager import LambdaVersionManager
+from localemu.services.stepfunctions.asl.component.common.path import result_path
 from localemu.services.stepfunctions.asl.component.intrinsic.function.statesfunction.generic.string_format import (
     StringFormat,
 )
 from localemu.services.stepfunctions.asl.component.state.state_wait.wait_function.timestamp import Timestamp
+from localemu.services.stepfunctions.asl.utils import json_path
 from localemu.services.stepfunctions.backend.execution_worker import ExecutionWorker
 
 from .http_api import serve
@@ -33,6 +37,7 @@ def apply() -> None:
     stop_just_started()
     poll_at_once()
     plain_credentials()
+    parse_paths_once()
     no_copies_of_logs()
     serve()
 
@@ -109,9 +114,21 @@ def poll_at_once() -> None:
 
 
 def plain_credentials() -> None:
-    """Each environment asks STS for a role's credentials, which nothing here checks."""
+    """Every environment and every task asks STS for a role's credentials, which nothing here checks, and
+    makes a client with them, which takes longer than its call."""
     credentials = {"AccessKeyId": "test", "SecretAccessKey": "test", "SessionToken": "test"}
     ExecutionEnvironment.get_credentials = lambda _self: credentials
+
+    def as_anybody(self, *, role_arn, service_principal=None, session_name=None, **where):
+        return self(aws_access_key_id="test", aws_secret_access_key="test", **where)
+
+    ClientFactory.with_assumed_role = as_anybody
+
+
+def parse_paths_once() -> None:
+    """Each use of a JSONPath makes a new parser, which takes some 20 ms, and parses it."""
+    json_path.parse = functools.lru_cache(1000)(json_path.parse)
+    result_path.parse = functools.lru_cache(1000)(result_path.parse)
 
 
 def no_copies_of_logs() -> None:
