@@ -1,0 +1,1 @@
+"""Plug-in of localemu: runs functions as processes of this machine, without containers."""

@@ -1,0 +1,136 @@
+"""Where localemu 1.3.2 differs from AWS in what the stack needs, or is too slow for a test: each
+function below changes one thing of it, and says why.
+"""
+
+import datetime
+import functools
+import re
+import threading
+import time
+
+from localemu.aws.connect import ClientFactory
+from localemu.runtime import hooks
+from localemu.services.lambda_.event_source_mapping.esm_worker import EsmWorker
+from localemu.services.lambda_.event_source_mapping.pollers.poller import EmptyPollResultsException
+from localemu.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller
+from localemu.services.lambda_.invocation.execution_environment import ExecutionEnvironment
+from localemu.services.lambda_.invocation.version_manager import LambdaVersionManager
+from localemu.services.stepfunctions.asl.component.common.path import result_path
+from localemu.services.stepfunctions.asl.component.intrinsic.function.statesfunction.generic.string_format import (
+    StringFormat,
+)
+from localemu.services.stepfunctions.asl.component.state.state_wait.wait_function.timestamp import Timestamp
+from localemu.services.stepfunctions.asl.utils import json_path
+from localemu.services.stepfunctions.backend.execution_worker import ExecutionWorker
+
+from .http_api import serve
+
+# How many batches of one queue are read and worked on at once; a mapping on AWS starts with five.
+POLLERS = 4
+LONG_POLL_SECONDS = 5
+
+
+@hooks.on_infra_start()
+def apply() -> None:
+    format_with_braces()
+    wait_for_fractions()
+    stop_just_started()
+    poll_at_once()
+    plain_credentials()
+    parse_paths_once()
+    no_copies_of_logs()
+    serve()
+
+
+def format_with_braces() -> None:
+    """States.Format of a text with escaped braces fails: it is given to Python's format."""
+
+    def evaluate(self, env):
+        self.argument_list.eval(env=env)
+        template, *values = env.stack.pop()
+        # One backslash before a brace, or two: the text is taken from the JSON as it is written there.
+        first, *rest = [re.sub(r"\\+(?=[{}'])", "", part) for part in template.split(self._DELIMITER)]
+        filled = [self._to_str_repr(value) + part for value, part in zip(values, rest, strict=True)]
+        env.stack.append(first + "".join(filled))
+
+    StringFormat._eval_body = evaluate
+
+
+def wait_for_fractions() -> None:
+    """A Wait until a time with a fraction ends up to two seconds early, and takes UTC for local time."""
+
+    def until(self, env) -> datetime.datetime:
+        self.string.eval(env=env)
+        text = env.stack.pop()
+        if not self._is_valid_timestamp_pattern(text):
+            raise ValueError(self._create_failure_event(env, text))
+        return datetime.datetime.fromisoformat(text)
+
+    def evaluate(self, env):
+        end = until(self, env)
+        while env.is_running():
+            left = (end - datetime.datetime.now(datetime.UTC)).total_seconds()
+            if left <= 0:
+                return
+            env.program_state_event.wait(left)
+
+    Timestamp._eval_body = evaluate
+
+
+def stop_just_started() -> None:
+    """StopExecution of an execution that has just been started fails: its thread is not there yet."""
+    stop = ExecutionWorker.stop
+
+    def patient(self, *args, **kwargs):
+        while self.env is None:
+            time.sleep(0.01)
+        return stop(self, *args, **kwargs)
+
+    ExecutionWorker.stop = patient
+
+
+def poll_at_once() -> None:
+    """A mapping reads one batch at a time, then sleeps a second, or up to ten when there was nothing."""
+    first_loop = EsmWorker.poller_loop
+
+    def loop(worker: EsmWorker) -> None:
+        while not worker._shutdown_event.is_set():
+            try:
+                worker.poller.poll_events()
+            except EmptyPollResultsException:
+                pass  # a long poll has waited already
+            except Exception:
+                worker._shutdown_event.wait(1)
+
+    def loops(self, *args, **kwargs):
+        if isinstance(self.poller, SqsPoller):
+            self.poller.maximum_batching_window = LONG_POLL_SECONDS
+            limit = (self.esm_config.get("ScalingConfig") or {}).get("MaximumConcurrency", POLLERS)
+            for _ in range(min(limit, POLLERS)):
+                threading.Thread(target=loop, args=[self], daemon=True).start()
+        return first_loop(self, *args, **kwargs)
+
+    EsmWorker.poller_loop = loops
+
+
+def plain_credentials() -> None:
+    """Every environment and every task asks STS for a role's credentials, which nothing here checks, and
+    makes a client with them, which takes longer than its call."""
+    credentials = {"AccessKeyId": "test", "SecretAccessKey": "test", "SessionToken": "test"}
+    ExecutionEnvironment.get_credentials = lambda _self: credentials
+
+    def as_anybody(self, *, role_arn, service_principal=None, session_name=None, **where):
+        return self(aws_access_key_id="test", aws_secret_access_key="test", **where)
+
+    ClientFactory.with_assumed_role = as_anybody
+
+
+def parse_paths_once() -> None:
+    """Each use of a JSONPath makes a new parser, which takes some 20 ms, and parses it."""
+    json_path.parse = functools.lru_cache(1000)(json_path.parse)
+    result_path.parse = functools.lru_cache(1000)(result_path.parse)
+
+
+def no_copies_of_logs() -> None:
+    """Each invocation's log is sent to CloudWatch Logs; here the functions' logs are files."""
+    LambdaVersionManager.store_logs = lambda _self, **_: None
