@@ -10,7 +10,7 @@ from localemu.services.lambda_.invocation.lambda_models import FunctionVersion, 
 from localemu.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
 from localemu.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 
-from .process import Process
+from .process import Process, failure
 
 LOG = logging.getLogger(__name__)
 FOLDER = pathlib.Path(os.environ["EMULATOR_FOLDER"])
@@ -84,12 +84,16 @@ class ProcessExecutor(RuntimeExecutor):
         with POOLS_LOCK:
             pool = POOLS[key(self.function_version)]
         with pool.free:
-            process = pool.take(self.environment)
-            ended = process.invoke(
-                payload["invoke-id"], payload["invoked-function-arn"], payload["trace-id"],
-                payload["payload"].encode(), function_timeout or self.function_version.config.timeout,
-            )
-            pool.give_back(process)
+            try:
+                process = pool.take(self.environment)
+            except OSError as error:  # no bootstrap, or one for another processor
+                ended = failure("Runtime.InvalidEntrypoint", payload["invoke-id"], str(error))
+            else:
+                ended = process.invoke(
+                    payload["invoke-id"], payload["invoked-function-arn"], payload["trace-id"],
+                    payload["payload"].encode(), function_timeout or self.function_version.config.timeout,
+                )
+                pool.give_back(process)
         return InvocationResult(
             request_id=payload["invoke-id"], payload=ended.body, is_error=ended.failed,
             logs=f"see {pool.log.name}\n",
