@@ -7,8 +7,12 @@ pub fn start(level: &str) {
     let quiet =
         ["hyper", "hyper_util", "reqwest", "rustls", "h2", "aws"].map(|name| format!(",{name}=error"));
     let filter = EnvFilter::new(format!("{level}{}", quiet.concat()));
-    let lines =
-        tracing_subscriber::fmt().with_env_filter(filter).with_target(false).json().flatten_event(true);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .json()
+        .flatten_event(true)
+        .with_span_list(false);
     // Started before in this process: then that one holds.
     let _ = lines.try_init();
 }

@@ -206,6 +206,11 @@ async fn note(app: &App, mut kept: Kept<Upload>, end: impl Fn(&mut Upload)) -> R
     Ok(())
 }
 
+/// The id of the upload's record of an object that nobody announced.
+pub fn object_id(key: &str, version: &str) -> String {
+    format!("object-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..32])
+}
+
 /// The upload that an object belongs to; one that was not announced gets a record of its own, so
 /// that a notice that comes again finds what was made of it.
 async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, ArrivalError> {
@@ -221,8 +226,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
     {
         return Ok(begun);
     }
-    let digest = sha256_hex(format!("{}\n{}", object.key, object.version).as_bytes());
-    let id = format!("object-{}", &digest[..32]);
+    let id = object_id(object.key, object.version);
     if let Some(known) = uploads::find(app, &id).await? {
         return Ok(known);
     }

@@ -1,0 +1,187 @@
+//! The stack as it is deployed: `infra/template.yaml` and the functions' own binaries, in an
+//! emulator. What differs from AWS is listed in `tests/emulator/README.md` and in the rewrites of
+//! `scripts/deploy-emulated`.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use aws_sdk_s3::primitives::ByteStream;
+use everypage_aws::{Clients, Place, Stack, queue_variable};
+use everypage_core::{
+    app::App,
+    config::Settings,
+    domain::ids::{JobId, Priority},
+    store::uploads,
+    usecases::upload::object_id,
+};
+use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_providers::Providers;
+use everypage_testkit::provider::ScriptedProvider;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{
+    bench::{Bench, Document, VISIBILITY, script, until},
+    program, root,
+};
+
+const NAME: &str = "everypage-e2e";
+pub const REGION: &str = "eu-west-1";
+
+pub struct Deployed {
+    pub endpoint: String,
+    pub clients: Clients,
+    pub stack: Stack,
+    pub outputs: Value,
+    provider: ScriptedProvider,
+}
+
+impl Deployed {
+    /// Starts an emulator that lives as long as this process, and deploys the stack into it.
+    pub async fn start() -> Self {
+        let provider = ScriptedProvider::start(script()).await.unwrap();
+        let keeper = std::process::id().to_string();
+        let endpoint = said(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
+        let deploy = Command::new(root().join("scripts/deploy-emulated"))
+            .args([&endpoint, NAME])
+            .arg(program("everypage-worker").parent().unwrap())
+            .args([
+                format!("OpenAiBaseUrl={}", provider.openai_base_url()),
+                format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
+                format!("PageVisibility={}s", VISIBILITY.as_secs()),
+                "JobTimeout=3m".into(),
+                "ProtectData=false".into(),
+            ])
+            .output();
+        let outputs: Value = serde_json::from_str(&said(deploy.unwrap())).unwrap();
+        let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
+        // As an operator does after the first deployment.
+        let keys = json!({ "OPENAI_API_KEY": "scripted", "ANTHROPIC_API_KEY": "scripted" }).to_string();
+        let secret = text(&outputs, "ProviderKeysSecretArn");
+        clients.secrets.put_secret_value().secret_id(secret).secret_string(keys).send().await.unwrap();
+        let stack = connect(&clients, &outputs);
+        Self { endpoint, clients, stack, outputs, provider }
+    }
+
+    pub fn output(&self, name: &str) -> String {
+        text(&self.outputs, name)
+    }
+
+    /// Calls a function by name, and waits for its answer.
+    pub async fn invoke(&self, function: &str, event: Value) -> Value {
+        let address = format!("{}/2015-03-31/functions/{NAME}-{function}/invocations", self.endpoint);
+        let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
+        let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
+        let call =
+            reqwest::Client::new().post(address).header("authorization", signed).body(event.to_string());
+        let answer = call.send().await.unwrap().text().await.unwrap();
+        serde_json::from_str(&answer).unwrap_or(Value::String(answer))
+    }
+
+    /// Puts an object into the bucket, as a user does; the id of its record.
+    pub async fn upload(&self, document: &Document<'_>) -> String {
+        let key = format!("incoming/{}/{}", document.tenant, document.name);
+        let bucket = self.output("BucketName");
+        let put = |key: String, body: Vec<u8>| {
+            self.clients.s3.put_object().bucket(&bucket).key(key).body(ByteStream::from(body)).send()
+        };
+        if let Some(password) = document.password {
+            let beside = json!({ "password": password }).to_string();
+            put(format!("{key}.json"), beside.into_bytes()).await.unwrap();
+        }
+        let stored = put(key.clone(), document.bytes.clone()).await.unwrap();
+        let tag = stored.e_tag().map(|tag| tag.trim_matches('"'));
+        object_id(&key, stored.version_id().or(tag).unwrap())
+    }
+
+    /// The processes of a function that run now.
+    pub fn processes(&self, function: &str) -> Vec<i32> {
+        let folder = self.folder().join("functions").join(format!("{NAME}-{function}"));
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// The emulator's, with its logs.
+    pub fn folder(&self) -> PathBuf {
+        root().join(".cache/cloud/run").join(std::process::id().to_string())
+    }
+}
+
+/// What a program said, if it did what it was told.
+fn said(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn text(outputs: &Value, name: &str) -> String {
+    outputs[name].as_str().unwrap_or_else(|| panic!("the stack has no output {name}")).to_owned()
+}
+
+/// The use cases over the stack's storage, connected as its functions are.
+fn connect(clients: &Clients, outputs: &Value) -> Stack {
+    let lanes = |name: &str, kind: &str, output: &str| {
+        let lane = Priority::ALL.into_iter().find(|lane| queue_variable(kind, *lane) == name)?;
+        Some(text(outputs, &format!("{lane:?}{output}")))
+    };
+    let place = Place::read(|name| {
+        let output = match name {
+            "TABLE_NAME" => "TableName",
+            "BUCKET_NAME" => "BucketName",
+            "STATE_MACHINE_ARN" => "StateMachineArn",
+            "EVENT_BUS_NAME" => "EventBusName",
+            "TOPIC_ARN" => "TopicArn",
+            "KMS_KEY_ID" => "KeyArn",
+            "SECRETS_ARN" => "ProviderKeysSecretArn",
+            name => {
+                return lanes(name, "QUEUE", "QueueUrl").or_else(|| lanes(name, "DLQ", "DeadLettersUrl"));
+            }
+        };
+        Some(text(outputs, output))
+    });
+    let settings = Settings::read(|_| None).unwrap().settings;
+    let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
+    let pdf = Arc::new(IsolatedPdf::new(child, settings.pdf));
+    let vision = Arc::new(Providers::new(everypage_providers::Settings::of(&settings).unwrap()).unwrap());
+    Stack::connect(clients.clone(), place.unwrap(), settings, pdf, vision).unwrap()
+}
+
+#[async_trait(?Send)]
+impl Bench for Deployed {
+    fn app(&self) -> Arc<App> {
+        self.stack.app.clone()
+    }
+
+    fn provider(&self) -> &ScriptedProvider {
+        &self.provider
+    }
+
+    async fn submit(&self, document: Document<'_>) -> JobId {
+        let upload = self.upload(&document).await;
+        until(
+            &format!("a job for {} of {}", document.name, document.tenant),
+            Duration::from_secs(60),
+            async || {
+                let record = uploads::find(&self.stack.app, &upload).await.ok()??.value;
+                assert_eq!(record.failure, None);
+                record.job
+            },
+        )
+        .await
+    }
+
+    async fn kill_workers(&self) {
+        for process in self.processes("worker") {
+            // One that is gone already is killed enough.
+            let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
+        }
+    }
+
+    async fn sweep(&self) {
+        self.invoke("finalize", json!({ "step": "sweep" })).await;
+    }
+}

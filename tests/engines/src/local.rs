@@ -1,0 +1,106 @@
+//! The engine of one machine, with the real reader of PDFs and the real HTTP adapters.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use everypage_core::{
+    app::App,
+    config::Settings,
+    domain::{ids::JobId, secret::Secret},
+    usecases::upload::{Object, arrived},
+};
+use everypage_local::Engine;
+use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_providers::Providers;
+use everypage_testkit::provider::ScriptedProvider;
+use tokio::task::JoinHandle;
+
+use crate::{
+    bench::{Bench, Document, VISIBILITY, script},
+    program,
+};
+
+pub struct OneMachine {
+    folder: tempfile::TempDir,
+    settings: Settings,
+    provider: ScriptedProvider,
+    running: Mutex<Option<(Arc<Engine>, JoinHandle<()>)>>,
+}
+
+impl OneMachine {
+    pub async fn start() -> Self {
+        let provider = ScriptedProvider::start(script()).await.unwrap();
+        let visibility = format!("{}s", VISIBILITY.as_secs());
+        let settings = Settings::read(|name| match name {
+            "OPENAI_BASE_URL" => Some(provider.openai_base_url()),
+            "ANTHROPIC_BASE_URL" => Some(provider.anthropic_base_url()),
+            "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
+            "PAGE_VISIBILITY" => Some(visibility.clone()),
+            _ => None,
+        });
+        let bench = Self {
+            folder: tempfile::tempdir().unwrap(),
+            settings: settings.unwrap().settings,
+            provider,
+            running: Mutex::new(None),
+        };
+        bench.run().await;
+        bench
+    }
+
+    /// As a process that is started over the same folder.
+    async fn run(&self) {
+        let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
+        let pdf = Arc::new(IsolatedPdf::new(child, self.settings.pdf));
+        let adapter = everypage_providers::Settings::of(&self.settings).unwrap();
+        let vision = Arc::new(Providers::new(adapter).unwrap());
+        let engine = Engine::open(self.folder.path(), self.settings.clone(), pdf, vision).await.unwrap();
+        let engine = Arc::new(engine);
+        let driven = {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.run().await.unwrap() })
+        };
+        *self.running.lock().unwrap() = Some((engine, driven));
+    }
+}
+
+#[async_trait(?Send)]
+impl Bench for OneMachine {
+    fn app(&self) -> Arc<App> {
+        self.running.lock().unwrap().as_ref().unwrap().0.app.clone()
+    }
+
+    fn provider(&self) -> &ScriptedProvider {
+        &self.provider
+    }
+
+    async fn submit(&self, document: Document<'_>) -> JobId {
+        let file = self.folder.path().join(document.name);
+        std::fs::write(&file, &document.bytes).unwrap();
+        let key = format!("incoming/{}/{}", document.tenant, document.name);
+        let password = document.password.map(Secret::new);
+        let object = Object {
+            key: &key,
+            version: "1",
+            file: &file,
+            metadata: &BTreeMap::new(),
+            password: password.as_ref(),
+        };
+        arrived(&self.app(), object).await.unwrap().job.id
+    }
+
+    async fn kill_workers(&self) {
+        let running = self.running.lock().unwrap().take();
+        let (engine, driven) = running.unwrap();
+        driven.abort();
+        let _ = driven.await;
+        drop(engine);
+        self.run().await;
+    }
+
+    /// Nothing to do: its process lives on and looks itself.
+    async fn sweep(&self) {}
+}

@@ -1,0 +1,176 @@
+//! The stories. Each has a tenant of its own, named as it is, with models that behave by their names.
+
+use std::time::Duration;
+
+use everypage_core::{
+    domain::{
+        ids::TenantId,
+        job::{Job, State},
+    },
+    store::{dead, jobs},
+    usecases::{
+        cancel::cancel,
+        decide::{Decision, decide},
+        redrive::redrive,
+    },
+};
+use everypage_testkit::paper;
+
+use crate::{
+    bench::{Bench, Document, ended, tenant, until},
+    tale::{check, told},
+};
+
+/// Enough for a busy machine; a story that takes this long has failed.
+const LONG: Duration = Duration::from_secs(150);
+/// What an engine may take to publish after a deadline.
+const PUBLISHED_WITHIN: Duration = Duration::from_secs(2);
+
+fn document<'a>(tenant: &'a str, words: &[&str]) -> Document<'a> {
+    Document { tenant, name: "report.pdf", bytes: paper::saying(words), password: None }
+}
+
+async fn tell(bench: &dyn Bench, story: &str, job: &Job) {
+    check(story, &told(&bench.app(), job).await);
+}
+
+pub async fn all_well(bench: &dyn Bench) {
+    tenant(&bench.app(), "well", &[]).await;
+    let id = bench.submit(document("well", &["one", "two", "three", "four", "five"])).await;
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "all_well", &job).await;
+}
+
+pub async fn a_page_fails_over(bench: &dyn Bench) {
+    tenant(&bench.app(), "failover", &[]).await;
+    let id = bench.submit(document("failover", &["hello"])).await;
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "a_page_fails_over", &job).await;
+}
+
+pub async fn every_provider_is_down(bench: &dyn Bench) {
+    tenant(&bench.app(), "down", &[]).await;
+    let id = bench.submit(document("down", &["hello"])).await;
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "every_provider_is_down", &job).await;
+}
+
+pub async fn a_provider_hangs_until_the_deadline(bench: &dyn Bench) {
+    tenant(&bench.app(), "hang", &[("JOB_TIMEOUT", "15s")]).await;
+    let id = bench.submit(document("hang", &["one", "two", "three"])).await;
+    let job = ended(bench, &id, LONG).await;
+    let late = job.finished_at.unwrap().duration_since(job.deadline);
+    assert!(late.as_secs_f64() < PUBLISHED_WITHIN.as_secs_f64(), "published {late:#} after the deadline");
+    tell(bench, "a_provider_hangs_until_the_deadline", &job).await;
+}
+
+pub async fn a_job_is_cancelled(bench: &dyn Bench) {
+    tenant(&bench.app(), "cancel", &[]).await;
+    let id = bench.submit(document("cancel", &["one"])).await;
+    called(bench, "cancel-one", 1).await;
+    cancel(&bench.app(), &id, "ann").await.unwrap();
+    let job = ended(bench, &id, Duration::from_secs(30)).await;
+    tell(bench, "a_job_is_cancelled", &job).await;
+}
+
+pub async fn a_dear_plan_is_approved(bench: &dyn Bench) {
+    // A model that has a price.
+    tenant(
+        &bench.app(),
+        "dear",
+        &[("APPROVAL_THRESHOLD_USD", "0.000001"), ("OPENAI_PRIMARY_MODEL", "gpt-5.4")],
+    )
+    .await;
+    let id = bench.submit(document("dear", &["one", "two"])).await;
+    until("a proposal", LONG, async || {
+        let job = jobs::find(&bench.app(), &id).await.ok()??.value;
+        (job.state == State::Proposed).then_some(())
+    })
+    .await;
+    decide(&bench.app(), &id, "ann", Decision::Approve).await.unwrap();
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "a_dear_plan_is_approved", &job).await;
+}
+
+pub async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
+    tenant(&bench.app(), "twin", &[]).await;
+    let first = Document { name: "a.pdf", ..document("twin", &["hello"]) };
+    let second = Document { name: "b.pdf", ..document("twin", &["hello"]) };
+    let (first, second) = futures::join!(bench.submit(first), bench.submit(second));
+    assert_eq!(first, second);
+    let job = ended(bench, &first, LONG).await;
+    assert_eq!(jobs::list(&bench.app(), &TenantId::new("twin"), 10).await.unwrap().len(), 1);
+    assert_eq!(bench.provider().calls_to("twin-one"), 1, "paid for once");
+    // Which of the two names it has is chance.
+    assert_eq!(job.state, State::Audited);
+}
+
+pub async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench) {
+    tenant(&bench.app(), "locked", &[]).await;
+    let bytes = std::fs::read(crate::root().join("samples/encrypted.pdf")).unwrap();
+    let locked = Document { tenant: "locked", name: "locked.pdf", bytes, password: Some("wrong") };
+    let id = bench.submit(locked).await;
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "a_wrong_password_fails", &job).await;
+    let letter = letter_of(bench, &job).await;
+    redrive(&bench.app(), &letter, "ann", Some(everypage_core::domain::secret::Secret::new("harbour")))
+        .await
+        .unwrap();
+    let job = ended(bench, &id, LONG).await;
+    tell(bench, "the_right_password_mends_it", &job).await;
+}
+
+/// Kills workers: tell it after the others, not beside them.
+pub async fn a_worker_is_killed_in_the_middle_of_a_page(bench: &dyn Bench) {
+    tenant(&bench.app(), "crash", &[]).await;
+    let id = bench.submit(document("crash", &["hello"])).await;
+    called(bench, "crash-one", 1).await;
+    bench.kill_workers().await;
+    let job = ended(bench, &id, LONG).await;
+    assert_eq!(bench.provider().calls_to("crash-one"), 2, "once by the killed, once by its successor");
+    tell(bench, "a_worker_is_killed_in_the_middle_of_a_page", &job).await;
+}
+
+/// A page that kills each of its workers is given up, redriven by `redriven`, and heals the result.
+pub async fn a_poisonous_page(bench: &dyn Bench, name: &'static str, redriven: impl AsyncFn(&Job)) {
+    tenant(&bench.app(), name, &[("JOB_TIMEOUT", "4m"), ("REQUEST_TIMEOUT", "3m")]).await;
+    let id = bench.submit(document(name, &["poison"])).await;
+    for count in 1..=3 {
+        called(bench, &format!("{name}-one"), count).await;
+        bench.kill_workers().await;
+    }
+    let job = until("the end of the poisoned job", LONG, async || {
+        bench.sweep().await;
+        let job = jobs::find(&bench.app(), &id).await.ok()??.value;
+        job.state.is_terminal().then_some(job)
+    })
+    .await;
+    tell(bench, "a_poisonous_page_is_given_up", &job).await;
+    redriven(&job).await;
+    let healed = until("version 2", LONG, async || {
+        let job = jobs::find(&bench.app(), &id).await.ok()??.value;
+        job.result.as_ref().is_some_and(|result| result.version == 2).then_some(job)
+    })
+    .await;
+    tell(bench, "a_poisonous_page_heals", &healed).await;
+}
+
+/// Our own way of bringing a dead letter back.
+pub async fn redrive_letter(bench: &dyn Bench, job: &Job) {
+    let letter = letter_of(bench, job).await;
+    redrive(&bench.app(), &letter, "ann", None).await.unwrap();
+}
+
+async fn letter_of(bench: &dyn Bench, job: &Job) -> everypage_core::domain::ids::DeadLetterId {
+    let letters = dead::waiting(&bench.app(), 100).await.unwrap();
+    let letter = letters.into_iter().find(|kept| kept.value.correlation_id == job.correlation_id);
+    letter.unwrap().value.id
+}
+
+/// Waits until a model was called so often.
+async fn called(bench: &dyn Bench, model: &str, times: u64) {
+    until(&format!("call {times} of {model}"), LONG, async || {
+        (bench.provider().calls_to(model) >= times).then_some(())
+    })
+    .await;
+}
