@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        self, Components, ContentBuilder, Ref, ResponseBuilder,
+        self, Components, ContentBuilder, Ref, RefOr, ResponseBuilder,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -50,21 +50,22 @@ impl Modify for Rest {
     }
 }
 
+/// Any route may answer with a problem; which ones there are is said once.
 fn with_problems(mut document: openapi::OpenApi) -> openapi::OpenApi {
     let codes: Vec<String> =
         KINDS.iter().map(|kind| format!("`{}` ({})", kind.code, kind.status.as_u16())).collect();
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let problem = ResponseBuilder::new()
-        .description(format!(
-            "What went wrong, as an RFC 9457 problem document; `code` is one of {}",
-            codes.join(", ")
-        ))
+        .description(format!("A problem document; its `code` is one of {}", codes.join(", ")))
         .content("application/problem+json", content)
         .build();
+    let components = document.components.get_or_insert_with(Components::new);
+    components.responses.insert("Problem".to_owned(), problem.into());
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.post, &mut item.delete];
         for operation in operations.into_iter().flatten() {
-            operation.responses.responses.entry("default".into()).or_insert(problem.clone().into());
+            let problem = RefOr::Ref(Ref::from_response_name("Problem"));
+            operation.responses.responses.insert("default".to_owned(), problem);
         }
     }
     document

@@ -11,7 +11,7 @@ use crate::{
 /// Models that failed lately
 ///
 /// Breakers are shared by all tenants.
-#[utoipa::path(get, path = "/v1/breakers", tag = "operation",
+#[utoipa::path(get, path = "/v1/breakers", operation_id = "list_breakers", tag = "operation",
     responses((status = 200, description = "Every breaker there is a record of", body = Piece<Breaker>)))]
 pub async fn list(State(api): State<Api>, _: Operator) -> Result<Json<Piece<Breaker>>, Problem> {
     let all = breakers::all(&api.app).await?;

@@ -34,7 +34,7 @@ async fn waiting(api: &Api, caller: &Caller, id: &str) -> Result<domain::job::Jo
 }
 
 /// Agree to a plan that waits for a person
-#[utoipa::path(post, path = "/v1/jobs/{id}/approve", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/approve", operation_id = "approve_job", tag = "operation", params(("id" = String, Path)),
     responses((status = 200, description = "It goes on", body = Job)))]
 pub async fn approve(
     State(api): State<Api>,
@@ -58,7 +58,7 @@ pub struct RejectRequest {
 const LONGEST_REASON: usize = 1000;
 
 /// Turn down a plan that waits for a person
-#[utoipa::path(post, path = "/v1/jobs/{id}/reject", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/reject", operation_id = "reject_job", tag = "operation", params(("id" = String, Path)),
     request_body = Option<RejectRequest>,
     responses((status = 200, description = "It has ended", body = Job)))]
 pub async fn reject(
@@ -99,7 +99,7 @@ pub struct ModifyRequest {
 }
 
 /// Change a plan that waits for a person, and so agree to it
-#[utoipa::path(post, path = "/v1/jobs/{id}/modify", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/modify", operation_id = "modify_job", tag = "operation", params(("id" = String, Path)),
     request_body = ModifyRequest,
     responses((status = 200, description = "It goes on under the new plan", body = Job)))]
 pub async fn modify(

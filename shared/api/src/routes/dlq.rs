@@ -47,7 +47,7 @@ const LEAST_RATE: f64 = 0.001;
 /// Dead letters that wait for somebody, oldest first
 ///
 /// A piece may hold fewer letters than asked for, or none, and still have a `next`.
-#[utoipa::path(get, path = "/v1/dlq", tag = "operation", params(Place),
+#[utoipa::path(get, path = "/v1/dlq", operation_id = "list_dead_letters", tag = "operation", params(Place),
     responses((status = 200, description = "Up to 500 letters, 100 unless asked otherwise", body = Piece<DeadLetter>)))]
 pub async fn list(
     State(api): State<Api>,
@@ -77,7 +77,7 @@ pub struct RedriveRequest {
 ///
 /// Either `ids` or `all`. What can't be reached within the time of one request is counted in
 /// `left`: ask again. The header `Everypage-Password` opens encrypted documents among them.
-#[utoipa::path(post, path = "/v1/dlq/redrive", tag = "operation", request_body = RedriveRequest,
+#[utoipa::path(post, path = "/v1/dlq/redrive", operation_id = "redrive_dead_letters", tag = "operation", request_body = RedriveRequest,
     params(("Everypage-Password" = Option<String>, Header, description = "Opens encrypted documents")),
     responses((status = 200, description = "What became of each", body = Redriven)))]
 pub async fn redrive(

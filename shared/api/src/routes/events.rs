@@ -18,7 +18,7 @@ const MOST: usize = 1000;
 /// A job's audit trail
 ///
 /// First the job's own events in order, then those of its pages, page by page.
-#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = String, Path), Place),
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "list_job_events", tag = "jobs", params(("id" = String, Path), Place),
     responses((status = 200, description = "Up to 1000 events, 100 unless asked otherwise", body = Piece<Event>)))]
 pub async fn events(
     State(api): State<Api>,

@@ -20,14 +20,14 @@ pub struct Health {
 }
 
 /// Is the process alive?
-#[utoipa::path(get, path = "/healthz", tag = "service", security(()),
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "service", security(()),
     responses((status = 200, description = "It is", body = Health)))]
 pub async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
 /// Can it answer requests: does its storage answer?
-#[utoipa::path(get, path = "/readyz", tag = "service", security(()),
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "service", security(()),
     responses((status = 200, description = "It can", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
     let app = &api.app;
@@ -44,7 +44,7 @@ pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "service", security(()),
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "service", security(()),
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn document() -> Result<impl IntoResponse, Problem> {
     let text = crate::openapi().to_json().map_err(Problem::internal)?;

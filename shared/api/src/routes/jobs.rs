@@ -38,7 +38,7 @@ pub struct Filter {
 /// The tenant's jobs, newest first
 ///
 /// A piece may hold fewer jobs than asked for, or none, and still have a `next`.
-#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(Place, Filter),
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(Place, Filter),
     responses((status = 200, description = "Up to 100 jobs, 20 unless asked otherwise", body = Piece<Job>)))]
 pub async fn list(
     State(api): State<Api>,
@@ -61,7 +61,7 @@ pub async fn list(
 ///
 /// Also answers to the id of an upload: `awaiting_upload` until the document has come, from then
 /// on the job that it became.
-#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path)),
     responses((status = 200, description = "The job as it is now", body = Job)))]
 pub async fn show(
     State(api): State<Api>,
@@ -77,7 +77,7 @@ pub async fn show(
 /// Get rid of an ended job
 ///
 /// Source, images, text, results and trail are gone for good.
-#[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/v1/jobs/{id}", operation_id = "delete_job", tag = "jobs", params(("id" = String, Path)),
     responses((status = 204, description = "It is gone")))]
 pub async fn delete(
     State(api): State<Api>,
@@ -92,7 +92,7 @@ pub async fn delete(
 /// Stop a job
 ///
 /// What is there by then is published. Cancelling a job that is over changes nothing.
-#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs", params(("id" = String, Path)),
     responses(
         (status = 202, description = "It will stop", body = Job),
         (status = 200, description = "It was over before", body = Job)))]
@@ -118,7 +118,7 @@ pub struct HealRequest {
 /// Have the pages without AI text read once more
 ///
 /// Pages that are read by then replace their fallback in a new version of the result.
-#[utoipa::path(post, path = "/v1/jobs/{id}/heal", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/heal", operation_id = "heal_job", tag = "jobs", params(("id" = String, Path)),
     request_body = Option<HealRequest>,
     responses((status = 202, description = "These pages are asked for again", body = Healing)))]
 pub async fn heal(

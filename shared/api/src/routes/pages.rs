@@ -31,7 +31,7 @@ const MOST: usize = 500;
 ///
 /// Before there is a result, as far as each page has come by now. Empty until the document was
 /// opened. The text itself is in the result.
-#[utoipa::path(get, path = "/v1/jobs/{id}/pages", tag = "jobs", params(("id" = String, Path), Place),
+#[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path), Place),
     responses((status = 200, description = "Up to 500 pages, 100 unless asked otherwise", body = Piece<Page>)))]
 pub async fn pages(
     State(api): State<Api>,

@@ -42,7 +42,7 @@ pub struct Wanted {
 ///
 /// A version is never changed once it is published: its `ETag` is good for conditional requests
 /// (`If-None-Match`). Who asks for the latest sees a healed version when there is one.
-#[utoipa::path(get, path = "/v1/jobs/{id}/result", tag = "jobs", params(("id" = String, Path), Wanted),
+#[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = "get_job_result", tag = "jobs", params(("id" = String, Path), Wanted),
     responses(
         (status = 200, description = "The result", content(
             (String = "text/plain"), (String = "text/markdown"), (Object = "application/json")),

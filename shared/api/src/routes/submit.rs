@@ -67,6 +67,12 @@ pub struct JobRequest {
     again: Option<bool>,
 }
 
+/// A PDF.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "describes a body that is streamed")]
+pub struct Pdf(Vec<u8>);
+
 /// A form: the document, and options as fields of their own.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes what is read field by field")]
@@ -99,13 +105,13 @@ pub struct UploadRequest {
 /// for a link with JSON (`"upload": true`): the answer says where to upload it, and its `id` is good
 /// for every other route. The same `Idempotency-Key`, or without one the same document with the same
 /// options within 24 hours, gives the same job.
-#[utoipa::path(post, path = "/v1/jobs", tag = "jobs",
+#[utoipa::path(post, path = "/v1/jobs", operation_id = "submit_job", tag = "jobs",
     params(
         JobRequest,
         ("Idempotency-Key" = Option<String>, Header, description = "The caller's own name for the request"),
         ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document"),
     ),
-    request_body(content((Vec<u8> = "application/pdf"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
+    request_body(content((inline(Pdf) = "application/pdf"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
     responses(
         (status = 202, description = "The job is durable", body = shape::Submitted, headers(("location" = String))),
         (status = 200, description = "The same was asked before", body = shape::Submitted, headers(("location" = String))),

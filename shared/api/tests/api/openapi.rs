@@ -67,6 +67,10 @@ async fn every_route_is_described_and_every_description_is_a_route() {
         let operation = &document["paths"][path][method.to_lowercase()];
         assert!(operation["responses"]["default"].is_object(), "{method} {path} has no problem response");
     }
+    let names =
+        document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let names: BTreeSet<&str> = names.filter_map(|operation| operation["operationId"].as_str()).collect();
+    assert_eq!(names.len(), ROUTES.len(), "operations share a name: {names:?}");
     // No reference leads nowhere.
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
