@@ -291,11 +291,27 @@ pub fn json<T: serde::de::DeserializeOwned + Default>(body: &Bytes) -> Result<T,
 mod tests {
     use std::collections::HashSet;
 
+    use axum::{Router, routing::get};
+    use tower::ServiceExt;
+    use tower_http::catch_panic::CatchPanicLayer;
+
     use super::*;
 
     #[test]
     fn every_kind_has_a_name_of_its_own() {
         let codes: HashSet<_> = KINDS.iter().map(|kind| kind.code).collect();
         assert_eq!(codes.len(), KINDS.len());
+    }
+    #[tokio::test]
+    async fn a_bug_is_an_answer_that_tells_nothing() {
+        async fn bug() -> &'static str {
+            panic!("page 7 says: secret")
+        }
+        let router = Router::new().route("/", get(bug)).layer(CatchPanicLayer::custom(panicked));
+        let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(response.status(), 500);
+        let body = to_bytes(response.into_body(), MOST_TEXT).await.unwrap();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains("urn:problem:everypage:internal") && !text.contains("secret"), "{text}");
     }
 }

@@ -3,8 +3,9 @@ use everypage_testkit::{
     pdf::FakeDocument,
 };
 use everypage_tests::world::World;
+use proptest::prelude::*;
 
-use crate::support::{Service, request, user, with_header};
+use crate::support::{Service, operator, request, user, with_header};
 
 #[tokio::test(start_paused = true)]
 async fn what_the_framework_refuses_has_the_same_shape() {
@@ -57,4 +58,65 @@ async fn a_request_keeps_its_name() {
     let service = Service::new(&[]);
     let named = with_header(request("GET", "/healthz", "", vec![]), "x-request-id", "abc");
     assert_eq!(service.send(None, named).await.header("x-request-id"), "abc");
+}
+
+fn anything() -> impl Strategy<Value = (usize, String, String, usize, Vec<u8>)> {
+    let value =
+        prop_oneof!["[ -~]{0,12}", "[0-9]{1,20}", "\\PC{0,6}", Just("all".to_owned()), Just("5m".to_owned())];
+    let name = prop::sample::select(vec![
+        "pages", "ai_pages", "tier", "deadline", "priority", "again", "name", "limit", "cursor", "status",
+        "format", "version", "reason", "ids", "all", "rate", "upload", "x",
+    ]);
+    let json = (name.clone(), value.clone())
+        .prop_map(|(name, value)| serde_json::json!({ name: value }).to_string());
+    let body = prop_oneof![prop::collection::vec(any::<u8>(), 0..60), json.prop_map(String::into_bytes)];
+    (0..ROUTES.len(), name.prop_map(str::to_owned), value, 0..MEDIA_TYPES.len(), body)
+}
+
+const ROUTES: [(&str, &str); 12] = [
+    ("GET", "/v1/jobs"),
+    ("POST", "/v1/jobs"),
+    ("GET", "/v1/jobs/{id}"),
+    ("GET", "/v1/jobs/{id}/pages"),
+    ("GET", "/v1/jobs/{id}/result"),
+    ("GET", "/v1/jobs/{id}/events"),
+    ("POST", "/v1/jobs/{id}/cancel"),
+    ("POST", "/v1/jobs/{id}/reject"),
+    ("POST", "/v1/jobs/{id}/modify"),
+    ("POST", "/v1/jobs/{id}/heal"),
+    ("GET", "/v1/dlq"),
+    ("POST", "/v1/dlq/redrive"),
+];
+const MEDIA_TYPES: [&str; 5] = [
+    "",
+    "application/json",
+    "application/pdf",
+    "multipart/form-data; boundary=XX",
+    "multipart/form-data; boundary=",
+];
+
+/// Percent-encodes everything, so that any text may stand in an address.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+#[test]
+fn nothing_that_is_sent_breaks_it() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let (service, id) = runtime.block_on(async {
+        let service = Service::new(&[]);
+        let id = service.finished(&FakeDocument::graphics(1)).await;
+        (service, id)
+    });
+    proptest!(|((route, name, value, media, body) in anything())| {
+        let (method, path) = ROUTES[route];
+        for id in [id.clone(), encoded(&value)] {
+            let path = format!("{}?{name}={}", path.replace("{id}", &id), encoded(&value));
+            let request = request(method, &path, MEDIA_TYPES[media], body.clone());
+            let answer = runtime.block_on(service.send(Some(operator()), request));
+            // 501: there are no uploads here.
+            prop_assert!(answer.status.as_u16() < 500 || answer.status == 501, "{} {}: {:?}", method, path, answer);
+        }
+    });
 }

@@ -234,6 +234,10 @@ async fn an_object_that_nobody_announced_is_a_plain_submission() {
     let refused = arrive_with(&service, "incoming/acme/b.pdf", "1", &document, &bad).await.unwrap_err();
     assert!(matches!(&refused, ArrivalError::Refused(failure) if failure.code == "bad_options"), "{refused}");
     assert!(refused.to_string().contains("primary, fast or secondary"));
+    let long = "x".repeat(300);
+    let bad = [("idempotency-key", long.as_str())];
+    let refused = arrive_with(&service, "incoming/acme/c.pdf", "1", &document, &bad).await.unwrap_err();
+    assert!(refused.to_string().contains("255"), "{refused}");
     for key in
         ["results/acme/a.pdf", "incoming/acme", "incoming//a.pdf", "incoming/acme/", "incoming/acme/x/"]
     {
