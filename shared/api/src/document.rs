@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use axum::extract::DefaultBodyLimit;
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -9,7 +10,10 @@ use utoipa::{
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt},
+    routes,
+};
 
 use crate::{
     Api,
@@ -74,7 +78,8 @@ fn with_problems(mut document: openapi::OpenApi) -> openapi::OpenApi {
 /// Every route there is, each with its own description.
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Base::openapi())
-        .routes(routes!(jobs::list, submit::submit))
+        // A document is measured while it is read.
+        .routes(routes!(jobs::list, submit::submit).layer(DefaultBodyLimit::disable()))
         .routes(routes!(jobs::show, jobs::delete))
         .routes(routes!(pages::pages))
         .routes(routes!(results::result))

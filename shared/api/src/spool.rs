@@ -1,5 +1,10 @@
 //! Documents on their way in: streamed to a file, measured while they come, never held in memory.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use axum::{
     body::{Body, Bytes},
     extract::{FromRequest, Multipart, Request, multipart::MultipartError},
@@ -9,7 +14,7 @@ use everypage_core::{
     domain::secret::Secret,
     usecases::wishes::{Mistake, Wishes},
 };
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 
@@ -25,6 +30,9 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest value of a field of a form but the document.
 const LONGEST_FIELD: usize = 4096;
 const MOST_FIELDS: usize = 32;
+/// Bytes of a form that may come without being part of a field that somebody reads: the reader of
+/// forms holds them in memory.
+const MOST_UNCLAIMED: usize = 1 << 20;
 const LONGEST_NAME: usize = 255;
 const LONGEST_KEY: usize = 255;
 
@@ -182,12 +190,18 @@ pub async fn form(
     request: Request,
     asked: &mut Asked,
 ) -> Result<Option<Spooled>, Problem> {
-    let mut form = Multipart::from_request(request, &())
+    let unclaimed = Arc::new(AtomicUsize::new(0));
+    let mut form = Multipart::from_request(in_small_bites(request, unclaimed.clone()), &())
         .await
         .map_err(|rejection| Problem::new(&problem::BAD_REQUEST, rejection.body_text()))?;
+    let broken = |error: MultipartError| match unclaimed.load(Ordering::Relaxed) > MOST_UNCLAIMED {
+        true => broken_body("too much of it belongs to no field"),
+        false => broken_body(error.body_text()),
+    };
     let mut file = None;
     let mut fields = 0;
-    while let Some(mut field) = form.next_field().await.map_err(broken_form)? {
+    while let Some(mut field) = form.next_field().await.map_err(broken)? {
+        unclaimed.store(0, Ordering::Relaxed);
         fields += 1;
         if fields > MOST_FIELDS {
             return Err(Problem::new(
@@ -206,12 +220,15 @@ pub async fn form(
             if asked.name.is_none() {
                 asked.name = field.file_name().and_then(document_name);
             }
-            file =
-                Some(spool(api, limit, field.map(|chunk| chunk.map_err(|error| error.body_text()))).await?);
+            let chunks = field.map(|chunk| {
+                unclaimed.store(0, Ordering::Relaxed);
+                chunk.map_err(|error| error.body_text())
+            });
+            file = Some(spool(api, limit, chunks).await?);
             continue;
         }
         let mut value = Vec::new();
-        while let Some(chunk) = field.chunk().await.map_err(broken_form)? {
+        while let Some(chunk) = field.chunk().await.map_err(broken)? {
             if value.len() + chunk.len() > LONGEST_FIELD {
                 return Err(Problem::mistake(&name, format!("it has more than {LONGEST_FIELD} bytes")));
             }
@@ -229,8 +246,28 @@ pub async fn form(
     Ok(file)
 }
 
-fn broken_form(error: MultipartError) -> Problem {
-    broken_body(error.body_text())
+/// The request with a body that comes one chunk at a time, however fast the client is, and ends when
+/// too much of it has come that nobody wanted.
+///
+/// The reader of forms takes all that is ready before it gives anything away, and loses a form whose
+/// last chunk and end are ready together at the wrong moment: so it rests after every chunk.
+fn in_small_bites(request: Request, unclaimed: Arc<AtomicUsize>) -> Request {
+    request.map(|body| {
+        let start = (body.into_data_stream(), unclaimed, false);
+        Body::from_stream(stream::unfold(start, |(mut chunks, unclaimed, started)| async move {
+            if started {
+                tokio::task::yield_now().await;
+            }
+            let chunk = match chunks.next().await? {
+                Err(error) => Err(std::io::Error::other(error)),
+                Ok(chunk) if unclaimed.fetch_add(chunk.len(), Ordering::Relaxed) > MOST_UNCLAIMED => {
+                    Err(std::io::Error::other("too much that belongs to no field"))
+                }
+                Ok(chunk) => Ok(chunk),
+            };
+            Some((chunk, (chunks, unclaimed, true)))
+        }))
+    })
 }
 
 /// A JSON object, read up to what options can take.

@@ -189,6 +189,33 @@ async fn a_document_over_the_limit_is_refused_while_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_form_may_be_large_but_not_by_what_is_no_field() {
+    let service = Service::new(&[]);
+    let send = |body: Vec<u8>| {
+        let chunks: Vec<_> =
+            body.chunks(100_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
+        let request = Request::builder().method("POST").uri("/v1/jobs");
+        let request = request.header("content-type", "multipart/form-data; boundary=XX");
+        service.send(Some(user()), request.body(Body::from_stream(futures::stream::iter(chunks))).unwrap())
+    };
+    let large = vec![b'x'; 8_000_000];
+    let answer =
+        send(form(&[("tier", None, b"fast"), ("file", None, &large), ("priority", None, b"low")])).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(
+        (answer.at("/document/bytes"), answer.text("/options/priority")),
+        (8_000_000.into(), "low".into())
+    );
+    // Before the first field, and as the head of one.
+    send([large.clone(), form(&[("tier", None, b"fast")])].concat())
+        .await
+        .is_problem(400, "bad_request")
+        .says("no field");
+    let head = [b"--XX\r\nX: ".to_vec(), large].concat();
+    send(head).await.is_problem(400, "bad_request").says("no field");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_no_document_is_refused_or_fails_with_its_reason() {
     let service = Service::new(&[]);
     let send = |media: &'static str, body: &'static [u8]| {
