@@ -92,6 +92,11 @@ impl World {
         }
     }
 
+    /// Lets time pass.
+    pub async fn clock_moves(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+
     /// A new process over the same storage; the one before, if any, is dead.
     pub fn start(&self, node: &str) -> Process {
         let flow = Arc::new(LocalFlow::default());

@@ -1,1 +1,133 @@
-//! The HTTP API.
+//! The HTTP API: one router for every engine, over [`everypage_core::app::App`].
+//!
+//! ```text
+//! let api = Api::new(app).checking_keys();          // `Authorization: Bearer ep_…`
+//! let router = everypage_api::router(api);          // an axum::Router
+//! ```
+//!
+//! Where somebody else has checked who is calling (a Lambda authorizer, a test), leave
+//! [`Api::checking_keys`] out and put a [`Caller`] into the request's extensions. A request without
+//! one gets `401`, so that nothing is open by mistake.
+
+mod accept;
+mod answer;
+mod auth;
+mod cursor;
+mod document;
+mod problem;
+mod routes;
+pub mod shape;
+mod spool;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
+use everypage_core::{
+    app::App,
+    domain::ids::JobId,
+    ports::{Fault, uploads::UploadLinks},
+};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
+};
+
+pub use auth::{Caller, Role, authenticate};
+pub use document::openapi;
+pub use problem::{Problem, Rejected};
+
+/// Bodies other than documents are small.
+const MOST_JSON: usize = 64 * 1024;
+
+/// How long a redrive may take before it answers with what is left; API Gateway waits 30 s.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a link for an upload is good.
+const LINK_TIME: Duration = Duration::from_secs(3600);
+
+/// Makes the messages of a job that has ended come to a worker, where that takes more than sending
+/// them: a local engine delivers them only to the process that has taken the job on.
+#[async_trait]
+pub trait Workers: Send + Sync {
+    /// False when another process works on the job.
+    async fn take_on(&self, job: &JobId) -> Result<bool, Fault>;
+}
+
+/// What the routes work with.
+#[derive(Clone)]
+pub struct Api {
+    app: Arc<App>,
+    links: Option<Arc<dyn UploadLinks>>,
+    workers: Option<Arc<dyn Workers>>,
+    spool: Option<PathBuf>,
+    patience: Duration,
+    link_time: Duration,
+    checks_keys: bool,
+}
+
+impl Api {
+    pub fn new(app: Arc<App>) -> Self {
+        Self {
+            app,
+            links: None,
+            workers: None,
+            spool: None,
+            patience: PATIENCE,
+            link_time: LINK_TIME,
+            checks_keys: false,
+        }
+    }
+
+    /// Large documents may be uploaded past the API.
+    pub fn with_links(self, links: Arc<dyn UploadLinks>) -> Self {
+        Self { links: Some(links), ..self }
+    }
+
+    pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
+        Self { workers: Some(workers), ..self }
+    }
+
+    /// Documents wait in this folder while they are read from the network, instead of in the
+    /// system's temporary one.
+    pub fn spooling_in(self, folder: PathBuf) -> Self {
+        Self { spool: Some(folder), ..self }
+    }
+
+    /// How long a request may take that does many things one after the other.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Callers show an API key: `Authorization: Bearer ep_…`.
+    pub fn checking_keys(self) -> Self {
+        Self { checks_keys: true, ..self }
+    }
+}
+
+/// Every route, ready to be served.
+pub fn router(api: Api) -> Router {
+    let (router, _) = document::routes().split_for_parts();
+    let ids = RequestIds(api.app.clone());
+    let router = router.layer(DefaultBodyLimit::max(MOST_JSON));
+    let router = match api.checks_keys {
+        true => router.layer(middleware::from_fn_with_state(api.clone(), auth::check_key)),
+        false => router,
+    };
+    router
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(middleware::from_fn(problem::for_every_error))
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(SetRequestIdLayer::x_request_id(ids))
+        .with_state(api)
+}
+
+/// Names requests that come without a name.
+#[derive(Clone)]
+struct RequestIds(Arc<App>);
+
+impl MakeRequestId for RequestIds {
+    fn make_request_id<B>(&mut self, _: &axum::http::Request<B>) -> Option<RequestId> {
+        HeaderValue::from_str(&self.0.ids.fresh()).ok().map(RequestId::new)
+    }
+}

@@ -20,6 +20,9 @@ use crate::{
 /// several pieces, not by one long wait.
 const MOST_LOOKED_AT: usize = 1000;
 
+/// Items read at once where the first of them were not enough.
+const AT_ONCE: usize = 100;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<T> {
     pub items: Vec<T>,
@@ -100,10 +103,11 @@ async fn of_index<T: DeserializeOwned>(
     };
     let mut items = Vec::new();
     let mut looked_at = 0;
+    // One more than wanted, to know whether there is more.
+    let mut count = limit + 1;
     loop {
-        // One more than wanted, to know whether there is more.
-        let listing =
-            app.records.list_index(index, partition, after.as_deref(), descending, limit + 1).await?;
+        let listing = app.records.list_index(index, partition, after.as_deref(), descending, count).await?;
+        count = count.max(AT_ONCE);
         for item in &listing.items {
             let value = decode::<T>(item)?.value;
             if wanted(&value) {

@@ -190,6 +190,18 @@ pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Pag
     Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
 }
 
+/// Those of `numbers` that a worker has touched.
+pub async fn some(
+    app: &App,
+    job: &JobId,
+    numbers: &[PageNumber],
+) -> Result<BTreeMap<PageNumber, Page>, Fault> {
+    let keys: Vec<Key> = numbers.iter().map(|page| key(job, *page)).collect();
+    let items = app.records.get_many(&keys).await?;
+    let pages = items.iter().flatten().map(|item| Ok(decode::<Page>(item)?.value));
+    pages.map(|page| page.map(|page| (page.page, page))).collect()
+}
+
 /// The AI's text of a settled page.
 pub async fn text(app: &App, page: &Page) -> Result<Option<String>, Fault> {
     match &page.text {

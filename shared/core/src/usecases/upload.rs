@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     intake::{Submission, SubmitError, Submitted, hash_file, submit_as},
-    wishes::Wishes,
+    wishes::{Mistake, Wishes},
 };
 use crate::{
     app::App,
@@ -37,6 +37,9 @@ pub const INCOMING: &str = "incoming/";
 
 /// Longest name of a document within an object's key.
 const LONGEST_NAME: usize = 100;
+
+/// Longest value that is taken from an object's metadata: part of a record's key.
+const LONGEST_VALUE: usize = 255;
 
 /// What is known of a document before it comes.
 pub struct Announced {
@@ -232,31 +235,37 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
     }
     let tenant = TenantId::new(tenant);
     let default = tenants::settings(app, &tenant).await?.default_options();
-    let (wishes, failure) = match Wishes::among(object.metadata) {
-        Ok(wishes) => (wishes, None),
-        Err(mistakes) => {
-            let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-            (Wishes::default(), Some(Failure { code: "bad_options".into(), reason: told.join("; ") }))
-        }
+    let (wishes, mut mistakes) = match Wishes::among(object.metadata) {
+        Ok(wishes) => (wishes, vec![]),
+        Err(mistakes) => (Wishes::default(), mistakes),
     };
-    let said = |name: &str| {
+    let mut said = |name: &str| {
         let same = |(key, _): &(&String, &String)| key.eq_ignore_ascii_case(name);
-        object.metadata.iter().find(same).map(|(_, value)| value.clone())
+        let value = object.metadata.iter().find(same).map(|(_, value)| value.trim())?;
+        if value.len() > LONGEST_VALUE {
+            mistakes.push(Mistake::new(name, format!("it has more than {LONGEST_VALUE} bytes")));
+        }
+        (1..=LONGEST_VALUE).contains(&value.len()).then(|| value.to_owned())
     };
     let sealed_password = match object.password {
         Some(password) => Some(app.vault.seal(password).await?),
         None => None,
     };
+    let (user, name, key) = (said("user"), said("name"), said("idempotency-key"));
+    let failure = (!mistakes.is_empty()).then(|| {
+        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        Failure { code: "bad_options".into(), reason: told.join("; ") }
+    });
     let again = wishes.again.then(|| id.clone());
     let now = app.clock.now();
     let upload = Upload {
         id,
         tenant,
-        user: said("user"),
+        user,
         source: "s3".into(),
-        name: said("name").unwrap_or_else(|| rest.rsplit('/').next().unwrap_or(rest).to_owned()),
+        name: name.unwrap_or_else(|| rest.rsplit('/').next().unwrap_or(rest).to_owned()),
         options: wishes.over(default),
-        idempotency_key: said("idempotency-key").or(again),
+        idempotency_key: key.or(again),
         sealed_password,
         key: object.key.to_owned(),
         created_at: now,

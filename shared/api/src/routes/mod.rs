@@ -1,0 +1,11 @@
+//! One file per thing that is asked for.
+
+pub mod breakers;
+pub mod decisions;
+pub mod dlq;
+pub mod events;
+pub mod health;
+pub mod jobs;
+pub mod pages;
+pub mod results;
+pub mod submit;

@@ -1,0 +1,108 @@
+use everypage_api::{Role, authenticate};
+use everypage_core::{domain::ids::TenantId, store::keys};
+use everypage_testkit::pdf::FakeDocument;
+use everypage_tests::world::World;
+
+use crate::support::{Service, caller, operator, request, stranger, user, with_header};
+
+#[tokio::test(start_paused = true)]
+async fn who_is_not_known_gets_in_nowhere() {
+    let service = Service::new(&[]);
+    for path in ["/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/result", "/v1/dlq", "/v1/breakers"] {
+        let answer = service.send(None, request("GET", path, "", vec![])).await;
+        answer.is_problem(401, "unauthenticated");
+        assert_eq!(answer.header("www-authenticate"), "Bearer");
+    }
+    for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
+        assert_eq!(service.send(None, request("GET", path, "", vec![])).await.status, 200);
+    }
+    // Before the body is looked at.
+    service
+        .send(None, request("POST", "/v1/jobs", "application/pdf", vec![1]))
+        .await
+        .is_problem(401, "unauthenticated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_opens_what_its_tenant_has_until_it_is_revoked() {
+    let service = Service::of(World::new(&[]), |api| api.checking_keys());
+    let app = &service.process.app;
+    let (key, secret) = keys::create(app, user(), "laptop").await.unwrap();
+    let (second, _) = keys::create(app, operator(), "console").await.unwrap();
+    assert!(secret.expose().starts_with("ep_") && secret.expose().len() == 51);
+    for item in service.world.records.dump() {
+        assert!(!item.draft.body.contains(secret.expose()), "a key in clear");
+    }
+    let send = |header: String| {
+        service.send(None, with_header(request("GET", "/v1/jobs", "", vec![]), "authorization", &header))
+    };
+    let bearer = format!("Bearer {}", secret.expose());
+    assert_eq!(send(bearer.clone()).await.status, 200);
+    assert_eq!(send(bearer.replace("Bearer ", "bearer   ")).await.status, 200);
+    for wrong in
+        [format!("{bearer}0"), bearer.replace("Bearer", "Basic"), "Bearer".into(), "Bearer ep_".into()]
+    {
+        send(wrong).await.is_problem(401, "unauthenticated");
+    }
+    assert_eq!(authenticate(app, Some(&bearer)).await.unwrap(), Some(user()));
+    assert_eq!(authenticate(app, None).await.unwrap(), None);
+    let tenant = TenantId::new("acme");
+    assert_eq!(keys::list(app, &tenant).await.unwrap(), [key.clone(), second]);
+    // Another tenant can't revoke it.
+    assert_eq!(keys::revoke(app, &TenantId::new("other"), &key.id).await.unwrap(), None);
+    let revoked = keys::revoke(app, &tenant, &key.id).await.unwrap().unwrap();
+    assert!(revoked.revoked_at.is_some());
+    assert_eq!(keys::revoke(app, &tenant, &key.id).await.unwrap(), Some(revoked));
+    send(bearer).await.is_problem(401, "unauthenticated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::graphics(1)).await;
+    let ways = [
+        ("GET", ""),
+        ("GET", "/pages"),
+        ("GET", "/result"),
+        ("GET", "/events"),
+        ("POST", "/cancel"),
+        ("POST", "/approve"),
+        ("POST", "/reject"),
+        ("POST", "/heal"),
+        ("DELETE", ""),
+    ];
+    for (method, rest) in ways {
+        let ask = |id: &str| {
+            let path = format!("/v1/jobs/{id}{rest}");
+            service.send(Some(stranger()), request(method, &path, "", vec![]))
+        };
+        let (theirs, none) = (ask(&id).await, ask("99999999").await);
+        theirs.is_problem(404, "unknown_job");
+        assert_eq!(theirs.text("/detail").replace(&id, "99999999"), none.text("/detail"), "{method} {rest}");
+    }
+    let modify = service.post(stranger(), &format!("/v1/jobs/{id}/modify"), "{\"tier\":\"fast\"}").await;
+    modify.is_problem(404, "unknown_job");
+    assert_eq!(service.get(stranger(), "/v1/jobs").await.items().len(), 0);
+    assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.status, 200);
+    // Ids are found in any case, and odd ones are no trouble.
+    assert_eq!(service.get(user(), &format!("/v1/jobs/{}", id.to_uppercase())).await.status, 200);
+    for odd in ["%00", "%2e%2e%2fx", "job%23x", &"9".repeat(3000)] {
+        service.get(user(), &format!("/v1/jobs/{odd}")).await.is_problem(404, "unknown_job");
+    }
+    service.get(user(), "/v1/jobs/%ff").await.is_problem(400, "bad_request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_for_operators_is_forbidden_to_users() {
+    let service = Service::new(&[]);
+    for path in ["/v1/dlq", "/v1/breakers"] {
+        service.get(user(), path).await.is_problem(403, "forbidden").says("operator");
+        assert_eq!(service.get(operator(), path).await.status, 200);
+    }
+    for path in ["/v1/dlq/redrive", "/v1/jobs/x/approve", "/v1/jobs/x/reject", "/v1/jobs/x/modify"] {
+        service.post(user(), path, "{}").await.is_problem(403, "forbidden");
+    }
+    assert_eq!("operator".parse(), Ok(Role::Operator));
+    assert!("boss".parse::<Role>().unwrap_err().contains("user or operator"));
+    assert_eq!(caller("x", Role::User).role.to_string(), "user");
+}

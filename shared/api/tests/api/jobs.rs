@@ -1,0 +1,209 @@
+use std::time::Duration;
+
+use everypage_core::domain::ids::JobId;
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+
+use crate::support::{Service, request, user};
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_seen_from_its_beginning_to_its_end() {
+    let service = Service::new(&[("WORKER_CONCURRENCY", "1"), ("MAX_INFLIGHT_PER_MODEL", "1")]);
+    service
+        .world
+        .vision
+        .now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(10), read_by(target, page)));
+    let id = service.job("", &FakeDocument::mixed(8)).await;
+    let path = format!("/v1/jobs/{id}");
+    let queued = service.get(user(), &path).await;
+    assert_eq!((queued.text("/status"), queued.at("/progress")), ("queued".into(), 0.into()));
+    assert_eq!(queued.text("/state"), "ACKED");
+    assert_eq!(queued.text("/deadline"), "2026-11-16T00:05:00Z");
+    assert_eq!(queued.at("/links/result"), serde_json::Value::Null);
+    assert_eq!(service.get(user(), &format!("{path}/pages")).await.items().len(), 0);
+
+    service.process.die_after(&JobId::new(&id), Duration::from_secs(25)).await;
+    let working = service.get(user(), &path).await;
+    assert_eq!(working.text("/status"), "processing");
+    // Two of four pages for AI are settled.
+    assert_eq!(working.at("/progress"), 52);
+    assert_eq!(working.text("/message"), "being read: 4 pages for AI");
+    assert_eq!(working.at("/pages/selected"), 8);
+    let pages = service.get(user(), &format!("{path}/pages?limit=8")).await;
+    let told: Vec<(String, String)> = pages
+        .items()
+        .iter()
+        .map(|page| {
+            (page["status"].as_str().unwrap().into(), page["classification"].as_str().unwrap().into())
+        })
+        .collect();
+    let status = |index: usize| told[index].0.as_str();
+    assert_eq!(
+        (status(0), status(1), status(3), status(7)),
+        ("settled", "settled", "settled", "waiting"),
+        "{told:?}"
+    );
+    assert_eq!((told[0].1.as_str(), told[1].1.as_str()), ("TEXT_ONLY", "HAS_GRAPHICS"));
+    assert_eq!(pages.at("/items/1/source"), "ai");
+    assert_eq!(pages.at("/items/0/source"), "mupdf");
+
+    service.world.start("b").finish(&JobId::new(&id)).await;
+    let done = service.get(user(), &path).await;
+    assert_eq!((done.text("/status"), done.at("/progress")), ("success".into(), 100.into()));
+    assert_eq!(done.text("/message"), "every page has its text");
+    assert_eq!(done.at("/result/metadata/final_ai_pages"), 4);
+    assert_eq!(done.at("/result/metadata/missing_pages"), serde_json::json!([]));
+    assert_eq!(done.text("/links/result"), format!("{path}/result"));
+    assert_eq!(done.at("/links/cancel"), serde_json::Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_come_in_pieces_and_tell_who_read_them() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::mixed(7)).await;
+    let mut path = format!("/v1/jobs/{id}/pages?limit=3");
+    let mut numbers = Vec::new();
+    let mut pieces = 0;
+    loop {
+        let piece = service.get(user(), &path).await;
+        assert_eq!(piece.status, 200, "{piece:?}");
+        assert!(!format!("{piece:?}").contains("layer of page"), "text in {piece:?}");
+        numbers.extend(piece.items().iter().map(|page| page["page"].as_u64().unwrap()));
+        pieces += 1;
+        match piece.at("/next").as_str() {
+            Some(next) => path = format!("/v1/jobs/{id}/pages?limit=3&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!((numbers, pieces), ((1..=7).collect(), 3));
+    let second = service.get(user(), &format!("/v1/jobs/{id}/pages")).await;
+    assert_eq!(second.text("/items/1/model"), "gpt-5.4");
+    assert_eq!(second.text("/items/1/attempts/0/result"), "answered");
+    assert_eq!(second.at("/items/1/has_text"), true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_are_listed_newest_first_in_pieces_and_by_status() {
+    let service = Service::new(&[]);
+    let mut ids = Vec::new();
+    for count in 1..=7 {
+        ids.push(service.job("", &FakeDocument::graphics(count)).await);
+        service.world.clock_moves(Duration::from_secs(1)).await;
+    }
+    for index in [1, 3] {
+        service.process.finish(&JobId::new(&ids[index])).await;
+    }
+    ids.reverse();
+    for limit in [1, 2, 3, 7, 100] {
+        assert_eq!(all(&service, &format!("limit={limit}")).await, ids, "{limit} at a time");
+    }
+    let done = [ids[3].clone(), ids[5].clone()];
+    for limit in [1, 2, 3] {
+        assert_eq!(all(&service, &format!("limit={limit}&status=success")).await, done);
+    }
+    assert_eq!(all(&service, "status=rejected").await, Vec::<String>::new());
+    let listed = service.get(user(), "/v1/jobs?limit=1").await;
+    assert_eq!(listed.text("/items/0/status"), "queued");
+}
+
+/// The ids of a whole listing, piece by piece.
+async fn all(service: &Service, query: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let piece = service.get(user(), &format!("/v1/jobs?{query}{cursor}")).await;
+        assert_eq!(piece.status, 200, "{piece:?}");
+        ids.extend(piece.items().iter().map(|job| job["id"].as_str().unwrap_or_default().to_owned()));
+        match piece.at("/next").as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return ids,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_refuses_what_it_does_not_know() {
+    let service = Service::new(&[]);
+    service.get(user(), "/v1/jobs?limit=0").await.is_problem(422, "bad_options").says("1 to 100");
+    service.get(user(), "/v1/jobs?limit=101").await.is_problem(422, "bad_options");
+    service.get(user(), "/v1/jobs?limit=many").await.is_problem(400, "bad_request").says("limit");
+    service
+        .get(user(), "/v1/jobs?status=sleeping")
+        .await
+        .is_problem(400, "bad_request")
+        .says("awaiting_approval");
+    service.get(user(), "/v1/jobs?status=awaiting_upload").await.is_problem(422, "bad_options");
+    for cursor in ["x", "", "%00", "am9iczo", "ZGxxOng"] {
+        service
+            .get(user(), &format!("/v1/jobs?cursor={cursor}"))
+            .await
+            .is_problem(422, "bad_options")
+            .says("next");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_stops_and_may_be_deleted() {
+    let service = Service::new(&[]);
+    let id = service.job("", &FakeDocument::graphics(2)).await;
+    let path = format!("/v1/jobs/{id}");
+    let delete = || service.send(Some(user()), request("DELETE", &path, "", vec![]));
+    delete().await.is_problem(409, "job_is_open").says("cancel it first");
+    let cancel = format!("{path}/cancel");
+    assert_eq!(service.post(user(), &cancel, "").await.status, 202);
+    assert_eq!(service.post(user(), &cancel, "").await.status, 202);
+    service.process.finish(&JobId::new(&id)).await;
+    let over = service.post(user(), &cancel, "").await;
+    assert_eq!((over.status.as_u16(), over.text("/status")), (200, "cancelled".into()));
+    assert_eq!(delete().await.status, 204);
+    service.get(user(), &path).await.is_problem(404, "unknown_job");
+    delete().await.is_problem(404, "unknown_job");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trail_is_read_in_pieces_job_first_then_pages() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::graphics(4)).await;
+    let whole = service.get(user(), &format!("/v1/jobs/{id}/events")).await;
+    let types: Vec<String> =
+        whole.items().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(
+        types,
+        [
+            "job.received",
+            "job.acked",
+            "job.understood",
+            "job.proposed",
+            "job.approved",
+            "job.executed",
+            "job.audited",
+            "page.settled",
+            "page.settled",
+            "page.settled",
+            "page.settled"
+        ]
+    );
+    for limit in [1, 2, 7, 10, 11] {
+        let mut events = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let piece = service.get(user(), &format!("/v1/jobs/{id}/events?limit={limit}{cursor}")).await;
+            assert_eq!(piece.status, 200, "{piece:?}");
+            events.extend(piece.items());
+            match piece.at("/next").as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(events, whole.items(), "{limit} at a time");
+    }
+    // A cursor of one job's trail leads nowhere in another's.
+    let other = service.job("", &FakeDocument::graphics(5)).await;
+    let next = service.get(user(), &format!("/v1/jobs/{id}/events?limit=1")).await.text("/next");
+    service
+        .get(user(), &format!("/v1/jobs/{other}/events?cursor={next}"))
+        .await
+        .is_problem(422, "bad_options");
+}

@@ -1,0 +1,12 @@
+//! Every route through the router, over doubles: no socket, no cloud, no waiting.
+
+mod access;
+mod decisions;
+mod jobs;
+mod openapi;
+mod operation;
+mod problems;
+mod results;
+mod submit;
+mod support;
+mod uploads;

@@ -1,0 +1,157 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use everypage_api::{Caller, Role, Workers};
+use everypage_core::{
+    domain::ids::JobId,
+    ports::{Fault, clock::Clock, vision::VisionError},
+};
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::world::World;
+
+use crate::support::{Service, caller, operator, request, stranger, user, with_header};
+
+/// A service with so many dead letters, each of the only page of a job.
+async fn with_letters(count: u32) -> (Service, Vec<String>) {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let mut ids = Vec::new();
+    for number in 0..count {
+        let mut document = FakeDocument::graphics(1);
+        document.pages[0].text = format!("layer of page of document {number}");
+        ids.push(service.finished(&document).await);
+        // Until the breakers have forgotten.
+        service.world.clock_moves(Duration::from_secs(700)).await;
+    }
+    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    (service, ids)
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_listed_for_their_tenant_without_their_text() {
+    let (service, ids) = with_letters(5).await;
+    let all = service.get(operator(), "/v1/dlq").await;
+    assert_eq!(all.items().len(), 5, "{all:?}");
+    assert!(all.text("/items/0/reason").contains("HTTP 418"));
+    assert_eq!(all.text("/items/0/subject/job"), ids[0]);
+    assert_eq!(all.text("/items/0/subject/kind"), "page");
+    assert!(!format!("{all:?}").contains("layer of page"), "document text in {all:?}");
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let piece = service.get(operator(), &format!("/v1/dlq?limit=2{cursor}")).await;
+        seen.extend(piece.items());
+        match piece.at("/next").as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, all.items());
+    assert_eq!(service.get(stranger(), "/v1/dlq").await.items().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn letters_are_redriven_one_by_one_or_all_and_only_by_their_tenant() {
+    let (service, ids) = with_letters(3).await;
+    let letters = service.get(operator(), "/v1/dlq").await;
+    let first = letters.text("/items/0/id");
+    let ask = format!("{{\"ids\":[\"{first}\",\"nobody\"]}}");
+    let foreign = service.post(stranger(), "/v1/dlq/redrive", &ask).await;
+    assert_eq!(foreign.at("/redriven"), serde_json::json!([]));
+    assert_eq!(foreign.text("/failed/0/code"), "unknown_dead_letter");
+    assert_eq!(foreign.text("/failed/0/reason"), foreign.text("/failed/1/reason"));
+    assert_eq!(service.post(stranger(), "/v1/dlq/redrive", "{\"all\":true}").await.at("/left"), 0);
+    let one = service.post(operator(), "/v1/dlq/redrive", &ask).await;
+    assert_eq!(one.at("/redriven"), serde_json::json!([first]), "{one:?}");
+    assert_eq!(one.text("/failed/0/id"), "nobody");
+    assert_eq!(service.get(operator(), "/v1/dlq").await.items().len(), 2);
+    let rest = service.post(operator(), "/v1/dlq/redrive", "{\"all\":true,\"rate\":100}").await;
+    assert_eq!((rest.at("/redriven").as_array().unwrap().len(), rest.at("/left")), (2, 0.into()));
+    service.process.work_for(Duration::from_secs(10)).await;
+    for id in ids {
+        let healed = service.get(user(), &format!("/v1/jobs/{id}")).await;
+        assert_eq!(
+            (healed.at("/result/metadata/final_ai_pages"), healed.at("/result/version")),
+            (1.into(), 2.into())
+        );
+    }
+    assert_eq!(service.get(operator(), "/v1/dlq").await.items().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_redrive_answers_with_what_is_left() {
+    let (service, _) = with_letters(5).await;
+    let before = service.world.clock.now();
+    let answer = service.post(operator(), "/v1/dlq/redrive", "{\"all\":true,\"rate\":0.1}").await;
+    assert_eq!((answer.at("/redriven").as_array().unwrap().len(), answer.at("/left")), (2, 3.into()));
+    assert_eq!(service.world.clock.now().duration_since(before).as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redrive_must_say_what_and_how_fast() {
+    let service = Service::new(&[]);
+    for (body, word) in [
+        ("{}", "either"),
+        ("", "either"),
+        ("{\"all\":true,\"ids\":[\"x\"]}", "either"),
+        ("{\"ids\":[]}", "1 to 1000"),
+        ("{\"all\":true,\"rate\":0}", "letters a second"),
+        ("{\"all\":true,\"rate\":-1}", "letters a second"),
+        ("{\"everything\":true}", "everything"),
+        ("{\"ids\":\"x\"}", "sequence"),
+    ] {
+        service.post(operator(), "/v1/dlq/redrive", body).await.is_problem(422, "bad_options").says(word);
+    }
+    service.post(operator(), "/v1/dlq/redrive", "nonsense").await.is_problem(400, "bad_request");
+    let many = format!("{{\"ids\":[{}]}}", vec!["\"x\""; 1001].join(","));
+    service.post(operator(), "/v1/dlq/redrive", &many).await.is_problem(422, "bad_options");
+    let huge = format!("{{\"ids\":[\"{}\"]}}", "x".repeat(70_000));
+    service.post(operator(), "/v1/dlq/redrive", &huge).await.is_problem(413, "file_too_large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_failed_for_its_password_is_redriven_with_one() {
+    let service = Service::new(&[]);
+    let document = FakeDocument { password: Some("sesame".into()), ..FakeDocument::graphics(1) };
+    let id = service.finished(&document).await;
+    let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
+    assert_eq!(seen.text("/error/code"), "password_needed");
+    let redrive = request("POST", "/v1/dlq/redrive", "application/json", b"{\"all\":true}".to_vec());
+    let answer = service.send(Some(operator()), with_header(redrive, "everypage-password", "sesame")).await;
+    assert_eq!(answer.at("/redriven").as_array().unwrap().len(), 1, "{answer:?}");
+    service.process.finish(&JobId::new(&id)).await;
+    let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
+    assert_eq!((seen.text("/status"), seen.at("/redrives")), ("success".into(), 1.into()));
+}
+
+struct Elsewhere;
+
+#[async_trait]
+impl Workers for Elsewhere {
+    async fn take_on(&self, _: &JobId) -> Result<bool, Fault> {
+        Ok(false)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_works_on_is_not_healed_here() {
+    let service = Service::of(World::new(&[]), |api| api.with_workers(Arc::new(Elsewhere)));
+    let id = service.finished(&FakeDocument::graphics(1)).await;
+    service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await.is_problem(409, "job_is_busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn breakers_are_shown_to_operators() {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|_, _| Reply::down());
+    service.finished(&FakeDocument::graphics(1)).await;
+    let breakers = service.get(caller("any", Role::Operator), "/v1/breakers").await;
+    assert_eq!(breakers.items().len(), 4, "{breakers:?}");
+    assert_eq!(breakers.text("/items/0/state"), "open");
+    assert!(breakers.text("/items/0/open_until").ends_with('Z'));
+    assert_eq!(breakers.at("/items/0/trips"), 1);
+    let _: Caller = operator();
+}

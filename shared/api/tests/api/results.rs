@@ -1,0 +1,111 @@
+use std::time::Duration;
+
+use everypage_core::domain::ids::JobId;
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+
+use crate::support::{Answer, Service, request, user, with_header};
+
+async fn get(service: &Service, path: &str, name: &'static str, value: &str) -> Answer {
+    service.send(Some(user()), with_header(request("GET", path, "", vec![]), name, value)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_comes_in_the_form_that_is_asked_for() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::mixed(2)).await;
+    let path = format!("/v1/jobs/{id}/result");
+    let text = service.get(user(), &path).await;
+    assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
+    assert!(String::from_utf8_lossy(&text.body).starts_with("=== Page 1 ===\nlayer of page 1\n"));
+    let markdown = service.get(user(), &format!("{path}?format=markdown")).await;
+    assert_eq!(markdown.header("content-type"), "text/markdown; charset=utf-8");
+    let json = get(&service, &path, "accept", "text/html, application/json;q=0.9, text/plain;q=0.1").await;
+    assert_eq!(json.header("content-type"), "application/json");
+    assert_eq!(json.at("/pages/1/source"), "ai");
+    assert_eq!(json.header("everypage-result-version"), "1");
+    // What is said in the address counts for more.
+    let asked = get(&service, &format!("{path}?format=json"), "accept", "text/plain").await;
+    assert_eq!(asked.header("content-type"), "application/json");
+    get(&service, &path, "accept", "image/png").await.is_problem(406, "not_acceptable");
+    service.get(user(), &format!("{path}?format=docx")).await.is_problem(422, "bad_options").says("markdown");
+    service
+        .get(user(), &format!("{path}?version=2"))
+        .await
+        .is_problem(404, "no_result")
+        .says("the latest is 1");
+    service.get(user(), &format!("{path}?version=0")).await.is_problem(404, "no_result");
+    service.get(user(), &format!("{path}?version=-1")).await.is_problem(400, "bad_request");
+    let head = service.send(Some(user()), request("HEAD", &path, "", vec![])).await;
+    assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_a_version_is_not_sent_it_again() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::graphics(1)).await;
+    let path = format!("/v1/jobs/{id}/result?format=json");
+    let tag = service.get(user(), &path).await.header("etag").to_owned();
+    let sha256 = service.get(user(), &format!("/v1/jobs/{id}")).await.text("/result/sha256");
+    assert_eq!(tag, format!("\"{sha256}.json\""));
+    for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".into()] {
+        let answer = get(&service, &path, "if-none-match", &known).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{known}");
+        assert_eq!(answer.header("etag"), tag);
+    }
+    assert_eq!(get(&service, &path, "if-none-match", "\"x\"").await.status, 200);
+    // Another form is another thing.
+    assert_eq!(get(&service, &format!("/v1/jobs/{id}/result"), "if-none-match", &tag).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_healed_result_is_a_new_version_beside_the_old_one() {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|_, _| Reply::down());
+    let id = service.finished(&FakeDocument::graphics(2)).await;
+    let path = format!("/v1/jobs/{id}");
+    let seen = service.get(user(), &path).await;
+    assert_eq!(seen.text("/message"), "2 pages kept MuPDF's text where an AI's was planned");
+    let first = service.get(user(), &format!("{path}/result?format=json")).await;
+
+    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    service.world.clock_moves(Duration::from_secs(700)).await;
+    let healing = service.post(user(), &format!("{path}/heal"), "{\"deadline\":\"1m\"}").await;
+    assert_eq!(healing.status, 202, "{healing:?}");
+    assert_eq!((healing.at("/sent"), healing.at("/version")), (serde_json::json!([1, 2]), 1.into()));
+    service.process.work_for(Duration::from_secs(5)).await;
+
+    let second = service.get(user(), &format!("{path}/result?format=json")).await;
+    // Each page made a version of its own.
+    assert_eq!(second.header("everypage-result-version"), "3");
+    assert_eq!(second.at("/metadata/final_ai_pages"), 2);
+    let old = service.get(user(), &format!("{path}/result?format=json&version=1")).await;
+    assert_eq!((old.header("etag"), &old.body), (first.header("etag"), &first.body));
+    assert_ne!(old.header("etag"), second.header("etag"));
+    // Nothing left to ask for.
+    assert_eq!(service.post(user(), &format!("{path}/heal"), "").await.at("/sent"), serde_json::json!([]));
+    service
+        .post(user(), &format!("{path}/heal"), "{\"deadline\":\"soon\"}")
+        .await
+        .is_problem(422, "bad_options");
+    service
+        .post(user(), &format!("{path}/heal"), "{\"dead\":1}")
+        .await
+        .is_problem(422, "bad_options")
+        .says("deadline");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_result_says_why() {
+    let service = Service::new(&[]);
+    let id = service.job("", &FakeDocument::graphics(1)).await;
+    let early = service.get(user(), &format!("/v1/jobs/{id}/result")).await;
+    early.is_problem(409, "result_not_ready").says("queued");
+    assert_eq!(early.header("retry-after"), "2");
+    service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await.is_problem(409, "nothing_to_heal");
+    let id = service.job("", &FakeDocument::default()).await;
+    service.process.finish(&JobId::new(&id)).await;
+    service.get(user(), &format!("/v1/jobs/{id}/result")).await.is_problem(404, "no_result").says("no pages");
+}

@@ -1,0 +1,282 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use axum::http::StatusCode;
+use everypage_core::{
+    domain::ids::JobId,
+    store::{jobs, uploads},
+    usecases::{
+        intake::{Submitted, submit_as},
+        upload::{ArrivalError, Object, arrived},
+    },
+};
+use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
+use everypage_tests::world::{World, file_of};
+
+use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
+
+async fn begin(service: &Service, json: &str) -> Answer {
+    let answer = service.post(user(), "/v1/jobs", json).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+    answer
+}
+
+async fn arrive(service: &Service, key: &str, document: &FakeDocument) -> Result<Submitted, ArrivalError> {
+    arrive_with(service, key, "1", document, &[]).await
+}
+
+async fn arrive_with(
+    service: &Service,
+    key: &str,
+    version: &str,
+    document: &FakeDocument,
+    metadata: &[(&str, &str)],
+) -> Result<Submitted, ArrivalError> {
+    let file = file_of(document.bytes());
+    let metadata: BTreeMap<String, String> =
+        metadata.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    arrived(&service.process.app, Object { key, version, file: file.path(), metadata: &metadata }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_document_is_uploaded_past_the_api() {
+    let (service, links) = Service::with_links(&[]);
+    let asked = "{\"upload\":true,\"name\":\"Bericht für 2026.pdf\",\"tier\":\"fast\",\"priority\":4,\"password\":\"sesame\"}";
+    let begun = begin(&service, asked).await;
+    let id = begun.text("/id");
+    assert_eq!(begun.header("location"), format!("/v1/jobs/{id}"));
+    assert_eq!(begun.text("/status"), "awaiting_upload");
+    assert_eq!(begun.text("/upload/method"), "PUT");
+    assert_eq!(begun.text("/upload/expires_at"), "2026-11-16T01:00:00Z");
+    assert_eq!(begun.text("/upload/headers/content-type"), "application/pdf");
+    let key = links.take();
+    assert_eq!(key, format!("incoming/acme/{id}/Bericht_f_r_2026.pdf"));
+    for item in service.world.records.dump() {
+        assert!(!item.draft.body.contains("sesame"), "a password in clear");
+    }
+
+    let path = format!("/v1/jobs/{id}");
+    assert_eq!(service.get(user(), &path).await.text("/status"), "awaiting_upload");
+    service.get(stranger(), &path).await.is_problem(404, "unknown_job");
+    service.get(user(), &format!("{path}/result")).await.is_problem(409, "awaiting_upload");
+    service.post(user(), &format!("{path}/cancel"), "").await.is_problem(409, "awaiting_upload");
+
+    let document = FakeDocument { password: Some("sesame".into()), ..FakeDocument::graphics(1) };
+    let submitted = arrive(&service, &key, &document).await.unwrap();
+    assert!(!submitted.existed);
+    let job = submitted.job.id;
+    let seen = service.get(user(), &path).await;
+    assert_eq!((seen.text("/id"), seen.text("/status")), (job.to_string(), "queued".into()));
+    assert_eq!(seen.text("/document/name"), "Bericht für 2026.pdf");
+    assert_eq!(seen.text("/options/tier"), "fast");
+    assert_eq!(seen.text("/user"), "someone of acme");
+    let done = service.process.finish(&job).await;
+    assert!(done.failure.is_none(), "{:?}", done.failure);
+    assert_eq!(service.get(user(), &format!("{path}/result")).await.status, 200);
+    // The password is not kept any longer.
+    let kept = uploads::find(&service.process.app, &id).await.unwrap().unwrap().value;
+    assert_eq!((kept.sealed_password, kept.job.as_ref()), (None, Some(&job)));
+    // Told again, it is the same job.
+    let again = arrive(&service, &key, &document).await.unwrap();
+    assert_eq!((again.job.id, again.existed), (job.clone(), true));
+    // Once the job is deleted its upload is unknown too, and no notice brings it back.
+    let deleted = service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
+    assert_eq!(deleted.status, 204);
+    service.get(user(), &path).await.is_problem(404, "unknown_job");
+    assert!(
+        matches!(arrive(&service, &key, &document).await, Err(ArrivalError::Refused(f)) if f.code == "job_deleted")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_of_what_is_there_shows_the_job_that_is_there() {
+    let (service, links) = Service::with_links(&[]);
+    let document = FakeDocument::graphics(2);
+    let known = service.job("", &document).await;
+    let begun = begin(&service, "{\"upload\":true}").await;
+    let key = links.take();
+    let submitted = arrive(&service, &key, &document).await.unwrap();
+    assert!(submitted.existed);
+    let seen = service.get(user(), &format!("/v1/jobs/{}", begun.text("/id"))).await;
+    assert_eq!(seen.text("/id"), known);
+    // Unless it is to be done anew.
+    begin(&service, "{\"upload\":true,\"again\":true}").await;
+    let key = links.take();
+    let anew = arrive(&service, &key, &document).await.unwrap();
+    assert!(!anew.existed && anew.job.id.as_str() != known);
+    assert_eq!(arrive(&service, &key, &document).await.unwrap().job.id, anew.job.id);
+}
+
+/// Stops at every call in turn; whatever was done by then, the next try makes one job of it.
+#[tokio::test(start_paused = true)]
+async fn a_crash_anywhere_on_the_way_makes_one_job() {
+    let document = FakeDocument::graphics(1);
+    let mut crashed = 0;
+    for at in 0.. {
+        let world = World::new(&[]);
+        let links = std::sync::Arc::new(crate::support::FakeLinks::default());
+        let mut service = Service::of(world, |api| api.with_links(links.clone()));
+        let id = begin(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
+        let key = links.take();
+
+        let faults = Faults::stop_at(at);
+        service.world.faults = faults.clone();
+        service.process = service.world.start("dying");
+        let survived = tokio::select! {
+            done = arrive(&service, &key, &document) => { done.unwrap(); true }
+            () = faults.stopped() => false,
+        };
+        crashed += usize::from(!survived);
+        service.world.faults = Faults::none();
+        service.process = service.world.start("next");
+        let app = service.process.app.clone();
+        // What a crash left is told truly: a job or an upload, and never nothing.
+        let left = service.get(user(), &format!("/v1/jobs/{id}")).await;
+        assert!(["awaiting_upload", "queued"].contains(&left.text("/status").as_str()), "{left:?}");
+        // The job may even have failed before the notice comes again.
+        if left.text("/status") == "queued" {
+            let job = JobId::new(left.text("/id"));
+            everypage_core::usecases::cancel::cancel(&app, &job, "x").await.unwrap();
+            service.process.finish(&job).await;
+        }
+        let first = arrive(&service, &key, &document).await.unwrap().job.id;
+        let second = arrive(&service, &key, &document).await.unwrap().job.id;
+        assert_eq!(first, second);
+        let tenant = everypage_core::domain::ids::TenantId::new("acme");
+        assert_eq!(jobs::list(&app, &tenant, 10).await.unwrap().len(), 1, "stopped at call {at}");
+        assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.text("/id"), first.as_str());
+        if survived {
+            break;
+        }
+    }
+    assert!(crashed >= 6, "only {crashed} calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
+    let (service, links) = Service::with_links(&[("MAX_FILE_BYTES", "1000")]);
+    let id = begin(&service, "{\"upload\":true}").await.text("/id");
+    let key = links.take();
+    let refused = arrive(&service, &key, &FakeDocument::graphics(100)).await.unwrap_err();
+    assert!(
+        matches!(&refused, ArrivalError::Refused(failure) if failure.code == "file_too_large"),
+        "{refused}"
+    );
+    let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
+    assert_eq!((seen.text("/status"), seen.text("/error/code")), ("failed".into(), "file_too_large".into()));
+    service
+        .get(user(), &format!("/v1/jobs/{id}/result"))
+        .await
+        .is_problem(409, "awaiting_upload")
+        .says("1000");
+
+    let start = || {
+        let ask = request("POST", "/v1/jobs", "application/json", b"{\"upload\":true}".to_vec());
+        service.send(Some(user()), with_header(ask, "idempotency-key", "k"))
+    };
+    start().await;
+    let key = links.take();
+    arrive(&service, &key, &FakeDocument::graphics(1)).await.unwrap();
+    start().await;
+    let key = links.take();
+    let reused = arrive(&service, &key, &FakeDocument::graphics(2)).await.unwrap_err();
+    assert!(matches!(reused, ArrivalError::Refused(failure) if failure.code == "idempotency_key_reused"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_ran_out_unused_is_told() {
+    let (service, _) = Service::with_links(&[]);
+    let id = begin(&service, "{\"upload\":true}").await.text("/id");
+    service.world.clock_moves(Duration::from_secs(3601)).await;
+    let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
+    assert_eq!(seen.text("/status"), "awaiting_upload");
+    assert!(seen.text("/message").contains("begin anew"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploads_need_an_engine_that_has_them() {
+    let service = Service::new(&[]);
+    let answer = service.post(user(), "/v1/jobs", "{\"upload\":true}").await;
+    answer.is_problem(501, "uploads_not_available").says("application/pdf");
+    let (service, _) = Service::with_links(&[]);
+    let bad =
+        service.post(user(), "/v1/jobs", "{\"upload\":true,\"tier\":\"best\",\"x\":1,\"pages\":{}}").await;
+    assert_eq!(bad.is_problem(422, "bad_options").at("/errors").as_array().unwrap().len(), 3);
+    let huge = format!("{{\"upload\":true,\"name\":\"{}\"}}", "x".repeat(70_000));
+    service.post(user(), "/v1/jobs", &huge).await.is_problem(413, "file_too_large");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_nobody_announced_is_a_plain_submission() {
+    let (service, _) = Service::with_links(&[]);
+    let document = FakeDocument::graphics(1);
+    let metadata = [("Tier", "fast"), ("ai-pages", "all"), ("user", "ann"), ("camera", "x")];
+    let key = "incoming/acme/2026/scan.pdf";
+    let job = arrive_with(&service, key, "v1", &document, &metadata).await.unwrap().job;
+    assert_eq!(job.received.tenant.as_str(), "acme");
+    assert_eq!((job.received.document.name.as_str(), job.received.source.as_str()), ("scan.pdf", "s3"));
+    assert_eq!(job.received.user.as_deref(), Some("ann"));
+    assert_eq!(job.received.options.tier.to_string(), "fast");
+    let seen = service.get(operator(), &format!("/v1/jobs/{}", job.id)).await;
+    assert_eq!(seen.status, 200);
+    // A notice that comes again finds the job, even one that ended badly.
+    everypage_core::usecases::cancel::cancel(&service.process.app, &job.id, "x").await.unwrap();
+    service.process.finish(&job.id).await;
+    let again = arrive_with(&service, key, "v1", &document, &metadata).await.unwrap();
+    assert_eq!((again.job.id, again.existed), (job.id.clone(), true));
+    // A new version of the object is a new request.
+    let anew = arrive_with(&service, key, "v2", &document, &metadata).await.unwrap();
+    assert_ne!(anew.job.id, job.id);
+    // The same content elsewhere is not.
+    let copy = arrive_with(&service, "incoming/acme/copy.pdf", "v1", &document, &metadata).await.unwrap();
+    assert_eq!(copy.job.id, anew.job.id);
+
+    let bad = [("tier", "best")];
+    let refused = arrive_with(&service, "incoming/acme/b.pdf", "1", &document, &bad).await.unwrap_err();
+    assert!(matches!(&refused, ArrivalError::Refused(failure) if failure.code == "bad_options"), "{refused}");
+    assert!(refused.to_string().contains("primary, fast or secondary"));
+    let long = "x".repeat(300);
+    let bad = [("idempotency-key", long.as_str())];
+    let refused = arrive_with(&service, "incoming/acme/c.pdf", "1", &document, &bad).await.unwrap_err();
+    assert!(refused.to_string().contains("255"), "{refused}");
+    for key in
+        ["results/acme/a.pdf", "incoming/acme", "incoming//a.pdf", "incoming/acme/", "incoming/acme/x/"]
+    {
+        let elsewhere = arrive(&service, key, &document).await;
+        assert!(matches!(elsewhere, Err(ArrivalError::Elsewhere(_))), "{key}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_tenants_upload_is_not_taken_for_ones_own() {
+    let (service, links) = Service::with_links(&[]);
+    let id = begin(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
+    let key = links.take();
+    let forged = key.replace("acme", "other");
+    let job = arrive(&service, &forged, &FakeDocument::graphics(1)).await.unwrap().job;
+    assert_eq!(job.received.tenant.as_str(), "other");
+    assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.text("/status"), "awaiting_upload");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
+    let service = Service::new(&[]);
+    let file = file_of(FakeDocument::graphics(1).bytes());
+    let app = &service.process.app;
+    let submission = || everypage_core::usecases::intake::Submission {
+        tenant: user().tenant,
+        user: None,
+        source: "s3".into(),
+        name: "a.pdf".into(),
+        file: file.path().to_owned(),
+        password: None,
+        options: app.settings.default_options(),
+        idempotency_key: None,
+    };
+    let chosen = || Some(JobId::new("chosen"));
+    let (a, b) =
+        futures::join!(submit_as(app, chosen(), submission()), submit_as(app, chosen(), submission()));
+    assert_eq!((a.unwrap().job.id, b.unwrap().job.id), (JobId::new("chosen"), JobId::new("chosen")));
+    assert_eq!(service.world.blobs.keys(), ["jobs/chosen/source.pdf"]);
+    let done = service.process.finish(&JobId::new("chosen")).await;
+    assert!(done.failure.is_none());
+}
