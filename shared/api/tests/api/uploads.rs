@@ -34,7 +34,11 @@ async fn arrive_with(
     let file = file_of(document.bytes());
     let metadata: BTreeMap<String, String> =
         metadata.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    arrived(&service.process.app, Object { key, version, file: file.path(), metadata: &metadata }).await
+    arrived(
+        &service.process.app,
+        Object { key, version, file: file.path(), metadata: &metadata, password: None },
+    )
+    .await
 }
 
 #[tokio::test(start_paused = true)]
