@@ -41,5 +41,5 @@ async fn authorize(app: &App, event: &Value) -> Result<Value, FailedStep> {
 fn caller_of(context: &Value) -> Option<Caller> {
     let role: Role = serde_json::from_value(context["role"].clone()).ok()?;
     let tenant = TenantId::new(context["tenant"].as_str()?);
-    Some(Caller { tenant, user: context["user"].as_str().map(str::to_owned), role })
+    Some(Caller { tenant, user: context["user"].as_str()?.to_owned(), role })
 }
