@@ -10,9 +10,10 @@ use everypage_function::FailedStep;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What the state machine, or the schedule, asks for.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-enum Step {
+pub enum Step {
     Finalize { job_id: JobId, cause: Why },
     Fail { job_id: JobId, error: Caught },
     Sweep,
@@ -21,7 +22,7 @@ enum Step {
 /// Why the race ended.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Why {
+pub enum Why {
     Settled,
     Deadline,
     /// Cancelled, rejected or ended by somebody else: the job says which.
@@ -30,7 +31,7 @@ enum Why {
 
 /// What a `Catch` of the state machine was told.
 #[derive(Debug, Deserialize)]
-struct Caught {
+pub struct Caught {
     #[serde(rename = "Error")]
     error: String,
     #[serde(rename = "Cause", default)]

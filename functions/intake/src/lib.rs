@@ -4,6 +4,8 @@
 mod arrival;
 mod steps;
 
+pub use steps::Step;
+
 use everypage_aws::Stack;
 use everypage_function::FailedStep;
 use serde_json::{Value, json};

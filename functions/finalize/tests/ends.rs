@@ -1,0 +1,77 @@
+//! Events as the state machine and the schedule send them, on memory and virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use everypage_core::{ports::clock::Clock, store::dead};
+use everypage_finalize::{Ended, handle};
+use everypage_function::{FailedStep, Name};
+use everypage_testkit::pdf::FakeDocument;
+use everypage_tests::world::{Process, World};
+use serde_json::{Value, json};
+
+async fn send(process: &Process, event: &str, job: &str) -> Result<Ended, FailedStep> {
+    let mut event: Value = serde_json::from_str(event).unwrap();
+    if event.get("job_id").is_some() {
+        event["job_id"] = json!(job);
+    }
+    handle(&process.app, event).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_recorded_with_its_own_code_and_again_changes_nothing() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    for _ in 0..2 {
+        let ended = send(&process, include_str!("../events/failed.json"), id.as_str()).await.unwrap();
+        assert_eq!(ended.state, "FAILED");
+    }
+    assert_eq!(process.job(&id).await.failure.unwrap().code, "password_wrong");
+    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1);
+    assert_eq!(world.notifier.notices().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_step_functions_says_itself_is_recorded_too() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    send(&process, include_str!("../events/timed-out.json"), id.as_str()).await.unwrap();
+    assert!(process.job(&id).await.failure.unwrap().reason.contains("States.Timeout"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_over_stays_as_it_is() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let ended = send(&process, include_str!("../events/settled.json"), id.as_str()).await.unwrap();
+    assert_eq!(ended.state, "AUDITED");
+    send(&process, include_str!("../events/failed.json"), id.as_str()).await.unwrap();
+    assert_eq!(process.job(&id).await, job);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_ends_what_was_left_behind() {
+    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    process.die_after(&id, Duration::from_millis(1)).await;
+    world.clock.sleep(Duration::from_secs(60)).await;
+    send(&process, include_str!("../events/sweep.json"), "").await.unwrap();
+    assert!(process.job(&id).await.state.is_terminal());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_job_or_event_is_not_worth_another_try() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let unknown = send(&process, include_str!("../events/settled.json"), "nobody").await.unwrap_err();
+    assert_eq!((unknown.name, unknown.code.as_str()), (Name::StepBroken, "unknown_job"));
+    let strange = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
+    assert_eq!(strange.name, Name::StepBroken);
+    assert!(strange.reason.contains("dance"), "{}", strange.reason);
+}

@@ -1,0 +1,100 @@
+//! Steps as the state machine asks for them, on memory.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use aws_lambda_events::s3::S3Event;
+use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
+use everypage_core::{domain::ids::Priority, usecases::cancel::cancel};
+use everypage_function::Name;
+use everypage_intake::handle;
+use everypage_testkit::{memory::MemoryRecords, pdf::FakeDocument};
+use everypage_tests::world::{Process, World};
+use serde_json::{Value, json};
+
+/// A stack whose use cases work on memory. Its adapters have nowhere to go.
+async fn stack(process: &Process) -> Stack {
+    let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
+    let lanes: BTreeMap<_, _> =
+        Priority::ALL.into_iter().map(|lane| (lane, format!("https://q/{lane:?}"))).collect();
+    Stack {
+        app: process.app.clone(),
+        place: Place::read(|name| Some(name.to_owned())).unwrap(),
+        blobs: Arc::new(S3Blobs::new(clients.s3, "bucket")),
+        queue: Arc::new(SqsQueue::new(clients.sqs, lanes).unwrap()),
+        flow: Arc::new(SfnFlow::new(clients.sfn, "arn", Arc::new(MemoryRecords::default()))),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn from_look_to_plan_and_each_step_twice() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let stack = stack(&process).await;
+    let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
+    let ask = async |step: Value| {
+        let mut asked = step;
+        asked["job_id"] = json!(job.id);
+        handle(&stack, asked.clone()).await.unwrap();
+        handle(&stack, asked).await.unwrap()
+    };
+    let looked = ask(json!({ "step": "look" })).await;
+    let deadline = format!("{:.3}", job.deadline);
+    assert_eq!(
+        looked,
+        json!({ "job_id": job.id, "deadline": deadline, "state": "ACKED", "open": true, "halted": false })
+    );
+    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    assert_eq!(ranges, json!([{ "first": 1, "last": 4, "count": 4, "pages": "1-4" }]));
+    assert_eq!(ask(json!({ "step": "read_text", "range": ranges[0] })).await, json!({}));
+    assert_eq!(ask(json!({ "step": "render", "range": ranges[0] })).await, json!({}));
+    let plan = ask(json!({ "step": "plan" })).await;
+    assert_eq!((&plan["state"], &plan["ai_pages"]), (&json!("APPROVED"), &json!(2)));
+    assert_eq!(plan["queue_url"], json!("https://q/Normal"));
+    assert!(plan["manifest"].as_str().unwrap().starts_with(&format!("jobs/{}/manifest-v1-", job.id)));
+
+    cancel(&process.app, &job.id, "ann").await.unwrap();
+    assert_eq!(ask(json!({ "step": "look" })).await["halted"], json!(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_go_by_names_that_the_state_machine_knows() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let stack = stack(&process).await;
+    let locked = FakeDocument { password: Some("secret".into()), ..FakeDocument::mixed(1) };
+    let id = process.submit(&locked).await.unwrap().job.id;
+    let failed = handle(&stack, json!({ "step": "inspect", "job_id": id })).await.unwrap_err();
+    assert_eq!((failed.name, failed.code.as_str()), (Name::DocumentError, "password_needed"));
+    let unknown = handle(&stack, json!({ "step": "look", "job_id": "nobody" })).await.unwrap_err();
+    assert_eq!((unknown.name, unknown.code.as_str()), (Name::StepBroken, "unknown_job"));
+    let early = handle(&stack, json!({ "step": "plan", "job_id": id })).await.unwrap_err();
+    assert_eq!(early.name, Name::DocumentError);
+    for strange in [json!({ "step": "fly" }), json!({}), json!([1]), json!({ "Records": 7 })] {
+        let failed = handle(&stack, strange).await.unwrap_err();
+        assert_eq!((failed.name, failed.code.as_str()), (Name::StepBroken, "unknown_event"));
+    }
+    // What S3 sends when a notification is set up.
+    assert_eq!(handle(&stack, json!({ "Event": "s3:TestEvent" })).await.unwrap(), json!({}));
+}
+
+#[test]
+fn a_notification_names_its_object_as_a_form_does() {
+    let event: S3Event = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
+    let object = &event.records[0].s3.object;
+    assert_eq!(object.url_decoded_key.as_deref(), Some("incoming/acme/Annual report (2026).pdf"));
+    assert!(object.version_id.is_some() && object.e_tag.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_are_no_documents_are_left_alone() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let stack = stack(&process).await;
+    for key in ["incoming/acme/report.pdf.json", "incoming/acme/", "jobs/x/source.pdf"] {
+        let mut event: Value = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
+        event["Records"][0]["s3"]["object"]["key"] = json!(key);
+        assert_eq!(handle(&stack, event).await.unwrap(), json!({ "jobs": [] }), "{key}");
+    }
+}

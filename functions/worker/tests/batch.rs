@@ -1,0 +1,97 @@
+//! Batches as Lambda hands them over, on memory and virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeMap, time::Duration};
+
+use everypage_aws::{Clients, SqsQueue};
+use everypage_core::{
+    domain::{ids::Priority, job::Job, message::PageMessage},
+    store::{dead, pages},
+    usecases::{plan, prepare},
+};
+use everypage_testkit::{pdf::FakeDocument, vision::Reply};
+use everypage_tests::world::{Process, World};
+use serde_json::{Value, json};
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+async fn lanes() -> SqsQueue {
+    let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
+    let url = |lane: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/everypage-{lane}");
+    let urls = BTreeMap::from([(Priority::Low, url("low")), (Priority::High, url("high"))]);
+    SqsQueue::new(clients.sqs, urls).unwrap()
+}
+
+/// A job whose pages are about to be sent, and their messages.
+async fn planned(process: &Process, pages: u32) -> (Job, Vec<PageMessage>) {
+    let app = &process.app;
+    let job = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job;
+    for range in prepare::inspect(app, &job).await.unwrap() {
+        prepare::read_range(app, &job, &range).await.unwrap();
+        prepare::render_range(app, &job, &range).await.unwrap();
+    }
+    let job = prepare::understand(app, &job).await.unwrap();
+    let job = plan::propose(app, &job).await.unwrap();
+    let messages = plan::manifest(app, job.plan.as_ref().unwrap()).await.unwrap();
+    (job, messages)
+}
+
+/// The recorded event, with these messages.
+fn batch(bodies: impl IntoIterator<Item = String>) -> Value {
+    let recorded: Value = serde_json::from_str(include_str!("../events/batch.json")).unwrap();
+    let record = |(number, body): (usize, String)| {
+        let mut record = recorded["Records"][0].clone();
+        record["messageId"] = json!(format!("message-{number}"));
+        record["body"] = json!(body);
+        record
+    };
+    json!({ "Records": bodies.into_iter().enumerate().map(record).collect::<Vec<_>>() })
+}
+
+async fn handle(process: &Process, batch: Value, time: Duration) -> Vec<String> {
+    let queue = lanes().await;
+    let batch = serde_json::from_value(batch).unwrap();
+    let answer = everypage_worker::handle(&process.app, &queue, batch, time).await;
+    let answer = serde_json::to_value(answer).unwrap();
+    let failures = answer["batchItemFailures"].as_array().unwrap();
+    failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_others() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let (job, messages) = planned(&process, 3).await;
+    // The third is another worker's for now.
+    pages::claim(&process.app, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
+    let mut bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
+    bodies.insert(1, "not a page message".into());
+    assert_eq!(handle(&process, batch(bodies), MINUTES).await, ["message-3"]);
+    let settled = pages::all(&process.app, &job.id).await.unwrap();
+    let read =
+        settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(|outcome| outcome.is_ai()));
+    assert_eq!(read.count(), 2);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].value.priority, Priority::Urgent, "of the lane that it came by");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does_not() {
+    let world = World::new(&[]);
+    world.vision.now_does(|target, page| match page {
+        1 => Reply::Hang,
+        _ => Reply::Answer(everypage_testkit::vision::read_by(target, page)),
+    });
+    let process = world.start("a");
+    let (_, messages) = planned(&process, 2).await;
+    let bodies = messages.iter().map(PageMessage::encode);
+    assert_eq!(handle(&process, batch(bodies), Duration::from_secs(30)).await, ["message-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_batch_is_no_failure() {
+    let world = World::new(&[]);
+    assert_eq!(handle(&world.start("a"), batch([]), MINUTES).await, Vec::<String>::new());
+}
