@@ -30,7 +30,7 @@ use crate::{
     program, root,
 };
 
-const NAME: &str = "everypage-e2e";
+pub const NAME: &str = "everypage-e2e";
 pub const REGION: &str = "eu-west-1";
 
 pub struct Deployed {
@@ -180,6 +180,9 @@ impl Bench for Deployed {
             let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
         }
     }
+
+    /// Workers are called by their queues.
+    async fn take_on(&self, _job: &JobId) {}
 
     async fn sweep(&self) {
         self.invoke("finalize", json!({ "step": "sweep" })).await;

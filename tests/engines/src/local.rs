@@ -101,6 +101,11 @@ impl Bench for OneMachine {
         self.run().await;
     }
 
+    async fn take_on(&self, job: &JobId) {
+        let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
+        assert!(engine.take_on(job).await.unwrap());
+    }
+
     /// Nothing to do: its process lives on and looks itself.
     async fn sweep(&self) {}
 }

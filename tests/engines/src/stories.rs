@@ -159,6 +159,7 @@ pub async fn a_poisonous_page(bench: &dyn Bench, name: &'static str, redriven: i
 pub async fn redrive_letter(bench: &dyn Bench, job: &Job) {
     let letter = letter_of(bench, job).await;
     redrive(&bench.app(), &letter, "ann", None).await.unwrap();
+    bench.take_on(&job.id).await;
 }
 
 async fn letter_of(bench: &dyn Bench, job: &Job) -> everypage_core::domain::ids::DeadLetterId {

@@ -107,7 +107,8 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         return Ok(skipped(app.clock.now()));
     }
     let longest = questions.request_timeout;
-    let Some(slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await? else {
+    let Some(mut slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await?
+    else {
         return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
     };
     // The breaker may have opened while this page waited for its slot.
@@ -122,10 +123,13 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         return Ok(Step::OutOfTime);
     };
     let call = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
-    let reply = tokio::select! {
-        reply = call => Some(reply),
-        () = questions.stop.asked() => None,
+    let call = async {
+        tokio::select! {
+            reply = call => Some(reply),
+            () = questions.stop.asked() => None,
+        }
     };
+    let reply = slots::while_held(app, &mut slot, call).await;
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
