@@ -78,7 +78,7 @@ impl Deployed {
         let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
         let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
         let call =
-            reqwest::Client::new().post(address).header("authorization", signed).body(event.to_string());
+            http().post(address).header("authorization", signed).body(event.to_string());
         let answer = call.send().await.unwrap().text().await.unwrap();
         serde_json::from_str(&answer).unwrap_or(Value::String(answer))
     }
@@ -110,6 +110,13 @@ impl Deployed {
     pub fn folder(&self) -> PathBuf {
         root().join(".cache/cloud/run").join(std::process::id().to_string())
     }
+}
+
+/// A client for addresses of this machine; TLS is only there because it must be.
+pub fn http() -> reqwest::Client {
+    // Set before in this process: then that one holds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }
 
 /// What a program said, if it did what it was told.

@@ -78,7 +78,7 @@ impl Bench for OneMachine {
     }
 
     async fn submit(&self, document: Document<'_>) -> JobId {
-        let file = self.folder.path().join(document.name);
+        let file = self.folder.path().join(format!("{}-{}", document.tenant, document.name));
         std::fs::write(&file, &document.bytes).unwrap();
         let key = format!("incoming/{}/{}", document.tenant, document.name);
         let password = document.password.map(Secret::new);

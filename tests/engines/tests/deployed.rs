@@ -14,7 +14,7 @@ use everypage_core::{
 };
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
-    cloud::{Deployed, NAME, REGION},
+    cloud::{Deployed, NAME, REGION, http},
     stories,
 };
 use everypage_testkit::paper;
@@ -53,7 +53,7 @@ async fn the_api_takes_documents(bench: &Deployed) {
         |tenant: &str| Caller { tenant: TenantId::new(tenant), user: "ann".into(), role: Role::User };
     let (_, key) = keys::create(&bench.app(), caller("web"), "test").await.unwrap();
     let (_, foreign) = keys::create(&bench.app(), caller("other"), "test").await.unwrap();
-    let (http, api) = (reqwest::Client::new(), bench.output("ApiUrl"));
+    let (http, api) = (http(), bench.output("ApiUrl"));
     let ask = async |call: reqwest::RequestBuilder, key: &str| -> (u16, Value) {
         let answer = call.header("authorization", format!("Bearer {key}")).send().await.unwrap();
         let status = answer.status().as_u16();
