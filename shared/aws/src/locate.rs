@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_sqs::{error::SdkError, operation::get_queue_url::GetQueueUrlError};
+use aws_sdk_sqs::{
+    error::{DisplayErrorContext, SdkError},
+    operation::get_queue_url::GetQueueUrlError,
+};
 use everypage_core::{domain::ids::Priority, ports::Fault};
 use futures::future::try_join_all;
 
@@ -17,8 +20,7 @@ pub async fn locate(clients: &Clients, stack: &str) -> Result<Place, StackError>
         let missing = "no region is known: pass --region, or set AWS_REGION or a profile with one";
         StackError::Settings(vec![missing.to_owned()])
     })?;
-    let identity = clients.sts.get_caller_identity().send().await;
-    let account = identity.map_err(|error| fault("STS", error))?.account.unwrap_or_default();
+    let account = account(clients).await?;
     let mut place = Place::of_stack(stack, &account, region);
     let found = async |urls: &BTreeMap<Priority, String>| {
         try_join_all(urls.iter().map(async |(lane, url)| {
@@ -40,6 +42,21 @@ pub async fn locate(clients: &Clients, stack: &str) -> Result<Place, StackError>
     place.queues = queues.into_iter().collect();
     place.dead_letter_queues = dead_letter_queues.into_iter().collect();
     Ok(place)
+}
+
+async fn account(clients: &Clients) -> Result<String, StackError> {
+    match clients.sts.get_caller_identity().send().await {
+        Ok(identity) => Ok(identity.account.unwrap_or_default()),
+        // The chain of places that were looked at is longer than anybody reads.
+        Err(error @ SdkError::DispatchFailure(_))
+            if DisplayErrorContext(&error).to_string().contains("credential") =>
+        {
+            let missing = "no credentials for AWS were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
+                           AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)";
+            Err(StackError::Settings(vec![missing.to_owned()]))
+        }
+        Err(error) => Err(fault("STS", error).into()),
+    }
 }
 
 async fn queue_url(clients: &Clients, name: &str) -> Result<Option<String>, Fault> {
