@@ -77,8 +77,7 @@ impl Deployed {
         let address = format!("{}/2015-03-31/functions/{NAME}-{function}/invocations", self.endpoint);
         let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
         let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
-        let call =
-            http().post(address).header("authorization", signed).body(event.to_string());
+        let call = http().post(address).header("authorization", signed).body(event.to_string());
         let answer = call.send().await.unwrap().text().await.unwrap();
         serde_json::from_str(&answer).unwrap_or(Value::String(answer))
     }
