@@ -180,6 +180,9 @@ static QUEUE_DEPTH: Metric<1> = Metric(Definition {
 static DLQ_DEPTH: Metric<0> =
     Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for a person");
 
+/// Where CloudWatch keeps them.
+pub const NAMESPACE: &str = "Everypage";
+
 /// Every metric there is.
 pub static ALL: [&Definition; 12] = [
     &PROVIDER_REQUESTS.0,
