@@ -83,7 +83,7 @@ async fn poisoned(world: &World) -> (JobId, everypage_tests::world::Process) {
     world.vision.now_does(|target, page| {
         if page == 1 { Reply::Hang } else { Reply::Answer(everypage_testkit::vision::read_by(target, page)) }
     });
-    let id = world.start("a").submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let id = world.start("a").submit(&FakeDocument::graphics(3)).await.expect("accepted").job.id;
     for node in ["a", "b", "c"] {
         // Each dies in the middle of page 1, whose message comes back after its visibility.
         world.start(node).die_after(&id, Duration::from_secs(30)).await;

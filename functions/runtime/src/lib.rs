@@ -1,6 +1,7 @@
 //! What the functions share: how one starts, what it says when it fails, and that its events are
-//! published before it falls asleep.
+//! published and its metrics told before it falls asleep.
 
+mod emf;
 mod failure;
 mod log;
 mod no_pdf;
@@ -13,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+pub use emf::Emf;
 pub use failure::{FailedStep, Name};
 pub use no_pdf::NoPdf;
 
@@ -38,6 +40,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// One instance of a function, from its cold start on.
 pub struct Instance {
     pub stack: Stack,
+    emf: Emf,
     told: Mutex<Option<Timestamp>>,
 }
 
@@ -45,6 +48,7 @@ impl Instance {
     /// Reads the environment and the stack's secret and connects; nothing else can be misconfigured
     /// afterwards. `pdf` is made from the settings.
     pub async fn start(pdf: impl FnOnce(&Settings) -> Arc<dyn Pdf>) -> Result<Self, StackError> {
+        let emf = Emf::install();
         let place = Place::read(environment).map_err(StackError::Settings)?;
         let clients = Clients::connect(environment("AWS_ENDPOINT_URL"), environment("AWS_REGION")).await;
         let reading = Stack::settings(&clients, &place, environment).await?;
@@ -58,17 +62,21 @@ impl Instance {
         let vision = vision.map_err(|error| StackError::Settings(vec![error]))?;
         let pdf = pdf(&settings);
         let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision))?;
-        Ok(Self { stack, told: Mutex::new(None) })
+        Ok(Self { stack, emf, told: Mutex::new(None) })
     }
 
     pub fn app(&self) -> &App {
         &self.stack.app
     }
 
-    /// Runs one invocation's work and publishes the events that it stored.
+    /// Runs one invocation's work, publishes the events that it stored and tells its metrics, however
+    /// it ends.
     pub async fn invocation<T>(&self, work: impl Future<Output = T>) -> T {
-        self.tell().await;
-        around(self.app(), work).await
+        let all = async {
+            self.tell().await;
+            around(self.app(), work).await
+        };
+        self.emf.around(self.app().clock.as_ref(), all).await
     }
 
     /// From time to time, so that events are found that this instance may leave behind.

@@ -3,11 +3,13 @@
 //! - [`domain`]: pure values and decisions (job life cycle, failover, breaker, results);
 //! - [`ports`]: what the core asks of the world, and the guarantees it relies on;
 //! - [`store`]: typed records over the one `Records` port;
-//! - [`usecases`]: what happens to a document, step by step, shared by every engine.
+//! - [`usecases`]: what happens to a document, step by step, shared by every engine;
+//! - [`metrics`]: what is counted and measured on the way.
 
 pub mod app;
 pub mod config;
 pub mod domain;
+pub mod metrics;
 pub mod ports;
 pub mod store;
 pub mod usecases;

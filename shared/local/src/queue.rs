@@ -207,4 +207,18 @@ impl Queue for SqliteQueue {
     async fn receive_dead(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         Ok(vec![])
     }
+
+    /// Of all processes on this data folder.
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        let counts: Vec<(u8, u64)> = self
+            .database
+            .read(|db| {
+                db.prepare_cached("SELECT lane, COUNT(*) FROM messages GROUP BY lane")?
+                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect()
+            })
+            .await?;
+        let count = |lane: Priority| counts.iter().find(|(level, _)| *level == lane.level());
+        Ok(Priority::ALL.map(|lane| (lane, count(lane).map_or(0, |(_, count)| *count))).to_vec())
+    }
 }

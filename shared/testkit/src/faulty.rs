@@ -194,6 +194,9 @@ impl Queue for Faulty<dyn Queue> {
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.faults.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
     }
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.faults.around("queue.depths", self.inner.depths()).await
+    }
 }
 
 #[async_trait]

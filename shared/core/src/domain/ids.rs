@@ -92,6 +92,16 @@ impl Priority {
     pub fn level(self) -> u8 {
         self as u8
     }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+            Self::Urgent => "urgent",
+        }
+    }
 }
 
 impl std::str::FromStr for Priority {

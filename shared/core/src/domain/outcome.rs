@@ -40,14 +40,20 @@ pub enum Source {
     MupdfTimeoutFallback,
 }
 
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Ai => "ai",
             Self::Mupdf => "mupdf",
             Self::MupdfFallback => "mupdf_fallback",
             Self::MupdfTimeoutFallback => "mupdf_timeout_fallback",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -69,6 +75,42 @@ pub enum AttemptResult {
     Incomplete,
     /// The breaker was open: no call was made.
     BreakerOpen,
+}
+
+impl AttemptResult {
+    pub const ALL: [Self; 13] = [
+        Self::Answered,
+        Self::Timeout,
+        Self::Transient,
+        Self::Exhausted,
+        Self::Configuration,
+        Self::Request,
+        Self::Unknown,
+        Self::Refusal,
+        Self::Empty,
+        Self::Truncated,
+        Self::Repeating,
+        Self::Incomplete,
+        Self::BreakerOpen,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Timeout => "timeout",
+            Self::Transient => "transient",
+            Self::Exhausted => "exhausted",
+            Self::Configuration => "configuration",
+            Self::Request => "request",
+            Self::Unknown => "unknown",
+            Self::Refusal => "refusal",
+            Self::Empty => "empty",
+            Self::Truncated => "truncated",
+            Self::Repeating => "repeating",
+            Self::Incomplete => "incomplete",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -57,4 +57,8 @@ pub trait Queue: Send + Sync {
     /// Messages that lie there: buried ones, and those that the queue itself gave up after too many
     /// deliveries. They stay there until deleted; they are hidden from others for `visibility`.
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault>;
+
+    /// How many messages each lane holds, waiting or received and not deleted; empty lanes included.
+    /// Nothing where the queue's own tools measure that, as SQS does.
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault>;
 }

@@ -16,9 +16,12 @@ use super::{
     queue::{Delivery, Outgoing, Queue, Receipt},
     records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
 };
-use crate::domain::{
-    backoff::retry_pause,
-    ids::{JobId, Priority, TaskToken},
+use crate::{
+    domain::{
+        backoff::retry_pause,
+        ids::{JobId, Priority, TaskToken},
+    },
+    metrics,
 };
 
 /// A port whose calls are retried.
@@ -51,6 +54,7 @@ impl<P: ?Sized> Retrying<P> {
                 (Next::RetryAfter(asked), Some(pause)) => asked.min(pause.max(Duration::from_secs(30))),
             };
             warn!(%fault, attempt, "call failed, trying again");
+            metrics::retried();
             self.clock.sleep(pause).await;
         }
     }
@@ -161,6 +165,10 @@ impl Queue for Retrying<dyn Queue> {
 
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.retry(|_| self.inner.receive_dead(max, visibility)).await
+    }
+
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.retry(|_| self.inner.depths()).await
     }
 }
 

@@ -3,11 +3,7 @@
 //! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
 //! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
 
-use std::{
-    collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,6 +19,7 @@ use crate::{
         ids::{CorrelationId, EventId, Priority, TenantId},
         target::{Provider, Target},
     },
+    metrics,
     ports::{
         Fault,
         clock::after,
@@ -42,15 +39,9 @@ struct Record {
 #[derive(Default)]
 pub struct BreakerCache {
     read: Mutex<HashMap<String, (Timestamp, Breaker)>>,
-    failed_open: AtomicU64,
 }
 
 impl BreakerCache {
-    /// Calls that went ahead because the store could not be asked.
-    pub fn failed_open(&self) -> u64 {
-        self.failed_open.load(Ordering::Relaxed)
-    }
-
     async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
         self.read.lock().await.insert(name.to_owned(), (now, breaker));
     }
@@ -96,7 +87,7 @@ pub async fn lets_through(app: &App, target: &Target) -> bool {
                     kept.value.breaker
                 }
                 Err(fault) => {
-                    fail_open(app, &name, &fault);
+                    fail_open(&guarded, &fault);
                     continue;
                 }
             },
@@ -108,9 +99,9 @@ pub async fn lets_through(app: &App, target: &Target) -> bool {
     true
 }
 
-fn fail_open(app: &App, name: &str, fault: &Fault) {
-    app.breakers.failed_open.fetch_add(1, Ordering::Relaxed);
-    warn!(breaker = name, %fault, "breaker store not reached, the call goes ahead");
+fn fail_open(guarded: &Guarded, fault: &Fault) {
+    metrics::breaker_ignored(guarded);
+    warn!(breaker = guarded.name(), %fault, "breaker store not reached, the call goes ahead");
 }
 
 /// Passes for one call: the model's and its provider's.
@@ -161,7 +152,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
         let kept = match load(app, &name).await {
             Ok(kept) => kept,
             Err(fault) => {
-                fail_open(app, &name, &fault);
+                fail_open(guarded, &fault);
                 return Some(None);
             }
         };
@@ -174,12 +165,12 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
                 app.breakers.put(&name, now, kept.value.breaker).await;
                 return None;
             }
-            Admission::Probe { pass, next } => match store(app, &name, &kept, next).await {
+            Admission::Probe { pass, next } => match store(app, guarded, &kept, next).await {
                 Ok(true) => return Some(Some(pass)),
                 // Somebody else took the probe, or the breaker moved on.
                 Ok(false) => continue,
                 Err(fault) => {
-                    fail_open(app, &name, &fault);
+                    fail_open(guarded, &fault);
                     return Some(None);
                 }
             },
@@ -236,7 +227,7 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
         let kept = match load(app, &name).await {
             Ok(kept) => kept,
             Err(fault) => {
-                fail_open(app, &name, &fault);
+                fail_open(guarded, &fault);
                 return false;
             }
         };
@@ -245,11 +236,11 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
             app.breakers.put(&name, now, kept.value.breaker).await;
             return false;
         };
-        match store(app, &name, &kept, next).await {
+        match store(app, guarded, &kept, next).await {
             Ok(true) => return true,
             Ok(false) => continue,
             Err(fault) => {
-                fail_open(app, &name, &fault);
+                fail_open(guarded, &fault);
                 return false;
             }
         }
@@ -257,11 +248,13 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
 }
 
 /// Writes the next state with its event; false when somebody else was faster.
-async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Result<bool, Fault> {
+async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker) -> Result<bool, Fault> {
+    let name = guarded.name();
     let now = app.clock.now();
     let mut head = kept.value.head.clone();
     let mut changes = Vec::with_capacity(2);
-    if let Some(event) = event_between(&kept.value.breaker, &next) {
+    let moved = event_between(&kept.value.breaker, &next);
+    if let Some(event) = &moved {
         let metadata = Metadata {
             user_id: None,
             // Breakers are shared by all tenants; their events belong to the installation.
@@ -273,9 +266,9 @@ async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Res
             priority: Priority::High,
         };
         let (event, next_head) = head.append(
-            Aggregate::Breaker(name.to_owned()),
+            Aggregate::Breaker(name.clone()),
             EventId::new(app.ids.fresh()),
-            &event,
+            event,
             now,
             CorrelationId::new(format!("breaker/{name}")),
             metadata,
@@ -286,11 +279,14 @@ async fn store(app: &App, name: &str, kept: &Kept<Record>, next: Breaker) -> Res
     let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
     let body = encode(&Record { breaker: next.clone(), head })?;
     // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
-    changes.insert(0, Change::Put { draft: Draft::new(key(name), body), when });
+    changes.insert(0, Change::Put { draft: Draft::new(key(&name), body), when });
     let written = app.records_once.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     if written == Written::Applied {
-        app.breakers.put(name, now, next).await;
+        app.breakers.put(&name, now, next).await;
         app.stored_event();
+        if let Some(event) = &moved {
+            metrics::breaker_moved(guarded, event);
+        }
     }
     Ok(written == Written::Applied)
 }

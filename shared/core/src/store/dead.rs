@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, read_index, trail};
+use super::{AT_ONCE, Kept, decode, encode, read_index, trail};
 use crate::{
     app::App,
     domain::{
@@ -134,6 +134,21 @@ pub async fn store(
 
 pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
     app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
+}
+
+/// How many letters wait for somebody, counted up to `most`.
+pub async fn count_waiting(app: &App, most: usize) -> Result<usize, Fault> {
+    let (mut count, mut after) = (0, None);
+    while count < most {
+        let at_once = (most - count).min(AT_ONCE);
+        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, at_once).await?;
+        count += listing.items.len();
+        after = listing.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(count)
 }
 
 /// The letters that wait for somebody, oldest first.

@@ -10,6 +10,7 @@ use crate::{
         ids::{CorrelationId, EventId, JobId, TenantId},
         job::{Illegal, Job, JobEvent},
     },
+    metrics,
     ports::{
         Fault,
         records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
@@ -123,6 +124,7 @@ async fn advance_with(
         match app.records.write(&batch).await? {
             Written::Applied => {
                 app.stored_event();
+                metrics::job_moved(&kept.value, &job, &events);
                 return Ok(Kept { value: job, version: kept.version + 1 });
             }
             Written::Refused { .. } => continue,

@@ -12,8 +12,9 @@ use crate::{
         budget::call_time,
         ids::TenantId,
         outcome::{Attempt, AttemptResult, MicroUsd},
-        target::Target,
+        target::{Provider, Target},
     },
+    metrics,
     ports::{
         Fault,
         clock::within,
@@ -63,7 +64,8 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
         if questions.stop.is_asked() {
             return Ok(Round::Stopped);
         }
-        match ask_one(app, questions, target).await? {
+        let before = attempts.last().map(|attempt| attempt.target.provider);
+        match ask_one(app, questions, target, before).await? {
             Step::Answered(attempt, text) => {
                 attempts.push(attempt);
                 return Ok(Round::Answered { target: target.clone(), text, attempts });
@@ -101,7 +103,13 @@ enum Step {
     Stopped,
 }
 
-async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Result<Step, Fault> {
+/// `before` is the provider of the step before this one, if there was one.
+async fn ask_one(
+    app: &App,
+    questions: &Questions<'_>,
+    target: &Target,
+    before: Option<Provider>,
+) -> Result<Step, Fault> {
     let skipped = |now| Step::Next(attempt(target, AttemptResult::BreakerOpen, String::new(), now, 0));
     if !breakers::lets_through(app, target).await {
         return Ok(skipped(app.clock.now()));
@@ -122,14 +130,18 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         breakers::given_up(app, target, &passes).await;
         return Ok(Step::OutOfTime);
     };
-    let call = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
-    let call = async {
+    if let Some(before) = before {
+        metrics::failed_over(before, target.provider);
+    }
+    let call = metrics::Call::to(target);
+    let reading = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
+    let reading = async {
         tokio::select! {
-            reply = call => Some(reply),
+            reply = reading => Some(reply),
             () = questions.stop.asked() => None,
         }
     };
-    let reply = slots::while_held(app, &mut slot, call).await;
+    let reply = slots::while_held(app, &mut slot, reading).await;
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
@@ -141,6 +153,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
     let error = match reply {
         Some(Ok(answer)) => {
             let (mut attempt, text) = weigh(target, answer, questions.text_layer, started, latency);
+            call.ended(&attempt);
             if attempt.result == AttemptResult::Answered {
                 breakers::succeeded(app, target, &passes).await;
                 info!(%target, latency_ms = latency, "page read");
@@ -163,6 +176,7 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
                 breakers::given_up(app, target, &passes).await;
                 return Ok(Step::Cut(timeout));
             }
+            call.ended(&timeout);
             breakers::failed(app, target, &passes, false, &timeout.detail, None).await;
             return Ok(Step::Next(timeout));
         }
@@ -178,15 +192,16 @@ async fn ask_one(app: &App, questions: &Questions<'_>, target: &Target) -> Resul
         VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
         VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
     };
+    let attempt = attempt(target, result, detail, started, latency);
+    call.ended(&attempt);
     if !counts {
         // It refused this page, but it is there and answers.
         breakers::succeeded(app, target, &passes).await;
-    } else if breakers::failed(app, target, &passes, whole_provider, &detail, rest).await
+    } else if breakers::failed(app, target, &passes, whole_provider, &attempt.detail, rest).await
         && result == AttemptResult::Configuration
     {
-        alert(app, questions.tenant, target, &detail).await;
+        alert(app, questions.tenant, target, &attempt.detail).await;
     }
-    let attempt = attempt(target, result, detail, started, latency);
     Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
 }
 

@@ -14,6 +14,7 @@ pub mod finalize;
 mod give_up;
 pub mod heal;
 pub mod intake;
+pub mod measure;
 pub mod plan;
 pub mod prepare;
 pub mod redrive;

@@ -4,6 +4,7 @@
 //! - A job whose flow died, or was never started, is started or finalized.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Events that a vanished process left unpublished go out.
+//! - How much waits is measured.
 //!
 //! Each part does what it can; one that fails does not keep the others from their work.
 
@@ -16,6 +17,7 @@ use super::{
     fail::fail,
     finalize::finalize,
     give_up::{self, Exhausted},
+    measure::measure,
     relay,
 };
 use crate::{
@@ -74,6 +76,9 @@ pub async fn sweep(app: &App) -> Swept {
     match relay::relay_silent(app, SILENT).await {
         Ok(count) => swept.events = count,
         Err(fault) => missed(&mut swept, "unpublished events", &fault),
+    }
+    if let Err(fault) = measure(app).await {
+        missed(&mut swept, "what waits", &fault);
     }
     info!(?swept, "swept");
     swept

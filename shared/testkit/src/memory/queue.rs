@@ -166,6 +166,12 @@ impl Queue for MemoryQueue {
         let visible = state.dead.iter_mut().filter(|message| message.visible_at <= now).take(max);
         Ok(visible.map(|message| deliver(message, after(now, visibility))).collect())
     }
+
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        let state = self.state();
+        let count = |lane| state.messages.iter().filter(|message| message.lane == lane).count() as u64;
+        Ok(Priority::ALL.map(|lane| (lane, count(lane))).to_vec())
+    }
 }
 
 fn deliver(message: &mut Message, visible_at: Timestamp) -> Delivery {

@@ -52,6 +52,7 @@ macro_rules! queue_exam {
             receives_are_counted,
             a_message_keeps_its_id_over_deliveries,
             the_dead_lie_until_they_are_deleted,
+            a_lane_is_as_deep_as_it_has_messages_that_are_not_done,
         );
     };
 }

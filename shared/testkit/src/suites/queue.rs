@@ -143,3 +143,26 @@ pub async fn the_dead_lie_until_they_are_deleted(subject: &Subject) {
     subject.pass(subject.minute).await;
     assert!(dead().await.is_empty());
 }
+
+/// A queue that leaves the measuring to its own tools says nothing at all.
+pub async fn a_lane_is_as_deep_as_it_has_messages_that_are_not_done(subject: &Subject) {
+    let queue = &subject.queue;
+    let (low, high) = (message("low", Priority::Low), message("high", Priority::High));
+    queue.send(&[low, high]).await.unwrap();
+    let depth = async |wanted: Priority| {
+        let depths = queue.depths().await.unwrap();
+        depths.into_iter().find(|(lane, _)| *lane == wanted).map(|(_, depth)| depth)
+    };
+    if depth(Priority::Low).await.is_none() {
+        assert!(queue.depths().await.unwrap().is_empty(), "all lanes or none");
+        return;
+    }
+    let received = receive(subject).await;
+    assert_eq!(depth(Priority::High).await, Some(1), "received is not done");
+    queue.delete(&received[0].receipt).await.unwrap();
+    let deleted = received[0].lane;
+    for lane in Priority::ALL {
+        let expected = matches!(lane, Priority::Low | Priority::High) && lane != deleted;
+        assert_eq!(depth(lane).await, Some(expected.into()), "{lane:?}");
+    }
+}

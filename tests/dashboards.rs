@@ -1,0 +1,149 @@
+//! What dashboards and alarms ask for is what the code records, under the same names and labels.
+
+use std::collections::BTreeSet;
+
+use everypage_core::metrics::{ALL, Definition, Kind, NAMESPACE};
+use serde_json::Value;
+
+const TEMPLATE: &str = include_str!("../infra/template.yaml");
+const GRAFANA: &str = include_str!("../infra/grafana.json");
+const TABLE: &str = include_str!("../shared/core/src/metrics.rs");
+
+fn defined(name: &str) -> &'static Definition {
+    ALL.into_iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name} is recorded nowhere"))
+}
+
+fn is_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
+}
+
+/// Words that look like a metric of ours.
+fn names(text: &str) -> BTreeSet<&str> {
+    text.split(|character| !is_word(character)).filter(|word| word.starts_with("everypage_")).collect()
+}
+
+/// What stands between `before` and `after`, each time.
+fn between<'a>(text: &'a str, before: &'a str, after: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(before).skip(1).filter_map(move |rest| rest.split_once(after).map(|(found, _)| found))
+}
+
+/// A label and its value, where an alarm looks at one only.
+fn assert_label(metric: &Definition, label: &str, value: &str) {
+    assert!(metric.labels.contains(&label), "{} has no label {label}", metric.name);
+    let row = TABLE.lines().find(|line| line.starts_with(&format!("//! | `{}`", metric.name)));
+    assert!(row.is_some_and(|row| row.contains(&format!("`{value}`"))), "{}: {label}={value}", metric.name);
+}
+
+/// The dashboard's JSON, and the alarms before it.
+fn cloudwatch() -> (&'static str, Value) {
+    let (before, rest) = TEMPLATE.split_once("      DashboardBody: !Sub |\n").expect("a dashboard");
+    let alarms = before.split_once("# ---- Alarms").expect("alarms").1;
+    let body: String = rest
+        .lines()
+        .take_while(|line| line.starts_with("        "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    (alarms, serde_json::from_str(&body).expect("the dashboard is JSON"))
+}
+
+#[test]
+fn every_metric_on_the_dashboard_is_recorded_with_its_dimensions_and_the_reverse() {
+    let (_, dashboard) = cloudwatch();
+    let mut shown = BTreeSet::new();
+    let widgets = dashboard["widgets"].as_array().unwrap().iter();
+    for line in widgets.filter_map(|widget| widget["properties"]["metrics"].as_array()).flatten() {
+        let (name, dimensions) = match line[0].as_str() {
+            Some(namespace) if namespace == NAMESPACE => plain(line.as_array().unwrap()),
+            Some(_) => continue,
+            None => searched(&line[0]),
+        };
+        let metric = defined(name);
+        assert_eq!(dimensions, metric.labels, "{name}");
+        assert!(metric.on_aws, "{name} is not recorded on AWS");
+        shown.insert(name);
+    }
+    let recorded: BTreeSet<&str> =
+        ALL.iter().filter(|metric| metric.on_aws).map(|metric| metric.name).collect();
+    assert_eq!(shown, recorded);
+    // Nothing was overlooked above.
+    assert_eq!(names(&dashboard.to_string()), recorded);
+}
+
+/// `[namespace, name, label, value, …, {options}]`
+fn plain(line: &[Value]) -> (&str, Vec<&str>) {
+    let dimensions = line[2..].iter().step_by(2).filter_map(Value::as_str).collect();
+    (line[1].as_str().unwrap(), dimensions)
+}
+
+/// `SEARCH('{namespace,label,…} MetricName="name"', …)`, labelled by its dimensions.
+fn searched(line: &Value) -> (&str, Vec<&str>) {
+    let expression = line["expression"].as_str().unwrap();
+    let mut dimensions = between(expression, "SEARCH('{", "}").next().expect(expression).split(',');
+    assert_eq!(dimensions.next(), Some(NAMESPACE), "{expression}");
+    let dimensions: Vec<&str> = dimensions.collect();
+    for shown in between(line["label"].as_str().unwrap(), "PROP('Dim.", "')") {
+        assert!(dimensions.contains(&shown), "{expression}: no {shown}");
+    }
+    let name = between(expression, "MetricName=\"", "\"").next().expect(expression);
+    (name, dimensions)
+}
+
+#[test]
+fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
+    let (alarms, _) = cloudwatch();
+    let mut asked = BTreeSet::new();
+    for line in alarms.lines() {
+        let found = names(line);
+        let Some(name) = found.first() else { continue };
+        let metric = defined(name);
+        assert!(metric.on_aws, "{name} is not recorded on AWS");
+        if let Some((_, rest)) = line.split_once("Expression: SELECT ") {
+            let from = rest.split_once(" FROM ").expect(line).1;
+            assert!(from.split(' ').next() == Some(NAMESPACE), "{line}");
+            for condition in from.split_once(" WHERE ").map_or("", |(_, all)| all).split(" AND ") {
+                let Some((label, value)) = condition.split_once(" = ") else { continue };
+                assert_label(metric, label, value.trim_matches('\''));
+            }
+        } else {
+            assert!(line.contains(&format!("Namespace: {NAMESPACE}, MetricName: {name}, ")), "{line}");
+            let labels: Vec<&str> = between(line, "{Name: ", ",").collect();
+            assert_eq!(labels, metric.labels, "{line}");
+            for (label, value) in labels.iter().zip(between(line, "Value: ", "}")) {
+                assert_label(metric, label, value);
+            }
+        }
+        asked.insert(metric.name);
+    }
+    assert_eq!(asked, names(alarms), "each is looked at");
+    assert!(asked.len() >= 5, "{asked:?}");
+}
+
+#[test]
+fn grafana_shows_every_metric_with_labels_that_it_has() {
+    let dashboard: Value = serde_json::from_str(GRAFANA).unwrap();
+    let mut shown = BTreeSet::new();
+    let targets =
+        dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array());
+    for target in targets.flatten() {
+        let expression = target["expr"].as_str().unwrap();
+        let found = names(expression);
+        let asked = found.first().unwrap_or_else(|| panic!("{expression} asks for nothing of ours"));
+        let (name, series) =
+            match ["_bucket", "_sum", "_count"].iter().find_map(|end| asked.strip_suffix(end)) {
+                Some(name) if matches!(defined(name).kind, Kind::Histogram(_)) => (name, true),
+                _ => (*asked, false),
+            };
+        let metric = defined(name);
+        assert_eq!(series, matches!(metric.kind, Kind::Histogram(_)), "{expression}");
+        let grows = expression.contains("rate(") || expression.contains("increase(");
+        assert_eq!(grows, metric.kind != Kind::Gauge, "{expression}");
+        let grouped = between(expression, " by (", ")").flat_map(|labels| labels.split(", "));
+        let legend = between(target["legendFormat"].as_str().unwrap(), "{{", "}}");
+        for label in grouped.chain(legend) {
+            let bucket = label == "le" && asked.ends_with("_bucket");
+            assert!(bucket || metric.labels.contains(&label), "{expression}: {name} has no {label}");
+        }
+        shown.insert(metric.name);
+    }
+    assert_eq!(shown, ALL.iter().map(|metric| metric.name).collect());
+}

@@ -1,0 +1,344 @@
+//! What the stories count: each thing once, under its name, whatever is repeated.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use everypage_core::{
+    domain::{job::State, result::Cause},
+    metrics::{ALL, Kind},
+    ports::vision::{Scope, VisionError},
+    store::dead,
+    usecases::{cancel::cancel, finalize::finalize, heal, measure::measure, redrive::purge, sweep::sweep},
+};
+use everypage_system::prometheus::Prometheus;
+use everypage_testkit::{
+    faulty::{Faults, Mode},
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::{invariants, world::World};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+/// Listens to this thread for as long as it is held; tests run on one thread each.
+struct Listening {
+    snapshotter: Snapshotter,
+    _guard: metrics::LocalRecorderGuard<'static>,
+}
+
+fn listen() -> Listening {
+    let recorder: &'static DebuggingRecorder = Box::leak(Box::default());
+    Listening { snapshotter: recorder.snapshotter(), _guard: metrics::set_default_local_recorder(recorder) }
+}
+
+impl Listening {
+    /// What was recorded since the last time, as `name{label values}`. Histograms say how often.
+    /// Everything must be defined, with its labels in their order.
+    fn heard(&self) -> BTreeMap<String, f64> {
+        let mut heard = BTreeMap::new();
+        for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
+            let key = key.key();
+            let name = key.name();
+            let defined = ALL.iter().find(|metric| metric.name == name);
+            let defined = defined.unwrap_or_else(|| panic!("{name} is defined nowhere"));
+            let labels: Vec<&str> = key.labels().map(|label| label.key()).collect();
+            assert_eq!(labels, defined.labels, "{name}");
+            let value = match (value, defined.kind) {
+                (DebugValue::Counter(count), Kind::Counter) => count as f64,
+                (DebugValue::Gauge(value), Kind::Gauge | Kind::Sum) => value.into_inner(),
+                (DebugValue::Histogram(values), Kind::Histogram(_)) => values.len() as f64,
+                (value, kind) => panic!("{name} is {kind:?} and was recorded as {value:?}"),
+            };
+            let short = name.trim_start_matches("everypage_");
+            let values: Vec<&str> = key.labels().map(|label| label.value()).collect();
+            heard.insert(format!("{short}{{{}}}", values.join(",")), value);
+        }
+        // A counter that did not move since the last look.
+        heard.retain(|_, value| *value != 0.0);
+        heard
+    }
+}
+
+/// A document that nobody can open.
+fn locked() -> FakeDocument {
+    FakeDocument { password: Some("open sesame".into()), ..FakeDocument::graphics(2) }
+}
+
+fn expected(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    pairs.iter().map(|(name, value)| (name.to_string(), *value)).collect()
+}
+
+/// Sums of money are not exact.
+fn rounded(heard: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    heard.into_iter().map(|(name, value)| (name, (value * 1e9).round() / 1e9)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_well() {
+    let listening = listen();
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
+    process.finish(&id).await;
+    assert_eq!(
+        rounded(listening.heard()),
+        expected(&[
+            ("job_duration_seconds{success}", 1.0),
+            ("pages_processed_total{ai}", 5.0),
+            ("pages_processed_total{mupdf}", 5.0),
+            ("provider_cost_usd_total{openai,gpt-5.4}", 0.005),
+            ("provider_latency_seconds{openai,gpt-5.4}", 5.0),
+            ("provider_requests_total{openai,gpt-5.4,answered}", 5.0),
+            ("provider_tokens_total{openai,gpt-5.4,input}", 5000.0),
+            ("provider_tokens_total{openai,gpt-5.4,output}", 500.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failover() {
+    let listening = listen();
+    let world = World::new(&[("WORKER_CONCURRENCY", "1")]);
+    world.vision.now_does(|target, page| match target.model.as_str() {
+        "gpt-5.4" => Reply::down(),
+        // It answers, but not with the page.
+        "gpt-5.4-mini" => Reply::Answer(String::new()),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    process.finish(&id).await;
+    assert_eq!(
+        rounded(listening.heard()),
+        expected(&[
+            ("breaker_events_total{openai,gpt-5.4,opened}", 1.0),
+            // Past a model that failed or is known to be down, then past one that gave nothing.
+            ("failover_events_total{openai,anthropic}", 3.0),
+            ("failover_events_total{openai,openai}", 3.0),
+            ("job_duration_seconds{success}", 1.0),
+            ("pages_processed_total{ai}", 3.0),
+            ("provider_cost_usd_total{anthropic,claude-sonnet-4-6}", 0.003),
+            ("provider_cost_usd_total{openai,gpt-5.4-mini}", 0.003),
+            ("provider_latency_seconds{anthropic,claude-sonnet-4-6}", 3.0),
+            ("provider_latency_seconds{openai,gpt-5.4-mini}", 3.0),
+            ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
+            ("provider_requests_total{anthropic,claude-sonnet-4-6,answered}", 3.0),
+            ("provider_requests_total{openai,gpt-5.4,transient}", 1.0),
+            ("provider_requests_total{openai,gpt-5.4-mini,empty}", 3.0),
+            ("provider_tokens_total{anthropic,claude-sonnet-4-6,input}", 3000.0),
+            ("provider_tokens_total{anthropic,claude-sonnet-4-6,output}", 300.0),
+            ("provider_tokens_total{openai,gpt-5.4-mini,input}", 3000.0),
+            ("provider_tokens_total{openai,gpt-5.4-mini,output}", 300.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_is_down_and_comes_back() {
+    let listening = listen();
+    let world = World::new(&[("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")]);
+    world.vision.now_does(|_, _| {
+        Reply::Fail(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider })
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let provider_down = [
+        // One call; everybody else passes it by.
+        ("breaker_events_total{openai,*,opened}", 1.0),
+        ("job_duration_seconds{success}", 1.0),
+        ("pages_processed_total{mupdf_fallback}", 4.0),
+        ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
+        ("provider_requests_total{openai,gpt-5.4,configuration}", 1.0),
+    ];
+    assert_eq!(listening.heard(), expected(&provider_down));
+
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    world.clock_moves(Duration::from_secs(31)).await;
+    heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    process.work_for(Duration::from_secs(5)).await;
+    assert_eq!(
+        rounded(listening.heard()),
+        expected(&[
+            ("breaker_events_total{openai,*,closed}", 1.0),
+            ("breaker_events_total{openai,*,half_open}", 1.0),
+            ("pages_processed_total{ai}", 4.0),
+            ("provider_cost_usd_total{openai,gpt-5.4}", 0.004),
+            ("provider_latency_seconds{openai,gpt-5.4}", 4.0),
+            ("provider_requests_total{openai,gpt-5.4,answered}", 4.0),
+            ("provider_tokens_total{openai,gpt-5.4,input}", 4000.0),
+            ("provider_tokens_total{openai,gpt-5.4,output}", 400.0),
+        ]),
+        "healed pages are counted once more, as what they are now"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_until_the_deadline() {
+    let listening = listen();
+    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
+    process.finish(&id).await;
+    process.work_for(Duration::from_secs(120)).await;
+    let calls = world.vision.calls().len() as f64;
+    assert_eq!(
+        listening.heard(),
+        expected(&[
+            ("job_duration_seconds{success}", 1.0),
+            ("pages_processed_total{mupdf}", 5.0),
+            ("pages_processed_total{mupdf_timeout_fallback}", 5.0),
+            // The model had no time to time out.
+            ("provider_requests_total{openai,gpt-5.4,cut_off}", calls),
+            ("timeout_events_total{job}", 1.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_time_out() {
+    let listening = listen();
+    let pairs = [("REQUEST_TIMEOUT", "3s"), ("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")];
+    let world = World::new(&pairs);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    assert_eq!(
+        listening.heard(),
+        expected(&[
+            ("breaker_events_total{openai,gpt-5.4,opened}", 1.0),
+            ("breaker_events_total{openai,gpt-5.4-mini,opened}", 1.0),
+            ("failover_events_total{openai,openai}", 1.0),
+            ("job_duration_seconds{success}", 1.0),
+            ("pages_processed_total{mupdf_fallback}", 2.0),
+            ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
+            ("provider_latency_seconds{openai,gpt-5.4-mini}", 1.0),
+            ("provider_requests_total{openai,gpt-5.4,timeout}", 1.0),
+            ("provider_requests_total{openai,gpt-5.4-mini,timeout}", 1.0),
+            ("timeout_events_total{request}", 2.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_delivered_twice_counts_once() {
+    let listening = listen();
+    let world = World::with_faults(&[], Faults::none(), true);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    process.work_for(Duration::from_secs(120)).await;
+    invariants::paid_once(&world.vision, 0);
+    let heard = listening.heard();
+    assert_eq!(heard["pages_processed_total{ai}"], 6.0);
+    assert_eq!(heard["provider_requests_total{openai,gpt-5.4,answered}"], 6.0);
+    assert_eq!(heard["job_duration_seconds{success}"], 1.0);
+    // Finalized from a second place.
+    finalize(&process.app, &job.id, Cause::Settled).await.unwrap();
+    assert_eq!(listening.heard(), expected(&[]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_and_one_that_failed() {
+    let listening = listen();
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let (job, ()) = futures::future::join(process.finish(&id), async {
+        world.clock_moves(Duration::from_secs(2)).await;
+        cancel(&process.app, &id, "test").await.unwrap();
+    })
+    .await;
+    assert_eq!(job.state, State::Cancelled);
+    let heard = listening.heard();
+    assert_eq!(heard["job_duration_seconds{cancelled}"], 1.0);
+    assert_eq!(heard["pages_processed_total{mupdf_fallback}"], 2.0);
+    assert_eq!(heard["provider_requests_total{openai,gpt-5.4,cut_off}"], 2.0);
+
+    let id = process.submit(&locked()).await.unwrap().job.id;
+    assert_eq!(process.finish(&id).await.state, State::Failed);
+    assert_eq!(listening.heard(), expected(&[("job_duration_seconds{failed}", 1.0)]));
+}
+
+/// Whatever call of ours fails, and whether it took effect or not: every page and job counts once.
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
+    let pairs = [("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")];
+    let run = async |faults| {
+        let listening = listen();
+        let world = World::with_faults(&pairs, faults, false);
+        world.vision.now_does(|target, page| match (target.model.as_str(), page) {
+            ("gpt-5.4", 4) => Reply::down(),
+            _ => Reply::AnswerAfter(Duration::from_millis(300), read_by(target, page)),
+        });
+        let process = world.start("a");
+        let id = loop {
+            match process.submit(&FakeDocument::mixed(4)).await {
+                Ok(submitted) => break submitted.job.id,
+                Err(_) => world.clock_moves(Duration::from_secs(1)).await,
+            }
+        };
+        process.finish(&id).await;
+        (listening.heard(), world.faults.calls(), world.faults.struck())
+    };
+    let (_, calls, _) = run(Faults::none()).await;
+    let mut seen = BTreeMap::new();
+    for at in 0..calls {
+        for mode in [Mode::Refuse, Mode::LoseReply] {
+            let (heard, _, struck) = run(Faults::at(at, 1, mode)).await;
+            let what = format!("{mode:?} of call {at} ({struck:?}): {heard:?}");
+            assert_eq!(heard["pages_processed_total{ai}"], 2.0, "{what}");
+            assert_eq!(heard["pages_processed_total{mupdf}"], 2.0, "{what}");
+            assert_eq!(heard["job_duration_seconds{success}"], 1.0, "{what}");
+            for (name, count) in heard {
+                *seen.entry(name).or_insert(0.0) += count;
+            }
+        }
+    }
+    assert!(seen["operation_retries_total{}"] > calls as f64, "{seen:?}");
+    assert!(seen["breaker_events_total{openai,gpt-5.4,fail_open}"] > 0.0, "{seen:?}");
+    assert!(seen["breaker_events_total{openai,*,fail_open}"] > 0.0, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_measured_by_the_sweep_and_on_demand() {
+    let listening = listen();
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&locked()).await.unwrap().job.id;
+    process.finish(&id).await;
+    listening.heard();
+    sweep(&process.app).await;
+    assert_eq!(listening.heard(), expected(&[("dlq_depth{}", 1.0)]));
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    purge(&process.app, &letters[0].value.id, "test").await.unwrap();
+    measure(&process.app).await.unwrap();
+    assert_eq!(listening.heard(), expected(&[]), "zero");
+}
+
+/// As a server does it: installed first, measured and rendered whenever somebody asks.
+#[tokio::test(start_paused = true)]
+async fn a_scraper_gets_it_all_as_text() {
+    // For the whole process; the other tests listen to their own threads.
+    let prometheus = Prometheus::install().unwrap();
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    measure(&process.app).await.unwrap();
+    let text = prometheus.render();
+    for line in [
+        r#"everypage_pages_processed_total{result="ai"} 2"#,
+        r#"everypage_pages_processed_total{result="mupdf"} 2"#,
+        r#"everypage_provider_requests_total{provider="openai",model="gpt-5.4",result="answered"} 2"#,
+        r#"everypage_provider_latency_seconds_bucket{provider="openai",model="gpt-5.4",le="1"} 2"#,
+        r#"everypage_provider_cost_usd_total{provider="openai",model="gpt-5.4"} 0.002"#,
+        r#"everypage_job_duration_seconds_count{status="success"} 1"#,
+        r#"everypage_queue_depth{priority="urgent"} 0"#,
+        "everypage_dlq_depth 0",
+        "# TYPE everypage_provider_cost_usd_total counter",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
