@@ -7,12 +7,13 @@ use clap_complete::Shell;
 use everypage_core::{
     config::parse_duration,
     domain::{
+        caller::Role,
         ids::Priority,
         plan::AiPages,
         selection::PageSelection,
         target::{Provider, Tier},
     },
-    usecases::result::Form,
+    usecases::{result::Form, wishes::Wishes},
 };
 use everypage_testkit::provider::Rule;
 
@@ -41,8 +42,51 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Where jobs live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    Local,
+    Aws,
+}
+
+impl std::str::FromStr for EngineKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "local" => Ok(Self::Local),
+            "aws" => Ok(Self::Aws),
+            "openai" | "anthropic" => Err(format!(
+                "jobs live on the engine local or aws; to ask {text} first pass --primary-engine {text}"
+            )),
+            _ => Err(format!("{text:?} is not an engine: local or aws")),
+        }
+    }
+}
+
+impl std::fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Aws => "aws",
+        })
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Global {
+    /// Where jobs live: local (this machine) or aws (a deployed stack) [default: $EVERYPAGE_ENGINE, else local]
+    #[arg(long, global = true, value_name = "ENGINE", help_heading = GLOBAL)]
+    pub engine: Option<EngineKind>,
+    /// Name of the stack on AWS [default: $EVERYPAGE_STACK, else everypage]
+    #[arg(long, global = true, value_name = "NAME", help_heading = GLOBAL)]
+    pub stack: Option<String>,
+    /// The stack's region [default: $AWS_REGION, else the profile's]
+    #[arg(long, global = true, value_name = "REGION", help_heading = GLOBAL)]
+    pub region: Option<String>,
+    /// Address of an emulator of AWS [default: $AWS_ENDPOINT_URL]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
+    pub endpoint: Option<String>,
     /// Folder of jobs and results [default: $EVERYPAGE_DATA, else ~/.local/share/everypage]
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
@@ -56,8 +100,10 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn PDFs into text
+    /// Turn PDFs into text on this machine
     Process(Process),
+    /// Turn PDFs into text on AWS: upload them to a stack and wait for the results
+    Submit(Submit),
     /// Look at jobs, and decide on them
     #[command(subcommand)]
     Jobs(Jobs),
@@ -72,7 +118,7 @@ pub enum Command {
     /// Have the pages without AI text read once more, into a new version of the result
     #[command(after_help = EXIT_CODES)]
     Heal(Heal),
-    /// Finish every job that was left open, then exit
+    /// Finish every job that was left open on this machine, then exit
     #[command(after_help = EXIT_CODES)]
     Resume,
     /// Settings
@@ -81,6 +127,9 @@ pub enum Command {
     /// A tenant's own values of some settings
     #[command(subcommand)]
     Tenants(Tenants),
+    /// API keys: who may come in
+    #[command(subcommand)]
+    Keys(Keys),
     /// Watch a sample report get read while one model is down and another hangs
     Demo,
     /// Tools for trying things out
@@ -96,6 +145,23 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Process {
+    #[command(flatten)]
+    pub documents: Documents,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Submit {
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Print the jobs' ids once the stack has accepted the documents, and leave
+    #[arg(long, conflicts_with = "output")]
+    pub detach: bool,
+}
+
+/// What is to be read, and how.
+#[derive(Debug, Args)]
+pub struct Documents {
     /// PDFs to read; several are read at the same time
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -114,15 +180,15 @@ pub struct Process {
     /// Pages to read, such as 1-10,12,40-
     #[arg(long, value_name = "PAGES")]
     pub pages: Option<PageSelection>,
-    /// Pages that go to AI: graphics (those that need eyes) or all [default: $AI_PAGES]
+    /// Pages that go to AI: graphics (those that need eyes) or all [default: $AI_PAGES; on AWS, here and below, the stack's]
     #[arg(long, value_name = "WHICH")]
     pub ai_pages: Option<AiPages>,
     /// Model that is asked first: primary, fast or secondary [default: $MODEL_TIER]
     #[arg(long)]
     pub tier: Option<Tier>,
-    /// Engine that is asked first: openai or anthropic [default: $PRIMARY_ENGINE]
-    #[arg(long)]
-    pub engine: Option<Provider>,
+    /// Provider that is asked first: openai or anthropic [default: $PRIMARY_ENGINE]
+    #[arg(long, value_name = "PROVIDER")]
+    pub primary_engine: Option<Provider>,
     /// When the result is published, ready or not, such as 5m [default: $JOB_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub deadline: Option<Duration>,
@@ -135,6 +201,20 @@ pub struct Process {
     /// Start anew even if the same file was processed with the same options within 24 hours
     #[arg(long)]
     pub again: bool,
+}
+
+impl Documents {
+    pub fn wishes(&self) -> Wishes {
+        Wishes {
+            pages: self.pages.clone(),
+            ai_pages: self.ai_pages,
+            tier: self.tier,
+            engine: self.primary_engine,
+            deadline: self.deadline,
+            priority: self.priority,
+            again: self.again,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -355,6 +435,50 @@ pub enum Tenants {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a key and print it; it can't be shown again
+    Create {
+        /// Whose documents and jobs it opens [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        /// user sends documents and reads results; operator also decides on plans and dead letters
+        #[arg(long, default_value = "user")]
+        role: Role,
+        /// What people call it; it stands in audit trails for whoever uses it [default: the role]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// A tenant's keys, without their secrets, oldest first
+    List {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Have a key open nothing any more
+    Revoke {
+        /// Id of the key, or the beginning of it; `keys list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+    },
+}
+
+/// It becomes part of names and keys.
+fn tenant(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("a tenant is named by letters, digits, dots, dashes and underscores".to_owned()),
+    }
+}
+
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE, such as JOB_TIMEOUT=10m")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -425,5 +549,16 @@ mod tests {
         assert!(cli.is_ok(), "{cli:?}");
         let error = Cli::try_parse_from(["everypage", "process", "a.pdf", "--deadline", "soon"]).unwrap_err();
         assert!(error.to_string().contains("250ms"), "{error}");
+    }
+
+    #[test]
+    fn the_two_meanings_of_engine_are_told_apart() {
+        let parsed = |words: &str| Cli::try_parse_from(words.split(' '));
+        let cli = parsed("everypage submit a.pdf --engine aws --primary-engine anthropic").unwrap();
+        assert_eq!(cli.global.engine, Some(EngineKind::Aws));
+        let error = parsed("everypage process a.pdf --engine openai").unwrap_err().to_string();
+        assert!(error.contains("--primary-engine openai"), "{error}");
+        assert!(parsed("everypage --engine aws keys create --tenant acme --role operator").is_ok());
+        assert!(parsed("everypage keys create --tenant a/b").is_err());
     }
 }

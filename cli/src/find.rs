@@ -38,7 +38,8 @@ pub async fn letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
     only(all, |letter| letter.id.as_str(), name, "dead letter", "everypage dlq list")
 }
 
-fn only<T>(
+/// The one whose id is `name` or the only one that begins so.
+pub fn only<T>(
     all: impl IntoIterator<Item = T>,
     id: impl Fn(&T) -> &str,
     name: &str,

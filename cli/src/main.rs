@@ -3,7 +3,8 @@
 mod args;
 mod commands;
 mod confirm;
-mod drive;
+mod documents;
+mod engine;
 mod exit;
 mod find;
 mod human;
@@ -12,6 +13,7 @@ mod problem;
 mod progress;
 mod screen;
 mod settings;
+mod stop;
 mod summary;
 mod table;
 

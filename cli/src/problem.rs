@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use everypage_aws::StackError;
 use everypage_core::{
     ports::Fault,
     store::jobs::JobError,
@@ -18,6 +19,9 @@ pub enum Problem {
     Usage(String),
     #[error("{0}")]
     Failed(String),
+    /// By the one who asked for it.
+    #[error("{0}")]
+    Cancelled(String),
 }
 
 impl Problem {
@@ -25,6 +29,7 @@ impl Problem {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Failed(_) => Exit::Failed,
+            Self::Cancelled(_) => Exit::Cancelled,
         }
     }
 
@@ -45,6 +50,15 @@ macro_rules! failed_from {
 }
 
 failed_from!(Fault, SubmitError, JobError, OpenError, serde_json::Error);
+
+impl From<StackError> for Problem {
+    fn from(error: StackError) -> Self {
+        match error {
+            StackError::Settings(_) | StackError::Unknown { .. } => Self::Usage(error.to_string()),
+            StackError::Fault(fault) => fault.into(),
+        }
+    }
+}
 
 impl From<StepError> for Problem {
     fn from(error: StepError) -> Self {

@@ -17,12 +17,12 @@ use everypage_local::LocalBus;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::{broadcast, oneshot};
 
-use crate::{human, screen::Screen};
+use crate::{human, screen::Screen, settings::Context};
 
 /// Names are cut to this, so that the bars fit 80 columns.
 const NAME: usize = 24;
 
-/// Follows the events of the jobs it is told of.
+/// Shows the jobs that it is told of.
 pub struct Progress {
     shared: Arc<Shared>,
     listener: Mutex<Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>>,
@@ -31,6 +31,8 @@ pub struct Progress {
 struct Shared {
     screen: Screen,
     verbose: bool,
+    /// How to call us again.
+    program: String,
     tracks: Mutex<HashMap<JobId, Track>>,
 }
 
@@ -48,11 +50,27 @@ struct Track {
 }
 
 impl Progress {
-    pub fn follow(bus: &LocalBus, screen: &Screen, verbose: bool) -> Self {
-        let shared = Arc::new(Shared { screen: screen.clone(), verbose, tracks: Mutex::default() });
+    /// Hears of everything that happens in this process.
+    pub fn follow(bus: &LocalBus, context: &Context) -> Self {
+        let Self { shared, .. } = Self::told(context);
         let (end, ended) = oneshot::channel();
         let listener = tokio::spawn(listen(bus.subscribe(), ended, shared.clone()));
         Self { shared, listener: Mutex::new(Some((end, listener))) }
+    }
+
+    /// Knows only what it is told.
+    pub fn told(context: &Context) -> Self {
+        let shared = Arc::new(Shared {
+            screen: context.screen.clone(),
+            verbose: context.verbose,
+            program: context.program.clone(),
+            tracks: Mutex::default(),
+        });
+        Self { shared, listener: Mutex::default() }
+    }
+
+    pub fn take(&self, event: &Event) {
+        self.shared.take(event);
     }
 
     /// From now on the job is shown under this name.
@@ -159,7 +177,7 @@ impl Shared {
                 let Ok(event) = decode::<JobEvent>(event) else {
                     return;
                 };
-                let line = self.tracks().entry(job.clone()).or_default().moved(job, &event);
+                let line = self.tracks().entry(job.clone()).or_default().moved(job, &event, &self.program);
                 (job, line)
             }
             Aggregate::Breaker(_) | Aggregate::DeadLetter(_) => return,
@@ -186,7 +204,7 @@ impl Shared {
 }
 
 impl Track {
-    fn moved(&mut self, job: &JobId, event: &JobEvent) -> Option<String> {
+    fn moved(&mut self, job: &JobId, event: &JobEvent, program: &str) -> Option<String> {
         match event {
             JobEvent::Understood(survey) => {
                 self.pages = survey.page_count().into();
@@ -194,7 +212,7 @@ impl Track {
             }
             JobEvent::Proposed(plan) | JobEvent::Modified { plan, .. } => {
                 self.for_ai = plan.ai_pages.into();
-                planned_line(job, plan)
+                planned_line(job, plan, program)
             }
             JobEvent::DeadlineReached {} => Some("the deadline is here; publishing what there is".into()),
             JobEvent::CancelRequested { .. } => Some("cancelling; publishing what there is".into()),
@@ -248,9 +266,9 @@ fn understood_line(survey: &Survey) -> String {
     }
 }
 
-fn planned_line(job: &JobId, plan: &Plan) -> Option<String> {
+fn planned_line(job: &JobId, plan: &Plan, program: &str) -> Option<String> {
     if let Some(why) = &plan.approval {
-        return Some(format!("waits for approval ({why}); run `everypage jobs approve {job}`, or reject"));
+        return Some(format!("waits for approval ({why}); run `{program} jobs approve {job}`, or reject"));
     }
     // That there is no key is said once for all documents.
     (plan.ai_pages > 0).then(|| {

@@ -3,11 +3,13 @@
 use everypage_core::{domain::breaker::State, ports::clock::until, store::breakers};
 use jiff::Timestamp;
 
-use crate::{args::Listing, exit::Exit, human, problem::Problem, settings::Context, table::Table};
+use crate::{
+    args::Listing, engine::Engine, exit::Exit, human, problem::Problem, settings::Context, table::Table,
+};
 
 pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
-    let all = breakers::all(&engine.app).await?;
+    let engine = Engine::open(context).await?;
+    let all = breakers::all(engine.app()).await?;
     let screen = &context.screen;
     if listing.json {
         let all: Vec<_> = all
@@ -18,7 +20,7 @@ pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
     } else if all.is_empty() {
         screen.note("no model has failed lately");
     } else {
-        screen.print(table(&all, engine.app.clock.now()).text().as_bytes())?;
+        screen.print(table(&all, engine.app().clock.now()).text().as_bytes())?;
     }
     Ok(Exit::Complete)
 }

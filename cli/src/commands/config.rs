@@ -6,11 +6,14 @@ use crate::{
     args::Listing,
     exit::Exit,
     problem::Problem,
-    settings::{Context, providers},
+    settings::{Address, Context, providers},
     table::Table,
 };
 
-pub fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
+pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
+    if let Address::Aws(address) = &context.address {
+        return super::stack::check(context, address, listing).await;
+    }
     let screen = &context.screen;
     let mut faults: Vec<String> = Vec::new();
     let mut warnings: Vec<String> = Vec::new();

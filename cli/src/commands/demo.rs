@@ -47,6 +47,10 @@ const LETTER: &str = r"LINDHOLM HARBOUR OFFICE\n14th May 1926\n\nTo the Council 
 const WIDTH: usize = 78;
 
 pub async fn run(context: &Context) -> Result<Exit, Problem> {
+    super::only_local(
+        context,
+        "`demo` shows everything on this machine and uses no stack; leave --engine aws out",
+    )?;
     let screen = &context.screen;
     let folder = tempfile::tempdir()
         .map_err(|error| Problem::Failed(format!("no temporary folder could be made: {error}")))?;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{Dlq, Which},
     confirm,
+    engine::Engine,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -18,8 +19,8 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
-    let (app, screen) = (&engine.app, &context.screen);
+    let engine = Engine::open(context).await?;
+    let (app, screen) = (engine.app(), &context.screen);
     match command {
         Dlq::List(listing) => {
             let letters = dead::waiting(app, usize::MAX).await?;
@@ -66,7 +67,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                             )
                         }),
                     ),
-                    ("next", format!("everypage dlq redrive {}", letter.id)),
+                    ("next", format!("{} dlq redrive {}", context.program, letter.id)),
                 ] {
                     table.row([name.to_owned(), value]);
                 }

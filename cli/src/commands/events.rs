@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Events, Listing},
+    engine::Engine,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -18,8 +19,8 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
-    let (app, screen) = (&engine.app, &context.screen);
+    let engine = Engine::open(context).await?;
+    let (app, screen) = (engine.app(), &context.screen);
     match command {
         Events::Verify { job, listing } => {
             let job = find::job(app, &job.job).await?;

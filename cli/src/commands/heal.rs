@@ -6,16 +6,15 @@ use everypage_core::{
     domain::job::Job,
     usecases::{heal, result},
 };
-use everypage_local::Engine;
 
 use crate::{
     args::Heal,
-    drive::{self, Stop},
+    engine::Engine,
     exit::Exit,
     find, human,
     problem::Problem,
-    progress::Progress,
-    settings::Context,
+    settings::{Address, Context},
+    stop::Stop,
     summary,
 };
 
@@ -23,35 +22,32 @@ use crate::{
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
+    let engine = Engine::open(context).await?;
     let screen = &context.screen;
-    let before = find::job(&engine.app, &args.job.job).await?;
-    if context.settings()?.roster().engines.is_empty() {
+    let before = find::job(engine.app(), &args.job.job).await?;
+    // Whom a stack can ask is for the stack to know.
+    if context.address == Address::Local && context.settings()?.roster().engines.is_empty() {
         return Err(Problem::Usage(
             "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): there is nobody to ask".into(),
         ));
     }
-    let stop = Stop::on_ctrl_c(screen);
-    let progress = Progress::follow(&engine.bus, screen, context.verbose);
+    let stop = Stop::on_ctrl_c(screen, engine.later());
+    let progress = engine.progress(context);
     let work = async {
-        take_on(&engine, &before).await?;
+        let watch = engine.watch(&before).await?;
         progress.begin(&before.id, &before.received.document.name);
-        let sent = heal::send(&engine.app, &before.id, args.deadline).await?;
+        let sent = heal::send(engine.app(), &before.id, args.deadline).await?;
         let pages = before.survey.as_ref().map_or(sent.len(), |survey| survey.page_count() as usize);
         progress.expect(&before.id, pages, sent.len());
         let limit = args.deadline + AFTERWARDS;
-        tokio::select! {
-            drained = settle(&engine, &before, limit) => drained?,
-            // What was sent goes on at the next start.
-            () = stop.requested() => {}
-        }
-        let job = heal::publish(&engine.app, &before.id).await?;
+        engine.settle(watch, &sent, limit, &progress, &stop).await?;
+        let job = heal::publish(engine.app(), &before.id).await?;
         Ok((sent, job))
     };
-    let (sent, job) = drive::beside(&engine, screen, &progress, &stop, work).await?;
+    let (sent, job) = engine.beside(screen, &progress, &stop, work).await?;
     let versions = |job: &Job| job.result.as_ref().map_or(0, |result| result.version);
     let (old, new) = (versions(&before), versions(&job));
-    let document = result::read_document(&engine.app, &job, None).await?;
+    let document = result::read_document(engine.app(), &job, None).await?;
     if args.listing.json {
         screen.print_json(&serde_json::json!({
             "job": job.id,
@@ -77,27 +73,4 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
         }
     }
     Ok(if stop.is_requested() { Exit::Cancelled } else { Exit::of(&job) })
-}
-
-/// Makes the job's messages come to this process.
-pub async fn take_on(engine: &Engine, job: &Job) -> Result<(), Problem> {
-    match engine.take_on(&job.id).await? {
-        true => Ok(()),
-        false => Err(Problem::Failed(format!(
-            "job {} is being worked on by another process; try again when that is done",
-            job.id
-        ))),
-    }
-}
-
-/// Waits until the job's messages are worked off.
-pub async fn settle(engine: &Engine, job: &Job, limit: Duration) -> Result<(), Problem> {
-    match engine.drain_within(&job.id, limit).await? {
-        true => Ok(()),
-        false => Err(Problem::Failed(format!(
-            "pages of job {} were not settled within {}; they go on at the next start",
-            job.id,
-            human::duration(limit)
-        ))),
-    }
 }

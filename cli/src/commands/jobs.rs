@@ -6,7 +6,6 @@ use everypage_core::{
         event::Aggregate,
         ids::JobId,
         job::{Job, State},
-        result::Cause,
     },
     ports::clock::after,
     store::{jobs, trail},
@@ -14,51 +13,48 @@ use everypage_core::{
         cancel::cancel,
         decide::{Decision, decide},
         delete::delete,
-        finalize::finalize,
         result::{self, Form},
     },
 };
-use everypage_local::Engine;
 use serde_json::{Value, json};
 
 use super::events;
 use crate::{
     args::{Ended, Jobs, Listing},
     confirm,
+    engine::Engine,
     exit::Exit,
     find, human, output,
     problem::Problem,
-    settings::Context,
+    settings::{Address, Context},
     summary,
     table::Table,
 };
 
 pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
-    let (app, screen) = (&engine.app, &context.screen);
+    let engine = Engine::open(context).await?;
+    let (app, screen) = (engine.app(), &context.screen);
     match command {
         Jobs::List { limit, listing } => {
             let jobs = jobs::list(app, &find::tenant(app), limit).await?;
             if listing.json {
                 screen.print_json(&jobs.iter().map(told).collect::<Vec<_>>())?;
             } else if jobs.is_empty() {
-                screen.note("no jobs yet; `everypage process FILE` makes one");
+                let maker = if context.address == Address::Local { "process" } else { "submit" };
+                screen.note(&format!("no jobs yet; `everypage {maker} FILE` makes one"));
             } else {
                 screen.print(table(&jobs, app.clock.now()).text().as_bytes())?;
             }
         }
         Jobs::Show { job, listing } => {
             let job = find::job(app, &job.job).await?;
-            show(context, &engine, &job, listing).await?;
+            show(context, app, &job, listing).await?;
         }
         Jobs::Cancel { job, listing } => {
             let job = find::job(app, &job.job).await?;
             let was_over = job.is_over();
-            let mut job = cancel(app, &job.id, "cli").await?;
-            // Nobody is there to notice: its end is written here.
-            if !job.state.is_terminal() && engine.driver_of(&job.id).await?.is_none() {
-                job = finalize(app, &job.id, Cause::Cancelled).await?;
-            }
+            let job = cancel(app, &job.id, "cli").await?;
+            let job = engine.end_cancelled(job).await?;
             engine.flush().await?;
             say(
                 context,
@@ -68,7 +64,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                     (true, _) => format!("job {} was over already ({})", job.id, job.status()),
                     (false, true) => format!("job {} is cancelled", job.id),
                     (false, false) => {
-                        format!("job {} will be cancelled by the process that works on it", job.id)
+                        format!("job {} will be cancelled by whoever works on it", job.id)
                     }
                 },
             )?;
@@ -117,9 +113,9 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             waits(&job)?;
             let job = decide(app, &job.id, "cli", Decision::Approve).await?;
             engine.flush().await?;
-            let next = match engine.driver_of(&job.id).await? {
-                Some(_) => "",
-                None => "; `everypage resume` goes on with it",
+            let next = match engine.is_driven(&job.id).await? {
+                true => "",
+                false => "; `everypage resume` goes on with it",
             };
             say(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
         }
@@ -187,8 +183,8 @@ fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
     table
 }
 
-async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -> Result<(), Problem> {
-    let (app, screen) = (&engine.app, &context.screen);
+async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Result<(), Problem> {
+    let screen = &context.screen;
     let document = result::read_document(app, job, None).await?;
     if listing.json {
         let mut value = told(job);
@@ -239,7 +235,10 @@ async fn show(context: &Context, engine: &Engine, job: &Job, listing: Listing) -
     );
     if let Some(result) = &job.result {
         rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));
-        rows.push(("result", format!("version {}: everypage jobs result {}", result.version, job.id)));
+        rows.push((
+            "result",
+            format!("version {}: {} jobs result {}", result.version, context.program, job.id),
+        ));
     }
     let mut table = Table::new(["", ""]);
     for (name, value) in rows {

@@ -9,26 +9,26 @@ mod dlq;
 mod events;
 mod heal;
 mod jobs;
-mod password;
+mod keys;
+pub mod password;
 mod process;
 mod redrive;
 mod resume;
+mod stack;
+mod submit;
 mod tenants;
-
-use std::sync::Arc;
-
-use everypage_local::Engine;
 
 use crate::{
     args::{Command, Config, Dev, Dlq},
     exit::Exit,
     problem::Problem,
-    settings::{Context, open_engine},
+    settings::{Address, Context},
 };
 
 pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
     match command {
         Command::Process(args) => process::run(&context, args).await,
+        Command::Submit(args) => submit::run(&context, args).await,
         Command::Jobs(command) => jobs::run(&context, command).await,
         Command::Events(command) => events::run(&context, command).await,
         Command::Dlq(Dlq::Redrive(args)) => redrive::run(&context, args).await,
@@ -36,8 +36,9 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Breakers(listing) => breakers::run(&context, listing).await,
         Command::Heal(args) => heal::run(&context, args).await,
         Command::Resume => resume::run(&context).await,
-        Command::Config(Config::Check(listing)) => config::check(&context, listing),
+        Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
+        Command::Keys(command) => keys::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
         Command::Completions { shell } => completions::run(&context, shell),
@@ -46,6 +47,10 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
     }
 }
 
-async fn open(context: &Context) -> Result<Arc<Engine>, Problem> {
-    Ok(Arc::new(open_engine(context.settings()?, context.data()?).await?))
+/// For commands that a stack has no use for; `why` says so.
+fn only_local(context: &Context, why: &str) -> Result<(), Problem> {
+    match &context.address {
+        Address::Local => Ok(()),
+        Address::Aws(_) => Err(Problem::Usage(why.to_owned())),
+    }
 }

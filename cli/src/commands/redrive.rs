@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use everypage_core::{
-    domain::ids::JobId,
+    domain::{
+        ids::{JobId, PageNumber},
+        job::Job,
+    },
     store::{
         dead::{DeadLetter, Subject},
         jobs,
@@ -13,17 +16,17 @@ use everypage_core::{
         redrive::{Redriven, redrive},
     },
 };
-use everypage_local::Engine;
 
-use super::{dlq, heal, password};
+use super::{dlq, password};
 use crate::{
     args::Redrive,
-    drive::{self, Stop},
+    engine::{Engine, Watch},
     exit::Exit,
     human,
     problem::Problem,
     progress::Progress,
     settings::Context,
+    stop::Stop,
     summary,
 };
 
@@ -31,24 +34,24 @@ use crate::{
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
+    let engine = Engine::open(context).await?;
     let screen = &context.screen;
-    let letters = dlq::chosen(&engine.app, &args.which).await?;
+    let letters = dlq::chosen(engine.app(), &args.which).await?;
     if letters.is_empty() {
         screen.note("there is no dead letter to redrive");
         return Ok(Exit::Complete);
     }
     let password = args.password_stdin.then(password::from_stdin).transpose()?;
-    let stop = Stop::on_ctrl_c(screen);
-    let progress = Progress::follow(&engine.bus, screen, context.verbose);
+    let stop = Stop::on_ctrl_c(screen, engine.later());
+    let progress = engine.progress(context);
     let pause = Duration::from_secs_f64(1.0 / args.rate);
     let work = async {
         let mut exit = Exit::Complete;
-        let mut sent: BTreeMap<JobId, Redriven> = BTreeMap::new();
+        let mut sent: BTreeMap<JobId, Sent> = BTreeMap::new();
         for (index, letter) in letters.iter().enumerate() {
             if index > 0 {
                 tokio::select! {
-                    () = engine.app.clock.sleep(pause) => {}
+                    () = engine.app().clock.sleep(pause) => {}
                     () = stop.requested() => {}
                 }
             }
@@ -56,26 +59,30 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                 break;
             }
             let redriven = async {
-                prepare(&engine, letter).await?;
-                Ok::<_, Problem>(redrive(&engine.app, &letter.id, "cli", password.clone()).await?)
+                let watch = watch(&engine, letter).await?;
+                Ok::<_, Problem>((redrive(engine.app(), &letter.id, "cli", password.clone()).await?, watch))
             };
             match redriven.await {
                 Err(problem) => {
                     exit = exit.max(Exit::Failed);
                     screen.error(&format!("{}: {problem}", letter.id));
                 }
-                Ok(redriven) => {
+                Ok((redriven, watch)) => {
                     let (Redriven::Job(job) | Redriven::Page(job)) = &redriven;
-                    if let Some(kept) = jobs::find(&engine.app, job).await? {
+                    if let Some(kept) = jobs::find(engine.app(), job).await? {
                         progress.begin(job, &kept.value.received.document.name);
                     }
-                    sent.insert(job.clone(), redriven);
+                    // The first look at a job is the one from before all of its pages.
+                    let sent = sent.entry(job.clone()).or_insert(Sent { watch, pages: Vec::new() });
+                    if let Subject::Page { page, .. } = &letter.subject {
+                        sent.pages.push(*page);
+                    }
                 }
             }
         }
         screen.note(&format!("redrove {}", human::count(sent.len(), "job", "jobs")));
-        for (id, redriven) in sent {
-            match outcome(&engine, &id, &redriven, &stop).await {
+        for (id, sent) in sent {
+            match outcome(&engine, &id, sent, &progress, &stop).await {
                 Err(problem) => {
                     exit = exit.max(Exit::Failed);
                     screen.error(&problem.to_string());
@@ -93,34 +100,39 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
         }
         Ok(exit)
     };
-    let exit = drive::beside(&engine, screen, &progress, &stop, work).await?;
+    let exit = engine.beside(screen, &progress, &stop, work).await?;
     Ok(if stop.is_requested() { Exit::Cancelled } else { exit })
 }
 
+/// What is on its way again of one job.
+struct Sent<'a> {
+    /// `None` for a document that starts again as a whole.
+    watch: Option<Watch<'a>>,
+    pages: Vec<PageNumber>,
+}
+
 /// A page's message must find somebody who works on its job.
-async fn prepare(engine: &Engine, letter: &DeadLetter) -> Result<(), Problem> {
+async fn watch<'a>(engine: &'a Engine, letter: &DeadLetter) -> Result<Option<Watch<'a>>, Problem> {
     match &letter.subject {
-        Subject::Page { job, .. } => heal::take_on(engine, &jobs::load(&engine.app, job).await?.value).await,
-        Subject::Job { .. } | Subject::Message => Ok(()),
+        Subject::Page { job, .. } => {
+            Ok(Some(engine.watch(&jobs::load(engine.app(), job).await?.value).await?))
+        }
+        Subject::Job { .. } | Subject::Message => Ok(None),
     }
 }
 
 async fn outcome(
     engine: &Engine,
     id: &JobId,
-    redriven: &Redriven,
+    sent: Sent<'_>,
+    progress: &Progress,
     stop: &Stop,
-) -> Result<everypage_core::domain::job::Job, Problem> {
-    match redriven {
-        Redriven::Job(_) => drive::finish(engine, id, stop).await,
-        Redriven::Page(_) => {
-            let job = jobs::load(&engine.app, id).await?.value;
-            let limit = job.received.options.job_timeout() + AFTERWARDS;
-            tokio::select! {
-                settled = heal::settle(engine, &job, limit) => settled?,
-                () = stop.requested() => {}
-            }
-            Ok(healing::publish(&engine.app, id).await?)
-        }
-    }
+) -> Result<Job, Problem> {
+    let Some(watch) = sent.watch else {
+        return engine.finish(id, true, progress, stop).await;
+    };
+    let job = jobs::load(engine.app(), id).await?.value;
+    let limit = job.received.options.job_timeout() + AFTERWARDS;
+    engine.settle(watch, &sent.pages, limit, progress, stop).await?;
+    Ok(healing::publish(engine.app(), id).await?)
 }

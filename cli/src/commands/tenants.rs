@@ -6,22 +6,22 @@ use everypage_core::{
     store::tenants::{self, Overrides, TenantError},
 };
 
-use crate::{args::Tenants, exit::Exit, problem::Problem, settings::Context, table::Table};
+use crate::{args::Tenants, engine::Engine, exit::Exit, problem::Problem, settings::Context, table::Table};
 
 pub async fn run(context: &Context, command: Tenants) -> Result<Exit, Problem> {
-    let engine = super::open(context).await?;
-    let app = &engine.app;
+    let engine = Engine::open(context).await?;
+    let app = engine.app();
     let (overrides, json) = match command {
         Tenants::Show { tenant, listing } => {
             (tenants::overrides(app, &TenantId::new(tenant)).await?, listing.json)
         }
         Tenants::Set { tenant, variables } => {
             let changes: Vec<_> = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
-            (change(context, &engine.app, &tenant, &changes).await?, false)
+            (change(context, app, &tenant, &changes).await?, false)
         }
         Tenants::Unset { tenant, names } => {
             let changes: Vec<_> = names.into_iter().map(|name| (name, None)).collect();
-            (change(context, &engine.app, &tenant, &changes).await?, false)
+            (change(context, app, &tenant, &changes).await?, false)
         }
     };
     show(context, &overrides, json)?;

@@ -15,8 +15,12 @@ use crate::problem::Problem;
 /// The engine over `folder`. Nothing runs yet.
 pub async fn open_engine(settings: &Settings, folder: &Path) -> Result<Engine, Problem> {
     let vision = Arc::new(providers(settings)?);
-    let pdf = IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf);
-    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf), vision).await?)
+    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision).await?)
+}
+
+/// PDFs are read by children of this program.
+pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
+    Ok(IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf))
 }
 
 /// What is wrong here is wrong with a setting.

@@ -1,8 +1,10 @@
 //! From the command line and the environment to what a command works with.
 
+mod address;
 mod data;
 mod engine;
 mod logs;
+mod stack;
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +16,18 @@ use crate::{
     screen::Screen,
 };
 
+pub use address::{Address, StackAddress};
 pub use engine::{open_engine, providers};
+pub use stack::connect;
 
 /// What every command is given.
 pub struct Context {
     pub screen: Screen,
     /// Every mistake in the settings, for the one command that lists them.
     pub reading: Result<Reading, Vec<String>>,
+    pub address: Address,
+    /// How to call this program again for the same engine.
+    pub program: String,
     data: Option<PathBuf>,
     pub verbose: bool,
 }
@@ -46,7 +53,14 @@ impl Context {
 pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
     let reading = Settings::read(&var);
     let data = data::folder(cli.global.data.clone(), &var);
-    let context = Context { screen: screen.clone(), reading, data, verbose: cli.global.verbose > 0 };
+    let context = Context {
+        screen: screen.clone(),
+        reading,
+        address: Address::read(&cli.global, &var)?,
+        program: address::program(&cli.global),
+        data,
+        verbose: cli.global.verbose > 0,
+    };
     // These need no settings, and must work however wrong those are.
     let careless = matches!(
         cli.command,

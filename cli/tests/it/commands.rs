@@ -42,6 +42,48 @@ async fn jobs_and_events_tell_what_happened() {
 }
 
 #[tokio::test]
+async fn a_key_is_shown_once_and_opens_nothing_once_revoked() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["keys", "list"]).await.code(0).says("tenant local has no keys");
+    let create = ["keys", "create", "--tenant", "acme", "--role", "operator", "--name", "mail room"];
+    let ran = bench.run(&create).await.code(0).says("role operator").says("can't be shown again");
+    let key = ran.stdout.trim();
+    assert!(key.starts_with("ep_") && !ran.stderr.contains(key), "{}", ran.stderr);
+    let listed = bench.run(&["keys", "list", "--tenant", "acme", "--json"]).await.code(0);
+    assert!(!listed.stdout.contains(key));
+    let listed = listed.json();
+    assert_eq!((&listed[0]["label"], &listed[0]["role"]), (&"mail room".into(), &"operator".into()));
+    let id = listed[0]["id"].as_str().unwrap();
+    bench.run(&["keys", "revoke", id]).await.code(1).says("there is no key");
+    bench.run(&["keys", "revoke", id, "--tenant", "acme"]).await.code(0).prints("(mail room) is revoked");
+    bench.run(&["keys", "revoke", id, "--tenant", "acme"]).await.code(0).prints("revoked already");
+    let made = bench.run(&["keys", "create", "--json"]).await.code(0).json();
+    assert_eq!((&made["tenant"], &made["role"]), (&"local".into(), &"user".into()));
+    assert!(made["key"].as_str().unwrap().starts_with("ep_"));
+}
+
+#[tokio::test]
+async fn commands_say_which_engine_they_are_for() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["submit", &report()]).await.code(2).says("on this machine use `process`");
+    for (command, said) in [("resume", "jobs of this machine"), ("demo", "uses no stack")] {
+        bench.run(&["--engine", "aws", command]).await.code(2).says(said);
+    }
+    bench.run(&["--stack", "s", "process", &report()]).await.code(2).says("on AWS use `submit`");
+    bench.run(&["process", &report(), "--engine", "openai"]).await.code(2).says("--primary-engine openai");
+    let ran = bench.run(&["--engine", "aws", "--endpoint", "http://127.0.0.1:1", "jobs", "list"]).await;
+    ran.code(2).says("pass --region");
+    // Nobody listens there.
+    let nowhere = ["--stack", "s", "--region", "eu-west-1", "--endpoint", "http://127.0.0.1:1"];
+    bench.run(&[&nowhere[..], &["jobs", "list"]].concat()).await.code(1).says("STS could not be reached");
+    let bench = bench.with("AWS_EC2_METADATA_DISABLED", "true");
+    let ran = bench.run(&["--stack", "s", "--region", "eu-west-1", "jobs", "list"]).await.code(2);
+    ran.says("no credentials for AWS were found");
+    let bench = bench.with("EVERYPAGE_ENGINE", "gcp");
+    bench.run(&["jobs", "list"]).await.code(2).says("EVERYPAGE_ENGINE").says("local or aws");
+}
+
+#[tokio::test]
 async fn quiet_means_the_result_and_nothing_else() {
     let bench = Bench::new(&[]).await;
     let ran = bench.run(&["-q", "process", &report()]).await.code(0);

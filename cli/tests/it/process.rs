@@ -78,7 +78,8 @@ async fn a_model_that_is_down_is_passed_over() {
 async fn options_choose_who_is_asked_for_what() {
     let bench = Bench::new(&[]).await;
     let args = ["process", &report(), "--pages", "1-2", "--ai-pages", "all"];
-    let ran = bench.run(&[&args[..], &["--engine", "anthropic", "--tier", "fast"]].concat()).await.code(0);
+    let ran =
+        bench.run(&[&args[..], &["--primary-engine", "anthropic", "--tier", "fast"]].concat()).await.code(0);
     ran.says("ai anthropic:claude-haiku-4-5  1-2");
     assert_eq!(bench.provider.calls_to("claude-haiku-4-5"), 2);
 }

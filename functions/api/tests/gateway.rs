@@ -51,10 +51,10 @@ async fn a_request_is_answered_for_the_callers_tenant() {
     let process = world.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let listed = answer(&process, request()).await;
-    assert_eq!((&listed["statusCode"], &body(&listed)["jobs"][0]["id"]), (&json!(200), &json!(id)));
+    assert_eq!((&listed["statusCode"], &body(&listed)["items"][0]["id"]), (&json!(200), &json!(id)));
     let mut foreign = request();
     foreign["requestContext"]["authorizer"]["lambda"]["tenant"] = json!("other");
-    assert_eq!(body(&answer(&process, foreign).await)["jobs"], json!([]));
+    assert_eq!(body(&answer(&process, foreign).await)["items"], json!([]));
     let mut unknown = request();
     unknown["requestContext"].as_object_mut().unwrap().remove("authorizer");
     assert_eq!(answer(&process, unknown).await["statusCode"], json!(401));

@@ -21,6 +21,7 @@ use everypage_core::{
     },
 };
 use everypage_function::FailedStep;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
@@ -47,7 +48,8 @@ pub async fn handle(stack: &Stack, notification: S3Event) -> Result<Value, Faile
 /// The job that an object became; `None` when there is nothing to take in.
 async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>, FailedStep> {
     let object = &record.s3.object;
-    let key = object.url_decoded_key.as_deref().or(object.key.as_deref()).unwrap_or_default();
+    let key = decoded(object.key.as_deref().unwrap_or_default());
+    let key = key.as_str();
     if !key.starts_with(INCOMING) || key.ends_with(BESIDE) || key.ends_with('/') {
         return Ok(None);
     }
@@ -70,6 +72,11 @@ async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>
             Ok(None)
         }
     }
+}
+
+/// S3 writes keys as forms write values.
+fn decoded(key: &str) -> String {
+    percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// An object as S3 has it.
@@ -122,5 +129,19 @@ fn refusal(key: &str, version: &str, error: &ArrivalError) -> Death {
         deliveries: 1,
         sending: 0,
         message: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_names_its_object_as_a_form_does() {
+        let event: S3Event = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
+        let object = &event.records[0].s3.object;
+        assert_eq!(decoded(object.key.as_deref().unwrap()), "incoming/acme/Annual report (2026).pdf");
+        assert!(object.version_id.is_some() && object.e_tag.is_some());
+        assert_eq!(decoded("a%20b%C3%BC%2B"), "a bü+");
     }
 }

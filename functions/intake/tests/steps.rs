@@ -4,7 +4,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use aws_lambda_events::s3::S3Event;
 use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
 use everypage_core::{domain::ids::Priority, usecases::cancel::cancel};
 use everypage_function::Name;
@@ -77,14 +76,6 @@ async fn failures_go_by_names_that_the_state_machine_knows() {
     }
     // What S3 sends when a notification is set up.
     assert_eq!(handle(&stack, json!({ "Event": "s3:TestEvent" })).await.unwrap(), json!({}));
-}
-
-#[test]
-fn a_notification_names_its_object_as_a_form_does() {
-    let event: S3Event = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
-    let object = &event.records[0].s3.object;
-    assert_eq!(object.url_decoded_key.as_deref(), Some("incoming/acme/Annual report (2026).pdf"));
-    assert!(object.version_id.is_some() && object.e_tag.is_some());
 }
 
 #[tokio::test(start_paused = true)]

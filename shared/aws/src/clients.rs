@@ -27,6 +27,9 @@ pub struct Clients {
     pub sfn: aws_sdk_sfn::Client,
     pub sns: aws_sdk_sns::Client,
     pub sqs: aws_sdk_sqs::Client,
+    pub sts: aws_sdk_sts::Client,
+    /// Where they are; `None` when nobody said.
+    pub region: Option<String>,
 }
 
 impl Clients {
@@ -66,7 +69,16 @@ impl Clients {
             sfn: aws_sdk_sfn::Client::new(config),
             sns: aws_sdk_sns::Client::new(config),
             sqs: aws_sdk_sqs::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+            region: config.region().map(ToString::to_string),
         }
+    }
+
+    /// The same for a door with a slow line: an upload may take this long, as long as it moves.
+    pub fn with_uploads_within(mut self, time: Duration) -> Self {
+        let patient = self.s3.config().to_builder().timeout_config(timeouts(time).build()).build();
+        self.s3 = aws_sdk_s3::Client::from_conf(patient);
+        self
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where a stack's parts are, as the template tells its functions in their environment.
+//! Where a stack's parts are: as the template tells its functions in their environment, or, for
+//! everybody else, by the names that it gives them.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,42 @@ pub fn queue_variable(kind: &str, lane: Priority) -> String {
     format!("{kind}_URL_{}", format!("{lane:?}").to_ascii_uppercase())
 }
 
+/// The part of an ARN that says which AWS it is, and the domain that its services are under.
+fn partition(region: &str) -> (&'static str, &'static str) {
+    match region {
+        china if china.starts_with("cn-") => ("aws-cn", "amazonaws.com.cn"),
+        government if government.starts_with("us-gov-") => ("aws-us-gov", "amazonaws.com"),
+        _ => ("aws", "amazonaws.com"),
+    }
+}
+
 impl Place {
+    /// A stack's parts by the names that `infra/template.yaml` gives them, for whoever knows the
+    /// stack's name only. The secret has no name of its own and is left out. A test of the whole
+    /// (`tests/drift`) holds this against the template.
+    pub fn of_stack(stack: &str, account: &str, region: &str) -> Self {
+        let (partition, domain) = partition(region);
+        let arn = |service: &str, name: &str| format!("arn:{partition}:{service}:{region}:{account}:{name}");
+        let queues = |kind: &str| {
+            let url = |lane: Priority| {
+                let lane = format!("{lane:?}").to_ascii_lowercase();
+                format!("https://sqs.{region}.{domain}/{account}/{stack}-{lane}{kind}")
+            };
+            Priority::ALL.into_iter().map(|lane| (lane, url(lane))).collect()
+        };
+        Self {
+            table: format!("{stack}-records"),
+            bucket: format!("{stack}-{account}-{region}"),
+            state_machine: arn("states", &format!("stateMachine:{stack}-jobs")),
+            bus: stack.to_owned(),
+            topic: arn("sns", &format!("{stack}-notices")),
+            key: format!("alias/{stack}"),
+            secrets: None,
+            queues: queues(""),
+            dead_letter_queues: queues("-dlq"),
+        }
+    }
+
     /// All mistakes together, each naming its variable.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut missing = Vec::new();
@@ -81,5 +117,26 @@ mod tests {
         let place = Place::read(|name| Some(format!(" {name} "))).unwrap();
         assert_eq!(place.queues[&Priority::Low], "QUEUE_URL_LOW");
         assert_eq!(place.table, "TABLE_NAME");
+    }
+
+    #[test]
+    fn a_stacks_name_is_enough_to_find_its_parts() {
+        let place = Place::of_stack("everypage", "123456789012", "eu-west-1");
+        assert_eq!(place.table, "everypage-records");
+        assert_eq!(place.bucket, "everypage-123456789012-eu-west-1");
+        assert_eq!(place.state_machine, "arn:aws:states:eu-west-1:123456789012:stateMachine:everypage-jobs");
+        assert_eq!(place.topic, "arn:aws:sns:eu-west-1:123456789012:everypage-notices");
+        assert_eq!((place.bus.as_str(), place.key.as_str()), ("everypage", "alias/everypage"));
+        let urgent = "https://sqs.eu-west-1.amazonaws.com/123456789012/everypage-urgent";
+        assert_eq!(place.queues[&Priority::Urgent], urgent);
+        assert_eq!(place.dead_letter_queues[&Priority::Urgent], format!("{urgent}-dlq"));
+    }
+
+    #[test]
+    fn other_partitions_have_other_names() {
+        let place = Place::of_stack("s", "1", "cn-north-1");
+        assert_eq!(place.topic, "arn:aws-cn:sns:cn-north-1:1:s-notices");
+        assert_eq!(place.queues[&Priority::Low], "https://sqs.cn-north-1.amazonaws.com.cn/1/s-low");
+        assert!(Place::of_stack("s", "1", "us-gov-west-1").topic.starts_with("arn:aws-us-gov:"));
     }
 }

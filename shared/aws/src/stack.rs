@@ -18,6 +18,8 @@ pub enum StackError {
     /// Every mistake, each naming its variable.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
+    #[error("there is no stack {stack} in account {account}, {region}: no queue {missing} was found")]
+    Unknown { stack: String, account: String, region: String, missing: String },
     #[error(transparent)]
     Fault(#[from] Fault),
 }

@@ -29,6 +29,9 @@ pub trait Bench: Send + Sync {
     /// Kills whoever works on pages now, as the system does: without a word.
     async fn kill_workers(&self);
 
+    /// Makes sure that somebody works on messages of a job that has ended.
+    async fn take_on(&self, job: &JobId);
+
     /// Lets a minute's net be drawn, where the engine has one.
     async fn sweep(&self);
 }

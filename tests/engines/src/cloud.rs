@@ -30,7 +30,7 @@ use crate::{
     program, root,
 };
 
-const NAME: &str = "everypage-e2e";
+pub const NAME: &str = "everypage-e2e";
 pub const REGION: &str = "eu-west-1";
 
 pub struct Deployed {
@@ -77,8 +77,7 @@ impl Deployed {
         let address = format!("{}/2015-03-31/functions/{NAME}-{function}/invocations", self.endpoint);
         let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
         let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
-        let call =
-            reqwest::Client::new().post(address).header("authorization", signed).body(event.to_string());
+        let call = http().post(address).header("authorization", signed).body(event.to_string());
         let answer = call.send().await.unwrap().text().await.unwrap();
         serde_json::from_str(&answer).unwrap_or(Value::String(answer))
     }
@@ -110,6 +109,13 @@ impl Deployed {
     pub fn folder(&self) -> PathBuf {
         root().join(".cache/cloud/run").join(std::process::id().to_string())
     }
+}
+
+/// A client for addresses of this machine; TLS is only there because it must be.
+pub fn http() -> reqwest::Client {
+    // Set before in this process: then that one holds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }
 
 /// What a program said, if it did what it was told.
@@ -180,6 +186,9 @@ impl Bench for Deployed {
             let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
         }
     }
+
+    /// Workers are called by their queues.
+    async fn take_on(&self, _job: &JobId) {}
 
     async fn sweep(&self) {
         self.invoke("finalize", json!({ "step": "sweep" })).await;

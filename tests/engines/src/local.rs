@@ -78,7 +78,7 @@ impl Bench for OneMachine {
     }
 
     async fn submit(&self, document: Document<'_>) -> JobId {
-        let file = self.folder.path().join(document.name);
+        let file = self.folder.path().join(format!("{}-{}", document.tenant, document.name));
         std::fs::write(&file, &document.bytes).unwrap();
         let key = format!("incoming/{}/{}", document.tenant, document.name);
         let password = document.password.map(Secret::new);
@@ -99,6 +99,11 @@ impl Bench for OneMachine {
         let _ = driven.await;
         drop(engine);
         self.run().await;
+    }
+
+    async fn take_on(&self, job: &JobId) {
+        let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
+        assert!(engine.take_on(job).await.unwrap());
     }
 
     /// Nothing to do: its process lives on and looks itself.

@@ -1,15 +1,25 @@
 //! The stories on the stack as it is deployed, and what only it can show.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
-use everypage_core::domain::job::State;
+use everypage_core::{
+    domain::{
+        caller::{Caller, Role},
+        ids::TenantId,
+        job::State,
+    },
+    store::keys,
+};
 use everypage_engines::{
-    bench::{Bench, Document, ended, tenant},
-    cloud::Deployed,
+    bench::{Bench, Document, ended, tenant, until},
+    cloud::{Deployed, NAME, REGION, http},
     stories,
 };
 use everypage_testkit::paper;
 use futures::future::join_all;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stories_on_the_deployed_stack() {
@@ -26,7 +36,61 @@ async fn stories_on_the_deployed_stack() {
     );
     stories::a_worker_is_killed_in_the_middle_of_a_page(&bench).await;
     stories::a_poisonous_page(&bench, "poison", async |job| stories::redrive_letter(&bench, job).await).await;
-    twenty_documents_at_once(&bench).await;
+    stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
+    futures::join!(twenty_documents_at_once(&bench), the_api_takes_documents(&bench));
+}
+
+/// "Start DLQ redrive" of the SQS console.
+async fn redrive_as_the_console_does(bench: &Deployed) {
+    let arn = format!("arn:aws:sqs:{REGION}:000000000000:{NAME}-normal-dlq");
+    bench.clients.sqs.start_message_move_task().source_arn(arn).send().await.unwrap();
+}
+
+/// With a key, over HTTP: in the body, and by a link for large ones.
+async fn the_api_takes_documents(bench: &Deployed) {
+    tenant(&bench.app(), "web", &[]).await;
+    let caller =
+        |tenant: &str| Caller { tenant: TenantId::new(tenant), user: "ann".into(), role: Role::User };
+    let (_, key) = keys::create(&bench.app(), caller("web"), "test").await.unwrap();
+    let (_, foreign) = keys::create(&bench.app(), caller("other"), "test").await.unwrap();
+    let (http, api) = (http(), bench.output("ApiUrl"));
+    let ask = async |call: reqwest::RequestBuilder, key: &str| -> (u16, Value) {
+        let answer = call.header("authorization", format!("Bearer {key}")).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    };
+    let done = async |id: &str| {
+        until(&format!("success of {id}"), Duration::from_secs(120), async || {
+            let (_, job) = ask(http.get(format!("{api}/v1/jobs/{id}")), key.expose()).await;
+            (job["status"] == "success").then_some(())
+        })
+        .await;
+        ask(http.get(format!("{api}/v1/jobs/{id}/result?format=text")), key.expose()).await
+    };
+    let posted = http.post(format!("{api}/v1/jobs")).header("content-type", "application/pdf");
+    let (status, job) = ask(posted.body(paper::saying(&["in the body"])), key.expose()).await;
+    assert_eq!(status, 202, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let (status, text) = done(id).await;
+    assert_eq!(status, 200);
+    assert!(text.as_str().unwrap().contains("in the body [read by web-one]"), "{text}");
+    assert_eq!(ask(http.get(format!("{api}/v1/jobs/{id}")), foreign.expose()).await.0, 404);
+    assert_eq!(ask(http.get(format!("{api}/v1/dlq")), key.expose()).await.0, 403);
+    let strangers = ask(http.get(format!("{api}/v1/jobs")), "ep_nobody").await.0;
+    assert!(matches!(strangers, 401 | 403), "{strangers}");
+
+    let wish = json!({ "upload": true, "name": "large.pdf" }).to_string();
+    let asked = http.post(format!("{api}/v1/jobs")).header("content-type", "application/json").body(wish);
+    let (status, upload) = ask(asked, key.expose()).await;
+    assert_eq!(status, 202, "{upload}");
+    let mut put = http.put(upload["upload"]["url"].as_str().unwrap()).body(paper::saying(&["by a link"]));
+    for (name, value) in upload["upload"]["headers"].as_object().unwrap() {
+        put = put.header(name, value.as_str().unwrap());
+    }
+    assert!(put.send().await.unwrap().status().is_success());
+    let (_, text) = done(upload["id"].as_str().unwrap()).await;
+    assert!(text.as_str().unwrap().contains("by a link [read by web-one]"), "{text}");
 }
 
 async fn twenty_documents_at_once(bench: &Deployed) {

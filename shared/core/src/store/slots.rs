@@ -24,6 +24,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// A slot outlives the call that it is for by this, so that it is never free while in use.
 const MARGIN: Duration = Duration::from_secs(15);
 
+/// How long a slot stays with a worker that fell silent: no longer than its page does.
+fn lease_time(app: &App, call: Duration) -> Duration {
+    app.settings.page_visibility.min(call + MARGIN)
+}
+
 /// The semaphores of this process.
 pub struct Gates {
     cap: usize,
@@ -52,8 +57,8 @@ fn key(target: &Target, index: usize) -> Key {
     Key::new(format!("slots#{target}"), format!("{index:010}"))
 }
 
-/// Waits for a slot, until `deadline` or `stop` at most; `None` when none came free. It is held
-/// for a call of at most `call`. Stopped only while it waits, so that no slot is taken and lost.
+/// Waits for a slot, until `deadline` or `stop` at most; `None` when none came free. It is for a
+/// call of at most `call`, to be made inside [`while_held`]. Stopped only while it waits, so that no slot is taken and lost.
 pub async fn acquire(
     app: &App,
     target: &Target,
@@ -75,7 +80,7 @@ pub async fn acquire(
             slots.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
         if let Some(index) = free_slot(&leases, now, app.ids.roll(u64::MAX)) {
             let key = key(target, index);
-            let lease = Lease::new(app.node.clone(), now, call + MARGIN);
+            let lease = Lease::new(app.node.clone(), now, lease_time(app, call));
             let when = slots[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
             let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
             let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
@@ -109,6 +114,38 @@ async fn read(app: &App, target: &Target) -> Result<Vec<Option<(Lease, u64)>>, F
 
 fn lease_of(item: &Item) -> Result<Lease, Fault> {
     Ok(decode(item)?.value)
+}
+
+/// Makes the call that a slot is for, and keeps the slot as long as it takes.
+pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = app.clock.sleep(app.settings.page_visibility / 3) => {}
+        }
+        let renewed = renew(app, slot);
+        // The call is worth more than a slot that can't be kept just now.
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            renewed = renewed => if let Err(fault) = renewed {
+                tracing::warn!(%fault, "slot not renewed, the call goes on");
+            },
+        }
+    }
+}
+
+async fn renew(app: &App, slot: &mut Slot) -> Result<(), Fault> {
+    let lease = Lease::new(app.node.clone(), app.clock.now(), app.settings.page_visibility);
+    let draft = Draft::new(slot.key.clone(), encode(&lease)?);
+    let change = Change::Put { draft, when: When::Version(slot.version) };
+    if app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await? == Written::Applied
+    {
+        slot.version += 1;
+    }
+    Ok(())
 }
 
 /// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason

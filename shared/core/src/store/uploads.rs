@@ -1,6 +1,6 @@
 //! Objects that are to become jobs: uploads that were begun, and what came by itself.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,14 @@ pub struct Upload {
     pub tenant: TenantId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The door: `api` or `s3`.
+    /// The door: `api`, `cli` or `s3`.
     pub source: String,
     pub name: String,
     pub options: JobOptions,
+    /// Set when it was announced by somebody who does not know this installation's settings: what
+    /// was asked for, as text, laid over those when the object arrives, instead of `options`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wishes: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The document's password as the vault sealed it, until the job has it.

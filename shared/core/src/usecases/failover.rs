@@ -115,7 +115,8 @@ async fn ask_one(
         return Ok(skipped(app.clock.now()));
     }
     let longest = questions.request_timeout;
-    let Some(slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await? else {
+    let Some(mut slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await?
+    else {
         return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
     };
     // The breaker may have opened while this page waited for its slot.
@@ -134,10 +135,13 @@ async fn ask_one(
     }
     let call = metrics::Call::to(target);
     let reading = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
-    let reply = tokio::select! {
-        reply = reading => Some(reply),
-        () = questions.stop.asked() => None,
+    let reading = async {
+        tokio::select! {
+            reply = reading => Some(reply),
+            () = questions.stop.asked() => None,
+        }
     };
+    let reply = slots::while_held(app, &mut slot, reading).await;
     let ended = app.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;

@@ -55,6 +55,28 @@ pub struct Announced {
 
 /// Writes down that a document will come; it is to be put under the answer's `key`.
 pub async fn begin(app: &App, announced: Announced, time: Duration) -> Result<Upload, Fault> {
+    write_down(app, "api", announced, None, time).await
+}
+
+/// The same from afar, by somebody who does not know the settings that hold where the document is
+/// taken in: `wishes` are laid over those then, and the announced options count for nothing.
+pub async fn begin_from(
+    app: &App,
+    source: &str,
+    announced: Announced,
+    wishes: &Wishes,
+    time: Duration,
+) -> Result<Upload, Fault> {
+    write_down(app, source, announced, Some(wishes.told()), time).await
+}
+
+async fn write_down(
+    app: &App,
+    source: &str,
+    announced: Announced,
+    wishes: Option<BTreeMap<String, String>>,
+    time: Duration,
+) -> Result<Upload, Fault> {
     let id = app.ids.fresh();
     let sealed_password = match &announced.password {
         Some(password) => Some(app.vault.seal(password).await?),
@@ -66,9 +88,10 @@ pub async fn begin(app: &App, announced: Announced, time: Duration) -> Result<Up
         id,
         tenant: announced.tenant,
         user: announced.user,
-        source: "api".into(),
+        source: source.to_owned(),
         name: announced.name,
         options: announced.options,
+        wishes,
         idempotency_key: announced.idempotency_key,
         sealed_password,
         created_at: now,
@@ -144,6 +167,14 @@ pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, Arrival
         Some(sealed) => Some(app.vault.open(sealed).await?),
         None => None,
     };
+    let options = match &upload.wishes {
+        None => upload.options.clone(),
+        Some(told) => {
+            // Written by another version if they can't be read.
+            let wishes = Wishes::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
+            wishes.over(tenants::settings(app, &upload.tenant).await?.default_options())
+        }
+    };
     let submission = Submission {
         tenant: upload.tenant.clone(),
         user: upload.user.clone(),
@@ -151,7 +182,7 @@ pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, Arrival
         name: upload.name.clone(),
         file: object.file.to_owned(),
         password,
-        options: upload.options.clone(),
+        options,
         idempotency_key: upload.idempotency_key.clone(),
     };
     match submit_as(app, Some(id), submission).await {
@@ -180,6 +211,10 @@ fn code(error: &SubmitError) -> &'static str {
 
 fn refusal(code: &str, reason: impl Into<String>) -> ArrivalError {
     ArrivalError::Refused(Failure { code: code.into(), reason: reason.into() })
+}
+
+fn listed(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn gone() -> Fault {
@@ -252,10 +287,8 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         None => None,
     };
     let (user, name, key) = (said("user"), said("name"), said("idempotency-key"));
-    let failure = (!mistakes.is_empty()).then(|| {
-        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        Failure { code: "bad_options".into(), reason: told.join("; ") }
-    });
+    let failure =
+        (!mistakes.is_empty()).then(|| Failure { code: "bad_options".into(), reason: listed(&mistakes) });
     let again = wishes.again.then(|| id.clone());
     let now = app.clock.now();
     let upload = Upload {
@@ -265,6 +298,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         source: "s3".into(),
         name: name.unwrap_or_else(|| rest.rsplit('/').next().unwrap_or(rest).to_owned()),
         options: wishes.over(default),
+        wishes: None,
         idempotency_key: key.or(again),
         sealed_password,
         key: object.key.to_owned(),

@@ -1,6 +1,7 @@
-//! What a caller may ask of a job, by the names of the command line's options, as text.
+//! What a caller may ask of a job, by the names of the command line's options, as text. Only
+//! `engine` is `--primary-engine` there.
 
-use std::{fmt::Display, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, str::FromStr, time::Duration};
 
 use crate::{
     config::parse_duration,
@@ -83,6 +84,24 @@ impl Wishes {
         if mistakes.is_empty() { Ok(wishes) } else { Err(mistakes) }
     }
 
+    /// As [`Wishes::among`] reads them, for those who pass them on.
+    pub fn told(&self) -> BTreeMap<String, String> {
+        let ai_pages = self.ai_pages.map(|which| match which {
+            AiPages::Graphics => "graphics".to_owned(),
+            AiPages::All => "all".to_owned(),
+        });
+        let told = [
+            ("pages", self.pages.as_ref().map(ToString::to_string)),
+            ("ai_pages", ai_pages),
+            ("tier", self.tier.map(|tier| tier.to_string())),
+            ("engine", self.engine.map(|engine| engine.to_string())),
+            ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
+            ("priority", self.priority.map(|priority| priority.level().to_string())),
+            ("again", self.again.then(|| "true".to_owned())),
+        ];
+        told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
     /// The options of a job that would otherwise have `default`.
     pub fn over(&self, default: JobOptions) -> JobOptions {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -100,8 +119,6 @@ impl Wishes {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -126,6 +143,24 @@ mod tests {
         assert_eq!(told.len(), 4, "{told:?}");
         assert!(told[1].starts_with("deadline: \"soon\" is not a time with its unit"), "{told:?}");
         assert!(told[3].contains("primary, fast or secondary"), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_passed_on_is_read_again() {
+        assert!(Wishes::default().told().is_empty());
+        let all = map(&[
+            ("pages", "1-10,12,40-"),
+            ("ai_pages", "all"),
+            ("tier", "fast"),
+            ("engine", "anthropic"),
+            ("deadline", "90s"),
+            ("priority", "urgent"),
+            ("again", "true"),
+        ]);
+        let wishes = Wishes::among(&all).unwrap();
+        let told = wishes.told();
+        assert_eq!(told.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>());
+        assert_eq!(Wishes::among(&told), Ok(wishes));
     }
 
     #[test]

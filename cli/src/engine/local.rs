@@ -1,4 +1,4 @@
-//! Running the engine beside a command, and leaving when asked to.
+//! Jobs of this machine: the engine runs beside a command, in the same process.
 
 use std::sync::Arc;
 
@@ -9,44 +9,8 @@ use everypage_core::{
 };
 use everypage_local::{DrivenBy, Engine};
 use futures::future::join_all;
-use tokio::sync::watch;
 
-use crate::{exit::Exit, human, problem::Problem, progress::Progress, screen::Screen};
-
-/// Ctrl-C: the first asks for an end, the second is one.
-#[derive(Clone)]
-pub struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    pub fn on_ctrl_c(screen: &Screen) -> Self {
-        let (sender, receiver) = watch::channel(false);
-        let screen = screen.clone();
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_err() {
-                // No handler could be set, so the system's stays: the first Ctrl-C ends everything.
-                return std::future::pending().await;
-            }
-            screen.note("cancelling; Ctrl-C again leaves at once, and jobs go on at the next start");
-            let _ = sender.send(true);
-            if tokio::signal::ctrl_c().await.is_ok() {
-                let _ = screen.bars.clear();
-                std::process::exit(i32::from(Exit::Cancelled.code()));
-            }
-        });
-        Self(receiver)
-    }
-
-    pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    pub async fn requested(&self) {
-        let mut receiver = self.0.clone();
-        if receiver.wait_for(|stop| *stop).await.is_err() {
-            std::future::pending().await
-        }
-    }
-}
+use crate::{human, problem::Problem, progress::Progress, screen::Screen, stop::Stop};
 
 /// Does `work` while the engine runs, and waits for the jobs that dead processes left as well.
 pub async fn beside<T>(
@@ -109,4 +73,15 @@ pub async fn finish(engine: &Engine, id: &JobId, stop: &Stop) -> Result<Job, Pro
     };
     engine.drain(id).await?;
     Ok(job)
+}
+
+/// Makes the job's messages come to this process.
+pub async fn take_on(engine: &Engine, job: &Job) -> Result<(), Problem> {
+    match engine.take_on(&job.id).await? {
+        true => Ok(()),
+        false => Err(Problem::Failed(format!(
+            "job {} is being worked on by another process; try again when that is done",
+            job.id
+        ))),
+    }
 }

@@ -1,0 +1,77 @@
+//! `everypage keys`: who may come in through the API.
+
+use everypage_core::{
+    domain::{caller::Caller, ids::TenantId},
+    store::keys::{self, ApiKey},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args::Keys, engine::Engine, exit::Exit, find, human, problem::Problem, settings::Context, table::Table,
+};
+
+pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
+    let engine = Engine::open(context).await?;
+    let (app, screen) = (engine.app(), &context.screen);
+    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    match command {
+        Keys::Create { tenant, role, name, listing } => {
+            let name = name.unwrap_or_else(|| role.to_string());
+            let caller = Caller { tenant: named(tenant), user: name.clone(), role };
+            let (key, secret) = keys::create(app, caller, &name).await?;
+            if listing.json {
+                let mut told = told(&key);
+                told["key"] = json!(secret.expose());
+                screen.print_json(&told)?;
+            } else {
+                screen.print_line(secret.expose())?;
+                screen.note(&format!(
+                    "key {} ({name}) of tenant {}, role {role}; it can't be shown again",
+                    key.id, key.caller.tenant
+                ));
+            }
+        }
+        Keys::List { tenant, listing } => {
+            let tenant = named(tenant);
+            let keys = keys::list(app, &tenant).await?;
+            if listing.json {
+                screen.print_json(&keys.iter().map(told).collect::<Vec<_>>())?;
+            } else if keys.is_empty() {
+                screen.note(&format!("tenant {tenant} has no keys; `everypage keys create` makes one"));
+            } else {
+                screen.print(table(&keys, app.clock.now()).text().as_bytes())?;
+            }
+        }
+        Keys::Revoke { id, tenant } => {
+            let tenant = named(tenant);
+            let all = keys::list(app, &tenant).await?;
+            let key = find::only(all, |key| key.id.as_str(), &id, "key", "everypage keys list")?;
+            keys::revoke(app, &tenant, &key.id).await?;
+            screen.print_line(&match key.revoked_at {
+                Some(then) => {
+                    format!("key {} was revoked already, {}", key.id, human::ago(then, app.clock.now()))
+                }
+                None => format!("key {} ({}) is revoked", key.id, key.label),
+            })?;
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn told(key: &ApiKey) -> Value {
+    json!(key)
+}
+
+fn table(keys: &[ApiKey], now: jiff::Timestamp) -> Table {
+    let mut table = Table::new(["ID", "ROLE", "MADE", "REVOKED", "NAME"]);
+    for key in keys {
+        table.row([
+            key.id.clone(),
+            key.caller.role.to_string(),
+            human::ago(key.created_at, now),
+            key.revoked_at.map_or_else(|| "-".to_owned(), |then| human::ago(then, now)),
+            key.label.clone(),
+        ]);
+    }
+    table
+}

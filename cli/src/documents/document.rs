@@ -1,0 +1,69 @@
+//! What became of one file.
+
+use std::path::{Path, PathBuf};
+
+use everypage_core::domain::{
+    job::{Job, Status},
+    result::ResultDocument,
+};
+
+use crate::exit::Exit;
+
+pub struct Document {
+    pub file: PathBuf,
+    pub exit: Exit,
+    /// Why there is no result, or none where it should be.
+    pub error: Option<String>,
+    pub repeated: bool,
+    pub job: Option<Job>,
+    pub result: Option<ResultDocument>,
+    /// The result in the form asked for.
+    pub bytes: Option<Vec<u8>>,
+    pub written: Option<PathBuf>,
+}
+
+impl Document {
+    /// Nothing has become of it yet.
+    pub fn new(file: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            exit: Exit::Failed,
+            error: None,
+            repeated: false,
+            job: None,
+            result: None,
+            bytes: None,
+            written: None,
+        }
+    }
+}
+
+/// What is to be said of a job that did not end with a result.
+pub fn ending(job: &Job) -> Option<(Exit, String)> {
+    let failure = job.failure.as_ref();
+    let reason = || failure.map_or("no reason was kept", |failure| failure.reason.as_str());
+    match job.status() {
+        Status::Success => None,
+        Status::Cancelled => {
+            job.result.is_none().then(|| (Exit::Cancelled, "cancelled before its pages were read".to_owned()))
+        }
+        Status::Rejected => Some((Exit::Failed, format!("rejected: {}", reason()))),
+        Status::Failed => {
+            let advice = failure.and_then(|failure| advice(&failure.code)).unwrap_or_default();
+            Some((Exit::Failed, format!("{}{advice} (job {})", reason(), job.id)))
+        }
+        _ => Some((Exit::Cancelled, format!("left to whoever works on it (job {})", job.id))),
+    }
+}
+
+fn advice(code: &str) -> Option<&'static str> {
+    match code {
+        "password_needed" | "password_wrong" => Some("; pass the right one with --password-stdin"),
+        "not_a_pdf" => Some("; only PDFs can be read"),
+        "empty_file" => Some("; copy or download it again"),
+        "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it anew"),
+        "too_many_pages" => Some("; split it or raise the limit"),
+        "no_such_pages" => Some("; choose others with --pages"),
+        _ => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! A deployed stack, connected.
+
+use std::{sync::Arc, time::Duration};
+
+use everypage_aws::{Clients, Stack, locate};
+use everypage_core::config::Settings;
+
+use super::{StackAddress, engine};
+use crate::problem::Problem;
+
+/// Documents may be large, and lines slow.
+const UPLOAD: Duration = Duration::from_secs(3600);
+
+/// Finds the stack by its name. Nothing of it is started or changed.
+pub async fn connect(settings: &Settings, address: &StackAddress) -> Result<Stack, Problem> {
+    let clients = Clients::connect(address.endpoint.clone(), address.region.clone()).await;
+    let clients = clients.with_uploads_within(UPLOAD);
+    let place = locate(&clients, &address.stack).await?;
+    // Images that a deadline left unmade are made here, if somebody asks for them (`heal`).
+    let pdf = Arc::new(engine::pdf(settings)?);
+    let vision = Arc::new(engine::providers(settings)?);
+    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision)?)
+}
