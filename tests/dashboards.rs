@@ -1,5 +1,7 @@
 //! What dashboards and alarms ask for is what the code records, under the same names and labels.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 
 use everypage_core::metrics::{ALL, Definition, Kind, NAMESPACE};
