@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_sqs::{
-    error::{DisplayErrorContext, SdkError},
-    operation::get_queue_url::GetQueueUrlError,
-};
+use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use everypage_core::{domain::ids::Priority, ports::Fault};
 use futures::future::try_join_all;
 
 use crate::{Clients, Place, StackError, fault::fault};
+
+/// The error's name, and the one that it had before SQS spoke JSON, which a header still says.
+const UNKNOWN_QUEUE: [&str; 2] = ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"];
 
 /// Where the parts of `stack` are, in the account of the caller and the clients' region.
 ///
@@ -62,11 +62,7 @@ async fn account(clients: &Clients) -> Result<String, StackError> {
 async fn queue_url(clients: &Clients, name: &str) -> Result<Option<String>, Fault> {
     match clients.sqs.get_queue_url().queue_name(name).send().await {
         Ok(answer) => Ok(answer.queue_url),
-        Err(SdkError::ServiceError(answer))
-            if matches!(answer.err(), GetQueueUrlError::QueueDoesNotExist(_)) =>
-        {
-            Ok(None)
-        }
+        Err(error) if error.code().is_some_and(|code| UNKNOWN_QUEUE.contains(&code)) => Ok(None),
         Err(error) => Err(fault("SQS", error)),
     }
 }
