@@ -7,6 +7,7 @@ import functools
 import re
 import threading
 import time
+import uuid
 
 from localemu.aws.connect import ClientFactory
 from localemu.runtime import hooks
@@ -15,6 +16,7 @@ from localemu.services.lambda_.event_source_mapping.pollers.poller import EmptyP
 from localemu.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller
 from localemu.services.lambda_.invocation.execution_environment import ExecutionEnvironment
 from localemu.services.lambda_.invocation.version_manager import LambdaVersionManager
+from localemu.services.sqs.provider import MessageMoveTaskManager
 from localemu.services.stepfunctions.asl.component.common.path import result_path
 from localemu.services.stepfunctions.asl.component.intrinsic.function.statesfunction.generic.string_format import (
     StringFormat,
@@ -39,6 +41,7 @@ def apply() -> None:
     plain_credentials()
     parse_paths_once()
     no_copies_of_logs()
+    redriven_as_new()
     serve()
 
 
@@ -134,3 +137,22 @@ def parse_paths_once() -> None:
 def no_copies_of_logs() -> None:
     """Each invocation's log is sent to CloudWatch Logs; here the functions' logs are files."""
     LambdaVersionManager.store_logs = lambda _self, **_: None
+
+
+def redriven_as_new() -> None:
+    """A message that StartMessageMoveTask moves keeps its name and its count of deliveries; on AWS it is a
+    new message, with a name of its own and never delivered before."""
+    find = MessageMoveTaskManager._get_queue_by_arn
+
+    class Renewing:
+        def __init__(self, queue):
+            self.queue = queue
+
+        def __getattr__(self, name):
+            return getattr(self.queue, name)
+
+        def put(self, message, **options):
+            fresh = {name: message["Attributes"][name] for name in ("SenderId", "SentTimestamp") if name in message["Attributes"]}
+            return self.queue.put(message={**message, "MessageId": str(uuid.uuid4()), "Attributes": fresh}, **options)
+
+    MessageMoveTaskManager._get_queue_by_arn = lambda self, arn: Renewing(find(self, arn))
