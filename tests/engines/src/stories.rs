@@ -57,7 +57,7 @@ pub async fn every_provider_is_down(bench: &dyn Bench) {
 }
 
 pub async fn a_provider_hangs_until_the_deadline(bench: &dyn Bench) {
-    tenant(&bench.app(), "hang", &[("JOB_TIMEOUT", "15s")]).await;
+    tenant(&bench.app(), "hang", &[("JOB_TIMEOUT", "10s")]).await;
     let id = bench.submit(document("hang", &["one", "two", "three"])).await;
     let job = ended(bench, &id, LONG).await;
     let late = job.finished_at.unwrap().duration_since(job.deadline);
