@@ -15,7 +15,7 @@ use everypage_core::{
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
     cloud::{Deployed, NAME, REGION, http},
-    stories,
+    program, stories,
 };
 use everypage_testkit::paper;
 use futures::future::join_all;
@@ -39,6 +39,32 @@ async fn stories_on_the_deployed_stack() {
     stories::a_poisonous_page(&bench, "poison", async |job| stories::redrive_letter(&bench, job).await).await;
     stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
     futures::join!(twenty_documents_at_once(&bench), the_api_takes_documents(&bench));
+    the_command_line_submits(&bench).await;
+}
+
+/// `everypage submit`, and what it can tell afterwards; a stack's parts are found by its name.
+async fn the_command_line_submits(bench: &Deployed) {
+    tenant(&bench.app(), "shell", &[]).await;
+    let everypage = async |arguments: &[&str]| {
+        let mut command = tokio::process::Command::new(program("everypage"));
+        command
+            .args(["--engine", "aws", "--stack", NAME, "--region", REGION, "--endpoint", &bench.endpoint])
+            .args(arguments)
+            .env_clear()
+            .env("TENANT", "shell");
+        let output = command.output().await.unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{arguments:?}: {err}");
+        out.into_owned()
+    };
+    let file = tempfile::Builder::new().suffix(".pdf").tempfile().unwrap();
+    std::fs::write(file.path(), paper::saying(&["from a shell"])).unwrap();
+    let text = everypage(&["submit", file.path().to_str().unwrap()]).await;
+    assert!(text.contains("from a shell\n\n[read by shell-one]"), "{text}");
+    let jobs = everypage(&["jobs", "list"]).await;
+    assert!(jobs.contains("success"), "{jobs}");
+    assert!(everypage(&["breakers"]).await.contains("failover-one"));
+    assert!(everypage(&["config", "check"]).await.contains(NAME));
 }
 
 /// "Start DLQ redrive" of the SQS console.
