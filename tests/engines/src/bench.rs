@@ -14,7 +14,7 @@ use everypage_core::{
 use everypage_testkit::provider::{Script, ScriptedProvider};
 
 /// How long a silent worker keeps its page on these benches. Short, because the stories sit it out.
-pub const VISIBILITY: Duration = Duration::from_secs(6);
+pub const VISIBILITY: Duration = Duration::from_secs(8);
 
 #[async_trait(?Send)]
 pub trait Bench: Send + Sync {

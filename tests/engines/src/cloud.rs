@@ -55,6 +55,8 @@ impl Deployed {
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
                 format!("PageVisibility={}s", VISIBILITY.as_secs()),
                 "JobTimeout=3m".into(),
+                // Pages that wait for a slot look for one four times a second, which an emulator feels.
+                "MaxInflightPerModel=20".into(),
                 "ProtectData=false".into(),
             ])
             .output();
@@ -170,7 +172,7 @@ impl Bench for Deployed {
         let upload = self.upload(&document).await;
         until(
             &format!("a job for {} of {}", document.name, document.tenant),
-            Duration::from_secs(60),
+            Duration::from_secs(120),
             async || {
                 let record = uploads::find(&self.stack.app, &upload).await.ok()??.value;
                 assert_eq!(record.failure, None);
