@@ -1,6 +1,6 @@
 //! The same stories on both engines: one machine, and the stack as it is deployed.
 //!
-//! A [`story`] hands documents in, misbehaves, and tells in the end what became of its jobs. What it
+//! A [story](stories) hands documents in, misbehaves, and tells in the end what became of its jobs. What it
 //! tells is compared with a snapshot that both engines share, so they can't drift apart.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
