@@ -25,6 +25,8 @@ from localemu.services.stepfunctions.asl.component.state.state_wait.wait_functio
 from localemu.services.stepfunctions.asl.utils import json_path
 from localemu.services.stepfunctions.backend.execution_worker import ExecutionWorker
 
+from moto.dynamodb.models import DynamoDBBackend
+
 from .http_api import serve
 
 # How many batches of one queue are read and worked on at once; a mapping on AWS starts with five.
@@ -42,6 +44,7 @@ def apply() -> None:
     parse_paths_once()
     no_copies_of_logs()
     redriven_as_new()
+    one_write_at_a_time()
     serve()
 
 
@@ -156,3 +159,19 @@ def redriven_as_new() -> None:
             return self.queue.put(message={**message, "MessageId": str(uuid.uuid4()), "Attributes": fresh}, **options)
 
     MessageMoveTaskManager._get_queue_by_arn = lambda self, arn: Renewing(find(self, arn))
+
+
+def one_write_at_a_time() -> None:
+    """A transaction copies the tables while others write to them, and then fails now and then."""
+    lock = threading.RLock()
+
+    def alone(write):
+        @functools.wraps(write)
+        def locked(*args, **kwargs):
+            with lock:
+                return write(*args, **kwargs)
+
+        return locked
+
+    for name in ("put_item", "update_item", "delete_item", "transact_write_items"):
+        setattr(DynamoDBBackend, name, alone(getattr(DynamoDBBackend, name)))
