@@ -282,7 +282,9 @@ async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
         process.finish(&id).await;
         (listening.heard(), world.faults.calls(), world.faults.struck())
     };
-    let (_, calls, _) = run(Faults::none()).await;
+    let untroubled = run(Faults::none()).await;
+    assert_eq!(untroubled, run(Faults::none()).await, "the same run twice");
+    let calls = untroubled.1;
     let mut seen = BTreeMap::new();
     for at in 0..calls {
         for mode in [Mode::Refuse, Mode::LoseReply] {

@@ -166,6 +166,7 @@ impl Process {
             job
         };
         tokio::select! {
+            biased;
             job = work => job,
             _ = futures::future::join(self.driver.work(), relay::run(&self.app)) => unreachable!("they work for ever"),
         }

@@ -76,6 +76,7 @@ impl Driver {
                 drop(permit);
                 let app = &self.app;
                 tokio::select! {
+                    biased;
                     () = self.sent.notified() => {}
                     () = app.clock.sleep(POLL) => {}
                 }
@@ -226,6 +227,7 @@ impl Driver {
                 return Ok(now);
             }
             tokio::select! {
+                biased;
                 () = changed.notified() => {}
                 () = self.app.clock.sleep(LOOK) => {}
             }
@@ -262,6 +264,7 @@ impl Driver {
         let mut looks = 0;
         while !waiting.is_empty() {
             tokio::select! {
+                biased;
                 () = changed.notified() => {}
                 () = self.app.clock.sleep(LOOK) => looks += 1,
             }
@@ -286,6 +289,7 @@ impl Driver {
     async fn cancelled(&self, id: &JobId) {
         loop {
             tokio::select! {
+                biased;
                 () = self.app.interrupted(id) => {}
                 () = self.app.clock.sleep(LOOK) => {}
             }

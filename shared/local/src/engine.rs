@@ -139,6 +139,7 @@ impl Engine {
             let mut look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
             loop {
                 tokio::select! {
+                    biased;
                     id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
                         // Somebody else has it and is alive.
                         Ok(false) => self.flow.unwatch(&id),

@@ -69,6 +69,7 @@ pub async fn acquire(
     let gate = app.gates.of(target).await;
     let left = until(app.clock.now(), deadline);
     let waited = tokio::select! {
+        biased;
         waited = within(app.clock.as_ref(), left, gate.acquire_owned()) => waited,
         () = stop.asked() => None,
     };
@@ -93,6 +94,7 @@ pub async fn acquire(
             return Ok(None);
         }
         tokio::select! {
+            biased;
             () = app.clock.sleep(LOOK_AGAIN.min(until(now, deadline))) => {}
             () = stop.asked() => {}
         }

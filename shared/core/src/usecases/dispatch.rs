@@ -289,6 +289,7 @@ async fn keep_alive(
     loop {
         let interrupted = app.interrupted(&job.id);
         tokio::select! {
+            biased;
             () = app.clock.sleep(visibility / 3) => {}
             () = interrupted => {}
         }

@@ -137,6 +137,7 @@ async fn ask_one(
     let reading = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
     let reading = async {
         tokio::select! {
+            biased;
             reply = reading => Some(reply),
             () = questions.stop.asked() => None,
         }

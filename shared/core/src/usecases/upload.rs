@@ -228,9 +228,7 @@ fn unreadable(file: &str, error: std::io::Error) -> Fault {
 async fn hash(app: &App, tenant: &TenantId, file: PathBuf) -> Result<String, Fault> {
     let limit = tenants::settings(app, tenant).await?.pdf.max_file_bytes;
     let name = file.display().to_string();
-    let hashed = tokio::task::spawn_blocking(move || hash_file(&file, limit)).await;
-    let hashed = hashed.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    Ok(hashed.map_err(|error| unreadable(&name, error))?.1)
+    Ok(hash_file(file, limit).await.map_err(|error| unreadable(&name, error))?.1)
 }
 
 /// Notes the end, unless another one was noted first. The password has done its work.
