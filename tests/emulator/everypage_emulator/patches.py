@@ -2,6 +2,7 @@
 function below changes one thing of it, and says why.
 """
 
+import copy
 import datetime
 import functools
 import re
@@ -26,6 +27,7 @@ from localemu.services.stepfunctions.asl.utils import json_path
 from localemu.services.stepfunctions.backend.execution_worker import ExecutionWorker
 
 from moto.dynamodb.models import DynamoDBBackend
+from moto.dynamodb.models.table import Table
 
 from .http_api import serve
 
@@ -44,7 +46,7 @@ def apply() -> None:
     parse_paths_once()
     no_copies_of_logs()
     redriven_as_new()
-    one_write_at_a_time()
+    transactions_apart()
     serve()
 
 
@@ -161,17 +163,27 @@ def redriven_as_new() -> None:
     MessageMoveTaskManager._get_queue_by_arn = lambda self, arn: Renewing(find(self, arn))
 
 
-def one_write_at_a_time() -> None:
-    """A transaction copies the tables while others write to them, and then fails now and then."""
+def transactions_apart() -> None:
+    """A transaction copies its table, deeply, once for each of its items, and fails when anybody writes or
+    just looks for what is not there meanwhile: reading adds an empty partition."""
     lock = threading.RLock()
 
-    def alone(write):
-        @functools.wraps(write)
+    def alone(call):
+        @functools.wraps(call)
         def locked(*args, **kwargs):
             with lock:
-                return write(*args, **kwargs)
+                return call(*args, **kwargs)
 
         return locked
 
-    for name in ("put_item", "update_item", "delete_item", "transact_write_items"):
+    for name in ("get_item", "query", "scan", "put_item", "update_item", "delete_item", "transact_write_items"):
         setattr(DynamoDBBackend, name, alone(getattr(DynamoDBBackend, name)))
+
+    def with_its_items(table, _memo):
+        # To be put back if the transaction fails; items themselves are replaced, never changed.
+        twin = copy.copy(table)
+        twin.items = table.items.copy()
+        twin.items.update({key: dict(part) for key, part in table.items.items() if isinstance(part, dict)})
+        return twin
+
+    Table.__deepcopy__ = with_its_items

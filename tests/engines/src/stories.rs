@@ -35,28 +35,44 @@ async fn tell(bench: &dyn Bench, story: &str, job: &Job) {
     check(story, &told(&bench.app(), job).await);
 }
 
-pub async fn all_well(bench: &dyn Bench) {
+/// Those that every engine tells in the same way.
+pub async fn common(bench: &dyn Bench) {
+    futures::join!(
+        all_well(bench),
+        a_page_fails_over(bench),
+        every_provider_is_down(bench),
+        a_job_is_cancelled(bench),
+        a_dear_plan_is_approved(bench),
+        two_uploads_of_one_file_are_one_job(bench),
+        a_wrong_password_fails_and_the_right_one_mends_it(bench),
+    );
+    // Alone, because it looks at the clock, and because it kills workers.
+    a_provider_hangs_until_the_deadline(bench).await;
+    a_worker_is_killed_in_the_middle_of_a_page(bench).await;
+}
+
+async fn all_well(bench: &dyn Bench) {
     tenant(&bench.app(), "well", &[]).await;
     let id = bench.submit(document("well", &["one", "two", "three", "four", "five"])).await;
     let job = ended(bench, &id, LONG).await;
     tell(bench, "all_well", &job).await;
 }
 
-pub async fn a_page_fails_over(bench: &dyn Bench) {
+async fn a_page_fails_over(bench: &dyn Bench) {
     tenant(&bench.app(), "failover", &[]).await;
     let id = bench.submit(document("failover", &["hello"])).await;
     let job = ended(bench, &id, LONG).await;
     tell(bench, "a_page_fails_over", &job).await;
 }
 
-pub async fn every_provider_is_down(bench: &dyn Bench) {
+async fn every_provider_is_down(bench: &dyn Bench) {
     tenant(&bench.app(), "down", &[]).await;
     let id = bench.submit(document("down", &["hello"])).await;
     let job = ended(bench, &id, LONG).await;
     tell(bench, "every_provider_is_down", &job).await;
 }
 
-pub async fn a_provider_hangs_until_the_deadline(bench: &dyn Bench) {
+async fn a_provider_hangs_until_the_deadline(bench: &dyn Bench) {
     tenant(&bench.app(), "hang", &[("JOB_TIMEOUT", "10s")]).await;
     let id = bench.submit(document("hang", &["one", "two", "three"])).await;
     let job = ended(bench, &id, LONG).await;
@@ -65,7 +81,7 @@ pub async fn a_provider_hangs_until_the_deadline(bench: &dyn Bench) {
     tell(bench, "a_provider_hangs_until_the_deadline", &job).await;
 }
 
-pub async fn a_job_is_cancelled(bench: &dyn Bench) {
+async fn a_job_is_cancelled(bench: &dyn Bench) {
     tenant(&bench.app(), "cancel", &[]).await;
     let id = bench.submit(document("cancel", &["one"])).await;
     called(bench, "cancel-one", 1).await;
@@ -74,7 +90,7 @@ pub async fn a_job_is_cancelled(bench: &dyn Bench) {
     tell(bench, "a_job_is_cancelled", &job).await;
 }
 
-pub async fn a_dear_plan_is_approved(bench: &dyn Bench) {
+async fn a_dear_plan_is_approved(bench: &dyn Bench) {
     // A model that has a price.
     tenant(
         &bench.app(),
@@ -93,7 +109,7 @@ pub async fn a_dear_plan_is_approved(bench: &dyn Bench) {
     tell(bench, "a_dear_plan_is_approved", &job).await;
 }
 
-pub async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
+async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
     tenant(&bench.app(), "twin", &[]).await;
     let first = Document { name: "a.pdf", ..document("twin", &["hello"]) };
     let second = Document { name: "b.pdf", ..document("twin", &["hello"]) };
@@ -106,7 +122,7 @@ pub async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
     assert_eq!(job.state, State::Audited);
 }
 
-pub async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench) {
+async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench) {
     tenant(&bench.app(), "locked", &[]).await;
     let bytes = std::fs::read(crate::root().join("samples/encrypted.pdf")).unwrap();
     let locked = Document { tenant: "locked", name: "locked.pdf", bytes, password: Some("wrong") };
@@ -120,8 +136,7 @@ pub async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench
     tell(bench, "the_right_password_mends_it", &job).await;
 }
 
-/// Kills workers: tell it after the others, not beside them.
-pub async fn a_worker_is_killed_in_the_middle_of_a_page(bench: &dyn Bench) {
+async fn a_worker_is_killed_in_the_middle_of_a_page(bench: &dyn Bench) {
     tenant(&bench.app(), "crash", &[]).await;
     let id = bench.submit(document("crash", &["hello"])).await;
     called(bench, "crash-one", 1).await;

@@ -24,18 +24,7 @@ use serde_json::{Value, json};
 #[tokio::test(flavor = "multi_thread")]
 async fn stories_on_the_deployed_stack() {
     let bench = Deployed::start().await;
-    futures::join!(
-        stories::all_well(&bench),
-        stories::a_page_fails_over(&bench),
-        stories::every_provider_is_down(&bench),
-        stories::a_job_is_cancelled(&bench),
-        stories::a_dear_plan_is_approved(&bench),
-        stories::two_uploads_of_one_file_are_one_job(&bench),
-        stories::a_wrong_password_fails_and_the_right_one_mends_it(&bench),
-    );
-    // Alone, because it looks at the clock.
-    stories::a_provider_hangs_until_the_deadline(&bench).await;
-    stories::a_worker_is_killed_in_the_middle_of_a_page(&bench).await;
+    stories::common(&bench).await;
     stories::a_poisonous_page(&bench, "poison", async |job| stories::redrive_letter(&bench, job).await).await;
     stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
     futures::join!(the_api_takes_documents(&bench), the_command_line_submits(&bench));
@@ -63,7 +52,7 @@ async fn the_command_line_submits(bench: &Deployed) {
     assert!(text.contains("from a shell\n\n[read by shell-one]"), "{text}");
     let jobs = everypage(&["jobs", "list"]).await;
     assert!(jobs.contains("success"), "{jobs}");
-    everypage(&["breakers"]).await;
+    assert!(everypage(&["breakers"]).await.contains("failover-one"));
     assert!(everypage(&["config", "check"]).await.contains(NAME));
 }
 
@@ -128,13 +117,10 @@ async fn twenty_documents_at_once(bench: &Deployed) {
         let id = bench.submit(Document { tenant: "crowd", name: &name, bytes, password: None }).await;
         ended(bench, &id, Duration::from_secs(300)).await
     }));
-    let mut read = 0;
     for job in jobs.await {
         assert_eq!(job.state, State::Audited);
         let metadata = &job.result.as_ref().unwrap().metadata;
-        assert_eq!((metadata.total_pages, metadata.timeout_occurred), (2, false));
-        read += metadata.ai_pages_succeeded;
+        assert_eq!((metadata.ai_pages_succeeded, metadata.timeout_occurred), (2, false));
     }
-    // A machine that is too busy to renew a lease in time may give up a page: it has MuPDF's text then.
-    assert!(read >= 36, "AI read {read} of 40 pages");
+    assert_eq!(bench.provider().calls_to("crowd-one"), 40, "each page is paid for once");
 }
