@@ -661,3 +661,18 @@ async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
     }
     assert!(!process.submit(&document).await.unwrap().existed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passed_while_nobody_lived_costs_no_text() {
+    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    // Accepted, and its process died before it could even open the document.
+    let id = world.start("a").submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    world.clock_moves(Duration::from_secs(60)).await;
+    let process = world.start("b");
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 4).await;
+    let document = process.result(&job).await;
+    assert!(document.pages.iter().all(|page| page.has_text));
+    assert_eq!(sources(&document), [Source::Mupdf, Source::MupdfTimeoutFallback].repeat(2));
+}

@@ -22,7 +22,12 @@ use everypage_core::{
         sweep::{SILENT, sweep},
     },
 };
-use everypage_testkit::{faulty::Faults, memory::MemoryQueue, pdf::FakeDocument, vision::Reply};
+use everypage_testkit::{
+    faulty::Faults,
+    memory::MemoryQueue,
+    pdf::{FakeDocument, FakePdf},
+    vision::Reply,
+};
 use everypage_tests::{invariants, world::World};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -54,7 +59,8 @@ async fn a_job_whose_flow_died_is_finalized_after_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_cancelled() {
-    let world = world(&[("JOB_TIMEOUT", "10s")]);
+    let mut world = world(&[("JOB_TIMEOUT", "10s")]);
+    world.pdf = Arc::new(FakePdf::absent());
     let process = world.start("a");
     let lost = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let dropped = process.submit(&FakeDocument::mixed(3)).await.unwrap().job.id;

@@ -8,10 +8,9 @@ use everypage_core::{
         event::Event,
         ids::PageNumber,
         job::{Job, State},
-        lease::Lease,
         outcome::Source,
     },
-    ports::records::Item,
+    invariants,
     usecases::{result, verify::verify_job},
 };
 use everypage_testkit::{memory::MemoryRecords, vision::FakeVision};
@@ -20,10 +19,9 @@ use jiff::Timestamp;
 /// Every page exactly once, in order, under its true number, with text.
 pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
     let document = result::read_document(app, job, None).await.expect("readable").expect("published");
-    let numbers: Vec<u32> = document.pages.iter().map(|page| page.page.get()).collect();
-    assert_eq!(numbers, (1..=pages).collect::<Vec<_>>(), "pages of the result");
+    assert_eq!(invariants::whole(&document), Ok(()));
+    assert_eq!(document.metadata.total_pages, pages);
     for page in &document.pages {
-        assert!(!page.text.is_empty(), "page {} has no text", page.page);
         if page.source == Source::Ai {
             assert!(
                 page.text.contains(&format!("page {} read by", page.page)),
@@ -48,18 +46,7 @@ pub async fn trail_verifies(app: &App, job: &Job) {
 
 /// No live lease, slot or password is left behind.
 pub fn nothing_is_held(records: &MemoryRecords, now: Timestamp) {
-    for Item { draft, .. } in records.dump() {
-        let at = format!("{}/{}", draft.key.partition, draft.key.sort);
-        assert_ne!(draft.key.sort, "secret", "password left: {at}");
-        let body: serde_json::Value = serde_json::from_str(&draft.body).expect("JSON");
-        let lease = match &draft.key {
-            key if key.partition.starts_with("slots#") => body,
-            key if key.sort.starts_with("page#") => body["lease"].clone(),
-            _ => continue,
-        };
-        let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.alive(now));
-        assert!(!alive, "held at rest: {at}");
-    }
+    assert_eq!(invariants::nothing_is_held(&records.dump(), now), Ok(()));
 }
 
 /// No page was paid for again once its text was stored: at most one good answer per page, but for
@@ -75,16 +62,7 @@ pub fn paid_once(vision: &FakeVision, lost: usize) {
 
 /// Published in order per aggregate, none missing, each at least once.
 pub fn published_in_order(published: &[Event], trail: &[Event]) {
-    let mut next: HashMap<String, u64> = HashMap::new();
-    for event in published {
-        let expected = next.entry(event.aggregate.to_string()).or_insert(1);
-        assert!(event.sequence <= *expected, "{} jumped to {}", event.aggregate, event.sequence);
-        *expected = (*expected).max(event.sequence + 1);
-    }
-    for event in trail {
-        let reached = next.get(&event.aggregate.to_string()).copied().unwrap_or(1);
-        assert!(reached > event.sequence, "{} {} was never published", event.aggregate, event.sequence);
-    }
+    assert_eq!(invariants::published_in_order(published, trail), Ok(()));
 }
 
 pub fn succeeded(job: &Job) {

@@ -100,19 +100,19 @@ impl World {
     /// A new process over the same storage; the one before, if any, is dead.
     pub fn start(&self, node: &str) -> Process {
         let flow = Arc::new(LocalFlow::default());
-        let faults = &self.faults;
+        let faults = || self.faults.clone();
         let (records, blobs): (Arc<dyn Records>, Arc<dyn Blobs>) = (self.records.clone(), self.blobs.clone());
         let (queue, flow_port): (Arc<dyn Queue>, Arc<dyn Flow>) = (self.queue.clone(), flow.clone());
         let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
         let vault: Arc<dyn Vault> = Arc::new(PlainVault);
         let ports = Ports {
-            records: Arc::new(Faulty::new(records, faults)),
-            blobs: Arc::new(Faulty::new(blobs, faults)),
-            queue: Arc::new(Faulty::new(queue, faults)),
-            flow: Arc::new(Faulty::new(flow_port, faults)),
-            bus: Arc::new(Faulty::new(bus, faults)),
-            notifier: Arc::new(Faulty::new(notifier, faults)),
-            vault: Arc::new(Faulty::new(vault, faults)),
+            records: Arc::new(Faulty::new(records, faults())),
+            blobs: Arc::new(Faulty::new(blobs, faults())),
+            queue: Arc::new(Faulty::new(queue, faults())),
+            flow: Arc::new(Faulty::new(flow_port, faults())),
+            bus: Arc::new(Faulty::new(bus, faults())),
+            notifier: Arc::new(Faulty::new(notifier, faults())),
+            vault: Arc::new(Faulty::new(vault, faults())),
             pdf: self.pdf.clone(),
             vision: self.vision.clone(),
             clock: self.clock.clone(),

@@ -1,4 +1,5 @@
-//! Ports that fail once, at a chosen call: refused before it happened, or done with its reply lost.
+//! Ports whose calls somebody interferes with: refused before they happen, or done with their reply
+//! lost. [`Faults`] strikes chosen calls; a simulation brings weather of its own.
 
 use std::{
     path::Path,
@@ -82,27 +83,73 @@ impl Faults {
     pub fn struck(&self) -> Option<&'static str> {
         *self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Happens,
+    Refused(Fault),
+    /// It happens, and its caller is told this.
+    ReplyLost(Fault),
+}
+
+/// Decides over every call of a process to its ports.
+#[async_trait]
+pub trait Interference: Send + Sync {
+    /// May take its time, or never end: then the process hangs in this call.
+    async fn before(&self, call: &'static str) -> Fate;
+
+    /// On the way back of a call that happened.
+    async fn after(&self) {}
+}
+
+#[async_trait]
+impl Interference for Faults {
+    async fn before(&self, call: &'static str) -> Fate {
+        let number = self.calls.fetch_add(1, Ordering::SeqCst);
+        let plan = self.plan.filter(|_| !self.resumed.load(Ordering::SeqCst));
+        let Some((at, times, mode)) = plan else { return Fate::Happens };
+        if !(at..at + times).contains(&number) {
+            return Fate::Happens;
+        }
+        self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(call);
+        let fault = Fault::Unreachable { service: "test", detail: format!("{call} was made to fail") };
+        match mode {
+            Mode::Stop => {
+                self.stopped.notify_one();
+                std::future::pending().await
+            }
+            Mode::Refuse => Fate::Refused(fault),
+            Mode::LoseReply => Fate::ReplyLost(fault),
+        }
+    }
+}
+
+/// A port whose calls are interfered with.
+pub struct Faulty<P: ?Sized> {
+    inner: Arc<P>,
+    interference: Arc<dyn Interference>,
+}
+
+impl<P: ?Sized> Faulty<P> {
+    pub fn new(inner: Arc<P>, interference: Arc<dyn Interference>) -> Self {
+        Self { inner, interference }
+    }
 
     async fn around<T>(
         &self,
         name: &'static str,
         call: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        let number = self.calls.fetch_add(1, Ordering::SeqCst);
-        let plan = self.plan.filter(|_| !self.resumed.load(Ordering::SeqCst));
-        let mode = plan.and_then(|(at, times, mode)| (at..at + times).contains(&number).then_some(mode));
-        if mode.is_some() {
-            self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(name);
-        }
-        let fault = Fault::Unreachable { service: "test", detail: format!("{name} was made to fail") };
-        match mode {
-            None => call.await,
-            Some(Mode::Stop) => {
-                self.stopped.notify_one();
-                std::future::pending().await
+        match self.interference.before(name).await {
+            Fate::Refused(fault) => Err(fault),
+            Fate::Happens => {
+                let answer = call.await;
+                self.interference.after().await;
+                answer
             }
-            Some(Mode::Refuse) => Err(fault),
-            Some(Mode::LoseReply) => {
+            Fate::ReplyLost(fault) => {
                 call.await?;
                 Err(fault)
             }
@@ -110,25 +157,13 @@ impl Faults {
     }
 }
 
-/// A port whose calls pass through [`Faults`].
-pub struct Faulty<P: ?Sized> {
-    pub inner: Arc<P>,
-    pub faults: Arc<Faults>,
-}
-
-impl<P: ?Sized> Faulty<P> {
-    pub fn new(inner: Arc<P>, faults: &Arc<Faults>) -> Self {
-        Self { inner, faults: faults.clone() }
-    }
-}
-
 #[async_trait]
 impl Records for Faulty<dyn Records> {
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
-        self.faults.around("records.get", self.inner.get(key)).await
+        self.around("records.get", self.inner.get(key)).await
     }
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        self.faults.around("records.get_many", self.inner.get_many(keys)).await
+        self.around("records.get_many", self.inner.get_many(keys)).await
     }
     async fn list(
         &self,
@@ -137,7 +172,7 @@ impl Records for Faulty<dyn Records> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.faults.around("records.list", self.inner.list(partition, prefix, after, limit)).await
+        self.around("records.list", self.inner.list(partition, prefix, after, limit)).await
     }
     async fn list_index(
         &self,
@@ -148,90 +183,90 @@ impl Records for Faulty<dyn Records> {
         limit: usize,
     ) -> Result<Listing, Fault> {
         let call = self.inner.list_index(index, partition, after, descending, limit);
-        self.faults.around("records.list_index", call).await
+        self.around("records.list_index", call).await
     }
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
-        self.faults.around("records.write", self.inner.write(batch)).await
+        self.around("records.write", self.inner.write(batch)).await
     }
 }
 
 #[async_trait]
 impl Blobs for Faulty<dyn Blobs> {
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
-        self.faults.around("blobs.put_new", self.inner.put_new(key, bytes)).await
+        self.around("blobs.put_new", self.inner.put_new(key, bytes)).await
     }
     async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
-        self.faults.around("blobs.put_file", self.inner.put_file(key, file)).await
+        self.around("blobs.put_file", self.inner.put_file(key, file)).await
     }
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
-        self.faults.around("blobs.get", self.inner.get(key)).await
+        self.around("blobs.get", self.inner.get(key)).await
     }
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
-        self.faults.around("blobs.open", self.inner.open(key)).await
+        self.around("blobs.open", self.inner.open(key)).await
     }
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
-        self.faults.around("blobs.delete_all", self.inner.delete_all(prefix)).await
+        self.around("blobs.delete_all", self.inner.delete_all(prefix)).await
     }
 }
 
 #[async_trait]
 impl Queue for Faulty<dyn Queue> {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
-        self.faults.around("queue.send", self.inner.send(messages)).await
+        self.around("queue.send", self.inner.send(messages)).await
     }
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.faults.around("queue.receive", self.inner.receive(max, visibility)).await
+        self.around("queue.receive", self.inner.receive(max, visibility)).await
     }
     async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
-        self.faults.around("queue.extend", self.inner.extend(receipt, visibility)).await
+        self.around("queue.extend", self.inner.extend(receipt, visibility)).await
     }
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
-        self.faults.around("queue.delete", self.inner.delete(receipt)).await
+        self.around("queue.delete", self.inner.delete(receipt)).await
     }
     async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        self.faults.around("queue.bury", self.inner.bury(lane, body, reason)).await
+        self.around("queue.bury", self.inner.bury(lane, body, reason)).await
     }
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.faults.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
+        self.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
     }
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
-        self.faults.around("queue.depths", self.inner.depths()).await
+        self.around("queue.depths", self.inner.depths()).await
     }
 }
 
 #[async_trait]
 impl Flow for Faulty<dyn Flow> {
     async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
-        self.faults.around("flow.start", self.inner.start(job, redrives)).await
+        self.around("flow.start", self.inner.start(job, redrives)).await
     }
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
-        self.faults.around("flow.settle", self.inner.settle(token)).await
+        self.around("flow.settle", self.inner.settle(token)).await
     }
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        self.faults.around("flow.wake", self.inner.wake(job)).await
+        self.around("flow.wake", self.inner.wake(job)).await
     }
 }
 
 #[async_trait]
 impl Bus for Faulty<dyn Bus> {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
-        self.faults.around("bus.publish", self.inner.publish(events)).await
+        self.around("bus.publish", self.inner.publish(events)).await
     }
 }
 
 #[async_trait]
 impl Notifier for Faulty<dyn Notifier> {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
-        self.faults.around("notifier.notify", self.inner.notify(notice)).await
+        self.around("notifier.notify", self.inner.notify(notice)).await
     }
 }
 
 #[async_trait]
 impl Vault for Faulty<dyn Vault> {
     async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
-        self.faults.around("vault.seal", self.inner.seal(secret)).await
+        self.around("vault.seal", self.inner.seal(secret)).await
     }
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        self.faults.around("vault.open", self.inner.open(sealed)).await
+        self.around("vault.open", self.inner.open(sealed)).await
     }
 }

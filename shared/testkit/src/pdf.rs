@@ -54,12 +54,25 @@ impl FakeDocument {
 #[derive(Default)]
 pub struct FakePdf {
     slow: Option<(Arc<dyn Clock>, Duration)>,
+    absent: bool,
 }
 
 impl FakePdf {
     /// Takes its time over every image.
     pub fn slow(clock: Arc<dyn Clock>, image: Duration) -> Self {
-        Self { slow: Some((clock, image)) }
+        Self { slow: Some((clock, image)), absent: false }
+    }
+
+    /// As in a function that can't open documents.
+    pub fn absent() -> Self {
+        Self { slow: None, absent: true }
+    }
+
+    fn open(&self, file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError> {
+        if self.absent {
+            return Err(PdfError::Unavailable("there is no reader here".into()));
+        }
+        open(file, password)
     }
 }
 
@@ -90,7 +103,7 @@ impl Pdf for FakePdf {
         password: Option<&Secret>,
         _time: Duration,
     ) -> Result<u32, PdfError> {
-        Ok(open(file, password)?.pages.len() as u32)
+        Ok(self.open(file, password)?.pages.len() as u32)
     }
 
     async fn read(
@@ -100,7 +113,7 @@ impl Pdf for FakePdf {
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
-        let document = open(file, password)?;
+        let document = self.open(file, password)?;
         if let (Some((clock, image)), RenderPages::All | RenderPages::Graphics) = (&self.slow, options.render)
         {
             clock.sleep(*image * pages.len() as u32).await;

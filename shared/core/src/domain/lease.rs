@@ -27,6 +27,11 @@ impl Lease {
         Self { holder: holder.into(), until: after(now, time) }
     }
 
+    /// Nobody's.
+    pub fn over() -> Self {
+        Self { holder: String::new(), until: Timestamp::UNIX_EPOCH }
+    }
+
     pub fn alive(&self, now: Timestamp) -> bool {
         now < self.until
     }

@@ -41,6 +41,13 @@ pub enum Source {
 }
 
 impl Source {
+    /// The AI was to read it and did not.
+    pub fn is_fallback(self) -> bool {
+        matches!(self, Self::MupdfFallback | Self::MupdfTimeoutFallback)
+    }
+}
+
+impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ai => "ai",

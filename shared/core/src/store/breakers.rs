@@ -19,7 +19,7 @@ use crate::{
         ids::{CorrelationId, EventId, Priority, TenantId},
         target::{Provider, Target},
     },
-    metrics,
+    invariants, metrics,
     ports::{
         Fault,
         clock::after,
@@ -251,6 +251,10 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
 async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker) -> Result<bool, Fault> {
     let name = guarded.name();
     let now = app.clock.now();
+    invariants::assert(|| {
+        invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
+        invariants::counted_once(&kept.value.breaker, &next)
+    });
     let mut head = kept.value.head.clone();
     let mut changes = Vec::with_capacity(2);
     let moved = event_between(&kept.value.breaker, &next);

@@ -10,7 +10,7 @@ use crate::{
         ids::{CorrelationId, EventId, JobId, TenantId},
         job::{Illegal, Job, JobEvent},
     },
-    metrics,
+    invariants, metrics,
     ports::{
         Fault,
         records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
@@ -76,6 +76,8 @@ pub fn moves(
         job = Some(next);
     }
     let job = job.ok_or_else(|| JobError::Unknown(id.clone()))?;
+    let published = before.and_then(|kept| kept.value.result.as_ref());
+    invariants::assert(|| invariants::versions_count_up(published, job.result.as_ref()));
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     changes.insert(0, Change::Put { draft: draft(&job)?, when });
     Ok((job, changes))

@@ -15,6 +15,7 @@ use crate::{
         lease::{Claimable, Lease, claimable},
         outcome::{Outcome, PageEvent, Text},
     },
+    invariants,
     ports::{
         Fault,
         records::{Batch, Change, Draft, Key, When, Written},
@@ -159,6 +160,7 @@ pub async fn settle(
         }
         text => text.map(Text::Inline),
     };
+    invariants::assert(|| invariants::read_once(held.value.outcome.as_ref(), &outcome));
     let aggregate = Aggregate::Page(job.id.clone(), page);
     let (event, head) = held.value.head.append(
         aggregate,

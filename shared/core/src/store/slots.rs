@@ -153,10 +153,18 @@ async fn renew(app: &App, slot: &mut Slot) -> Result<(), Fault> {
 /// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason
 /// to fail a page.
 pub async fn release(app: &App, slot: Slot) {
-    let change = Change::Delete { key: slot.key, version: slot.version };
-    if let Err(fault) = app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await {
+    if let Err(fault) = free(app, slot.key, slot.version).await {
         tracing::warn!(%fault, "slot not given back, it lapses by itself");
     }
+}
+
+/// Marked as free, not deleted: a record that is made anew begins at version 1 again, and a release
+/// whose reply was lost, sent once more, would then free the next holder's slot.
+async fn free(app: &App, key: Key, version: u64) -> Result<(), Fault> {
+    let draft = Draft::new(key, encode(&Lease::over())?);
+    let change = Change::Put { draft, when: When::Version(version) };
+    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    Ok(())
 }
 
 /// Frees every slot that `node` holds; for when that process is known to be dead.
@@ -165,8 +173,7 @@ pub async fn free_all_of(app: &App, target: &Target, node: &str) -> Result<(), F
         if let Some((lease, version)) = slot
             && lease.holder == node
         {
-            let change = Change::Delete { key: key(target, index), version };
-            app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+            free(app, key(target, index), version).await?;
         }
     }
     Ok(())

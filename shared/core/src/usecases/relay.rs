@@ -14,6 +14,8 @@ use crate::{
     store::{decode, nodes, trail},
 };
 
+/// A bus that could not be reached is tried again after this.
+const AGAIN: Duration = Duration::from_secs(5);
 /// As many as one write may change on AWS.
 const AT_ONCE: usize = 100;
 
@@ -95,9 +97,10 @@ pub async fn relay_silent(app: &App, silent: Duration) -> Result<usize, Fault> {
 pub async fn run(app: &App) {
     loop {
         app.event_stored().await;
-        if let Err(fault) = relay(app, &app.node).await {
-            // Nothing is lost: the marks stay, and the next event or start tries again.
+        // Nothing is lost: the marks stay.
+        while let Err(fault) = relay(app, &app.node).await {
             warn!(%fault, "events not published yet");
+            app.clock.sleep(AGAIN).await;
         }
     }
 }

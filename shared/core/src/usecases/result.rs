@@ -12,6 +12,7 @@ use crate::{
         job::{Job, ResultRef},
         result::{Cause, PageInput, ResultDocument, assemble},
     },
+    invariants,
     ports::blobs::Stored,
     store::pages,
 };
@@ -55,6 +56,7 @@ fn key(job: &JobId, version: u32, form: Form) -> String {
 /// and both answer with its work: the JSON form decides, the others are made from it.
 pub async fn publish(app: &App, job: &Job, version: u32, cause: Cause) -> Result<ResultRef, StepError> {
     let made = make(app, job, version, cause).await?;
+    invariants::assert(|| invariants::whole(&made));
     let bytes = serde_json::to_vec_pretty(&made)
         .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
     let (document, bytes) = match app.blobs.put_new(&key(&job.id, version, Form::Json), bytes.clone()).await?

@@ -1,0 +1,267 @@
+//! What happens in a run, all of it drawn from one number.
+
+use std::{fmt, time::Duration};
+
+use everypage_testkit::pdf::FakeDocument;
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+
+use crate::trouble::{Failing, Messages, Model, Port, Trouble, Window, Wish, time};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    None,
+    /// It has a password, which is given.
+    Opened,
+    /// It has a password, and nobody gives it.
+    Shut,
+}
+
+pub const PASSWORD: &str = "open sesame";
+
+/// A document that somebody submits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub at: Duration,
+    pub pages: u32,
+    /// Every second page has text that needs no eyes.
+    pub mixed: bool,
+    pub lock: Lock,
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub settings: Vec<(&'static str, String)>,
+    /// How long a job may take.
+    pub timeout: Duration,
+    /// Of the processes that take the dead one's leases away, as one machine can; elsewhere those
+    /// run out by themselves.
+    pub one_machine: bool,
+    /// How far the clock of each process is off, in milliseconds.
+    pub skews: Vec<i64>,
+    pub arrivals: Vec<Arrival>,
+    pub troubles: Vec<Trouble>,
+}
+
+/// Models that a page may be sent to: as many as the roster has.
+pub const MODELS: usize = 4;
+
+impl Plan {
+    pub fn of(seed: u64) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let timeout = Duration::from_secs(*pick(&mut dice, &[20, 30, 60, 120]));
+        let processes = dice.random_range(1..=3);
+        let skewed = dice.random_ratio(1, 3);
+        let skews =
+            (0..processes).map(|_| if skewed { dice.random_range(-5000..=5000) } else { 0 }).collect();
+        let approval = dice.random_ratio(1, 8);
+        let mut settings = vec![
+            ("JOB_TIMEOUT", format!("{}s", timeout.as_secs())),
+            ("REQUEST_TIMEOUT", pick(&mut dice, &["4s", "10s", "30s"]).to_string()),
+            ("PAGE_VISIBILITY", pick(&mut dice, &["30s", "60s"]).to_string()),
+            ("BREAKER_BASE_BACKOFF", pick(&mut dice, &["5s", "15s", "30s"]).to_string()),
+            ("BREAKER_FAILURE_THRESHOLD", pick(&mut dice, &["1", "1", "2"]).to_string()),
+            ("WORKER_CONCURRENCY", dice.random_range(1..=4).to_string()),
+            ("MAX_INFLIGHT_PER_MODEL", dice.random_range(1..=3).to_string()),
+            ("RANGE_PAGES", dice.random_range(1..=4).to_string()),
+        ];
+        if approval {
+            settings.push(("APPROVAL_THRESHOLD_USD", "0.000001".into()));
+        }
+        let arrivals: Vec<Arrival> = (0..dice.random_range(1..=3)).map(|_| arrival(&mut dice)).collect();
+        let mut plan = Self {
+            seed,
+            settings,
+            timeout,
+            one_machine: dice.random_bool(0.5),
+            skews,
+            arrivals,
+            troubles: vec![],
+        };
+        // Most runs have a few troubles, some have many, a few have none; half of them have all sorts.
+        let count = *pick(&mut dice, &[0, 1, 2, 3, 4, 6, 9]);
+        let theme = dice.random_bool(0.5).then(|| *pick(&mut dice, &Theme::ALL));
+        for _ in 0..count {
+            let theme = theme.unwrap_or_else(|| *pick(&mut dice, &Theme::ALL));
+            let trouble = trouble(&plan, theme, &mut dice);
+            plan.troubles.push(trouble);
+        }
+        if approval {
+            for document in 0..plan.arrivals.len() {
+                let at = plan.arrivals[document].at + seconds(&mut dice, 1, timeout.as_secs());
+                let wish = *pick(&mut dice, &[Wish::Approve, Wish::Approve, Wish::Reject]);
+                plan.troubles.push(Trouble::Person { at, document, wish });
+            }
+        }
+        plan
+    }
+
+    pub fn document(&self, index: usize) -> FakeDocument {
+        let arrival = &self.arrivals[index];
+        let mut document = if arrival.mixed {
+            FakeDocument::mixed(arrival.pages)
+        } else {
+            FakeDocument::graphics(arrival.pages)
+        };
+        for (number, page) in (1..).zip(&mut document.pages) {
+            page.text = format!("layer of page {number} of d{index}");
+        }
+        document.password = (arrival.lock != Lock::None).then(|| PASSWORD.into());
+        document
+    }
+
+    /// When the last trouble is over.
+    pub fn calm(&self) -> Duration {
+        let arrived = self.arrivals.iter().map(|arrival| arrival.at);
+        self.troubles.iter().map(Trouble::over).chain(arrived).max().unwrap_or_default()
+    }
+
+    /// Does nothing keep breakers from hearing of each failure?
+    pub fn breakers_know(&self) -> bool {
+        let deaf = |trouble: &Trouble| {
+            matches!(trouble, Trouble::Storage { .. } | Trouble::Kill { .. } | Trouble::KillAtCall { .. })
+        };
+        !self.troubles.iter().any(deaf) && self.spread().is_zero()
+    }
+
+    /// The most that two clocks disagree.
+    pub fn spread(&self) -> Duration {
+        let most = self.skews.iter().max().copied().unwrap_or(0).max(0);
+        let least = self.skews.iter().min().copied().unwrap_or(0).min(0);
+        Duration::from_millis(most.abs_diff(least))
+    }
+}
+
+fn pick<'a, T>(dice: &mut StdRng, from: &'a [T]) -> &'a T {
+    from.choose(dice).unwrap_or(&from[0])
+}
+
+fn seconds(dice: &mut StdRng, from: u64, to: u64) -> Duration {
+    Duration::from_millis(dice.random_range(from * 1000..=to * 1000))
+}
+
+fn arrival(dice: &mut StdRng) -> Arrival {
+    Arrival {
+        at: seconds(dice, 0, 10),
+        pages: if dice.random_ratio(1, 6) { dice.random_range(7..=20) } else { dice.random_range(1..=6) },
+        mixed: dice.random_ratio(1, 4),
+        lock: match dice.random_range(0..20) {
+            0 => Lock::Shut,
+            1..3 => Lock::Opened,
+            _ => Lock::None,
+        },
+    }
+}
+
+/// What sort of trouble it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Theme {
+    Storage,
+    Deaths,
+    Models,
+    Messages,
+    People,
+}
+
+impl Theme {
+    const ALL: [Self; 5] = [Self::Storage, Self::Deaths, Self::Models, Self::Messages, Self::People];
+}
+
+fn trouble(plan: &Plan, theme: Theme, dice: &mut StdRng) -> Trouble {
+    // Around the deadline is where it hurts most.
+    let from = seconds(dice, 0, plan.timeout.as_secs() + 15);
+    let process = dice.random_range(0..plan.skews.len());
+    let document = dice.random_range(0..plan.arrivals.len());
+    match theme {
+        Theme::Storage => storage(from, dice),
+        Theme::Deaths => {
+            let back_after = dice.random_ratio(4, 5).then(|| seconds(dice, 0, 20));
+            match dice.random_range(0..4) {
+                0 => Trouble::Kill { process, at: from, back_after },
+                // While there is most to do.
+                1 => Trouble::Kill { process, at: seconds(dice, 0, 15), back_after },
+                _ => Trouble::KillAtCall { process, call: dice.random_range(0..400), back_after },
+            }
+        }
+        Theme::Models => model(from, dice),
+        Theme::Messages => {
+            let messages = match dice.random_range(0..3) {
+                0 => Messages::ComeTwice,
+                1 => Messages::ComeLate(seconds(dice, 0, 30)),
+                _ => Messages::ComeBackAfter(seconds(dice, 0, 5)),
+            };
+            let window = Window { from: Duration::ZERO, until: from + Duration::from_secs(5) };
+            Trouble::Messages { window, one_in: *pick(dice, &[1, 2, 4]), messages }
+        }
+        Theme::People => {
+            let wish = match dice.random_range(0..6) {
+                0..2 => {
+                    let at = seconds(dice, 0, 20);
+                    return Trouble::SecondDriver { document, process, at };
+                }
+                2 => Wish::Cancel,
+                3 => Wish::Heal,
+                4 => Wish::Redrive,
+                _ => Wish::SubmitAgain,
+            };
+            // Also after the end.
+            Trouble::Person { at: from + seconds(dice, 0, 20), document, wish }
+        }
+    }
+}
+
+fn storage(from: Duration, dice: &mut StdRng) -> Trouble {
+    const PORTS: [Port; 7] =
+        [Port::Everything, Port::Records, Port::Records, Port::Blobs, Port::Queue, Port::Flow, Port::Bus];
+    let failing = match dice.random_range(0..4) {
+        0 => Failing::Refuses,
+        1 => Failing::LosesReplies,
+        2 => Failing::Throttles,
+        _ => Failing::Dawdles(seconds(dice, 0, 20)),
+    };
+    // Short enough for the tries after 1 s, 4 s and 16 s.
+    let until = from + seconds(dice, 0, 12);
+    let (port, one_in) = (*pick(dice, &PORTS), *pick(dice, &[1, 2, 5, 20]));
+    Trouble::Storage { port, window: Window { from, until }, one_in, failing }
+}
+
+fn model(from: Duration, dice: &mut StdRng) -> Trouble {
+    let does = match dice.random_range(0..10) {
+        0 | 9 => Model::IsDown,
+        1 => Model::Hangs,
+        2 => Model::Dawdles(seconds(dice, 1, 40)),
+        3 => Model::IsExhausted(seconds(dice, 0, 60)),
+        4 => Model::SaysNothing,
+        5 => Model::SaysHalf,
+        6 => Model::Raves,
+        7 => Model::RefusesTheKey,
+        _ => Model::RefusesThePage,
+    };
+    let from = if dice.random_bool(0.5) { Duration::ZERO } else { from };
+    let until = from + seconds(dice, 1, 120);
+    Trouble::Model { model: dice.random_range(0..MODELS), window: Window { from, until }, does }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings: Vec<String> =
+            self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        writeln!(f, "  settings: {}", settings.join(" "))?;
+        let place = if self.one_machine { "one machine" } else { "many machines" };
+        writeln!(f, "  processes: {} on {place}, clocks off by {:?} ms", self.skews.len(), self.skews)?;
+        for (index, arrival) in self.arrivals.iter().enumerate() {
+            let Arrival { at, pages, mixed, lock } = arrival;
+            let kind = if *mixed { ", half of them text" } else { "" };
+            let lock = match lock {
+                Lock::None => "",
+                Lock::Opened => ", with its password",
+                Lock::Shut => ", without its password",
+            };
+            writeln!(f, "  document {index}: {pages} pages{kind}{lock}, at {}", time(*at))?;
+        }
+        for trouble in &self.troubles {
+            writeln!(f, "  trouble: {trouble}")?;
+        }
+        Ok(())
+    }
+}

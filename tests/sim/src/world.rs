@@ -1,0 +1,476 @@
+//! Processes that run the real use cases and the real driver over storage that they share.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use everypage_core::{
+    app::{App, Ports},
+    config::Settings,
+    domain::{
+        ids::{JobId, TaskToken},
+        target::Tier,
+    },
+    ports::{
+        Fault,
+        blobs::Blobs,
+        bus::Bus,
+        clock::Clock,
+        flow::{Flow, Settlement},
+        ids::Ids,
+        notifier::Notifier,
+        pdf::Pdf,
+        queue::Queue,
+        records::Records,
+        vault::Vault,
+    },
+    store::{jobs, nodes, pages, slots},
+    usecases::{relay, sweep::sweep},
+};
+use everypage_local::{Driver, LocalFlow};
+use everypage_testkit::{
+    clock::VirtualClock,
+    faulty::Faulty,
+    memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingNotifier},
+    pdf::FakePdf,
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use jiff::Timestamp;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    task::{AbortHandle, JoinSet},
+};
+
+use crate::{
+    models::Models,
+    mutants::{Mutant, Sabotaged},
+    plan::Plan,
+    post::Post,
+    trouble::Trouble,
+    weather::Weather,
+    witness::{Watched, Witness},
+};
+
+/// How often a process looks for jobs that nobody drives.
+const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(5);
+const SWEEP: Duration = Duration::from_secs(60);
+
+type Request = Box<dyn FnOnce(Arc<App>) -> BoxFuture<'static, ()> + Send>;
+
+pub struct World {
+    pub plan: Arc<Plan>,
+    pub settings: Settings,
+    pub witness: Arc<Witness>,
+    pub records: Arc<MemoryRecords>,
+    pub post: Arc<Post>,
+    blobs: Arc<MemoryBlobs>,
+    models: Arc<Models>,
+    exchange: Arc<Exchange>,
+    ids: Arc<SeededIds>,
+    mutant: Option<Mutant>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    alive: BTreeMap<usize, Machine>,
+    lives: u64,
+    drivers: BTreeMap<JobId, usize>,
+    /// Names of processes that have died, by which their leases are known.
+    dead: Vec<String>,
+}
+
+struct Machine {
+    app: Arc<App>,
+    driver: Arc<Driver>,
+    requests: mpsc::UnboundedSender<Request>,
+    task: AbortHandle,
+}
+
+impl World {
+    pub fn new(plan: Plan, mutant: Option<Mutant>, listening: bool) -> Arc<Self> {
+        let settings = settings(&plan);
+        let clock = Arc::new(VirtualClock::default());
+        let records: Arc<MemoryRecords> = Arc::default();
+        let rest = (plan.breakers_know() && settings.breaker.failure_threshold == 1)
+            .then_some(settings.breaker.base_rest);
+        let witness = Witness::new(clock.clone(), records.clone(), plan.spread(), &settings, rest, listening);
+        let (plan, witness) = (Arc::new(plan), Arc::new(witness));
+        let queue = Arc::new(MemoryQueue::new(clock));
+        let roster = settings.roster().steps(Tier::Primary);
+        Arc::new(Self {
+            post: Arc::new(Post::new(queue, &plan, &witness)),
+            models: Arc::new(Models::new(&plan, &witness, roster)),
+            ids: Arc::new(SeededIds::new(plan.seed)),
+            blobs: Arc::default(),
+            exchange: Arc::default(),
+            state: Mutex::default(),
+            settings,
+            witness,
+            records,
+            mutant,
+            plan,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A process of the given number, alive until it is killed.
+    pub fn start(self: &Arc<Self>, process: usize) {
+        let life = {
+            let mut state = self.state();
+            if state.alive.contains_key(&process) {
+                return;
+            }
+            state.lives += 1;
+            state.lives - 1
+        };
+        self.witness.note(|| format!("process {process} starts"));
+        let dies = Arc::new(Notify::new());
+        let weather = Weather::new(&self.plan, &self.witness, process, life, dies.clone());
+        let flow = Arc::new(LocalFlow::default());
+        let app = Arc::new(self.app(process, life, Some(Arc::new(weather))));
+        let driver = Arc::new(Driver::new(app.clone(), flow.clone(), 2));
+        let (requests, asked) = mpsc::unbounded_channel();
+        let life = live(self.clone(), process, app.clone(), driver.clone(), flow.clone(), asked);
+        let task = tokio::spawn(life).abort_handle();
+        self.exchange.flows().insert(process, flow);
+        self.state().alive.insert(process, Machine { app, driver, requests, task });
+        // Whoever dies at a call of its own is killed from outside: nothing of it runs on.
+        let world = self.clone();
+        tokio::spawn(async move {
+            dies.notified().await;
+            let back = world.plan.troubles.iter().find_map(|trouble| match trouble {
+                Trouble::KillAtCall { process: dying, back_after, .. } if *dying == process => {
+                    Some(*back_after)
+                }
+                _ => None,
+            });
+            world.kill(process, back.flatten()).await;
+        });
+    }
+
+    /// Kills a process in the middle of whatever it does.
+    pub async fn kill(self: &Arc<Self>, process: usize, back_after: Option<Duration>) {
+        let Some(machine) = self.state().alive.remove(&process) else { return };
+        self.witness.note(|| format!("process {process} is killed"));
+        machine.task.abort();
+        self.exchange.flows().remove(&process);
+        {
+            let mut state = self.state();
+            state.drivers.retain(|_, driver| *driver != process);
+            state.dead.push(machine.app.node.clone());
+        }
+        if let Some(time) = back_after {
+            self.witness.clock.sleep(time).await;
+            self.start(process);
+        }
+    }
+
+    /// Asks a process that is alive; nothing when there is none or it dies before it has answered.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(Arc<App>) -> BoxFuture<'static, T> + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let state = self.state();
+            let count = state.alive.len();
+            let chosen = self.ids.roll(count as u64) as usize;
+            let machine = state.alive.values().nth(chosen)?;
+            let request: Request = Box::new(move |app| {
+                async move {
+                    let _ = answer.send(question(app).await);
+                }
+                .boxed()
+            });
+            machine.requests.send(request).ok()?;
+        }
+        answered.await.ok()
+    }
+
+    /// Makes a process drive a job that another may drive already.
+    pub fn drive_too(&self, process: usize, job: &JobId) {
+        if let Some(machine) = self.state().alive.get(&process) {
+            let (driver, job) = (machine.driver.clone(), job.clone());
+            let request: Request = Box::new(move |_| async move { drop(driver.drive(&job).await) }.boxed());
+            let _ = machine.requests.send(request);
+        }
+    }
+
+    /// Everybody who died for good is started again: the machines are repaired.
+    pub fn repair(self: &Arc<Self>) {
+        for process in 0..self.plan.skews.len() {
+            self.start(process);
+        }
+    }
+
+    /// Stops everybody; what is stored stays.
+    pub async fn stop(self: &Arc<Self>) {
+        for process in 0..self.plan.skews.len() {
+            self.kill(process, None).await;
+        }
+    }
+
+    /// An onlooker whom nothing can hinder.
+    pub fn onlooker(&self) -> App {
+        self.app(usize::MAX, 0, None)
+    }
+
+    fn app(&self, process: usize, life: u64, weather: Option<Arc<Weather>>) -> App {
+        let skew = self.plan.skews.get(process).copied().unwrap_or(0);
+        let watched = Arc::new(Watched(self.witness.clone()));
+        let bus: Arc<dyn Bus> = watched.clone();
+        let mut ports = Ports {
+            records: watched,
+            blobs: self.blobs.clone(),
+            queue: self.post.clone(),
+            flow: self.exchange.clone(),
+            pdf: Arc::new(FakePdf::default()),
+            vision: self.models.clone(),
+            bus,
+            notifier: Arc::new(RecordingNotifier::default()),
+            vault: Arc::new(PlainVault),
+            clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
+            ids: self.ids.clone(),
+        };
+        if let Some(mutant) = self.mutant
+            && weather.is_some()
+        {
+            ports = sabotage(ports, mutant, process);
+        }
+        if let Some(weather) = weather {
+            ports = exposed(ports, weather);
+        }
+        App::new(ports, self.settings.clone(), format!("p{process}.{life}"))
+    }
+}
+
+/// A process: workers, relay, sweep, whatever it is asked, and the jobs that it drives.
+async fn live(
+    world: Arc<World>,
+    process: usize,
+    app: Arc<App>,
+    driver: Arc<Driver>,
+    flow: Arc<LocalFlow>,
+    asked: mpsc::UnboundedReceiver<Request>,
+) {
+    tokio::join!(
+        driver.work(),
+        relay::run(&app),
+        keep_house(&app),
+        answer(&app, asked),
+        drive_jobs(&world, process, &app, &driver, &flow),
+    );
+}
+
+/// What runs every minute on AWS.
+async fn keep_house(app: &App) {
+    loop {
+        // Not heard of once is heard of late.
+        let _ = nodes::seen(app).await;
+        app.clock.sleep(SWEEP).await;
+        sweep(app).await;
+    }
+}
+
+async fn answer(app: &Arc<App>, mut asked: mpsc::UnboundedReceiver<Request>) {
+    let mut answering = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(request) = asked.recv() => answering.push(request(app.clone())),
+            Some(()) = answering.next() => {}
+        }
+    }
+}
+
+/// Drives what is started here, and what nobody drives.
+async fn drive_jobs(
+    world: &Arc<World>,
+    process: usize,
+    app: &Arc<App>,
+    driver: &Arc<Driver>,
+    flow: &Arc<LocalFlow>,
+) {
+    let mut driven = JoinSet::new();
+    let mut drive = |job: JobId| {
+        let mine = *world.state().drivers.entry(job.clone()).or_insert(process) == process;
+        if mine {
+            let (world, driver) = (world.clone(), driver.clone());
+            driven.spawn(async move {
+                driver.drive(&job).await;
+                world.state().drivers.remove(&job);
+            });
+        } else {
+            flow.unwatch(&job);
+        }
+    };
+    let mut look = app.clock.sleep(Duration::ZERO);
+    loop {
+        tokio::select! {
+            biased;
+            job = flow.next_started() => drive(job),
+            () = &mut look => {
+                let open = jobs::open(app).await.unwrap_or_default();
+                for job in open {
+                    if !world.state().drivers.contains_key(&job.id) {
+                        free(world, app, &job.id).await;
+                        // Counts as started here, unless it was a moment ago.
+                        let _ = flow.start(&job.id, 0).await;
+                    }
+                }
+                look = app.clock.sleep(LOOK_FOR_ORPHANS);
+            }
+        }
+    }
+}
+
+/// On one machine the dead are known, and nobody waits for their leases to run out.
+async fn free(world: &World, app: &App, job: &JobId) {
+    if !world.plan.one_machine {
+        return;
+    }
+    let dead = world.state().dead.clone();
+    for node in dead {
+        // What can't be freed now runs out by itself.
+        let _ = pages::free_all_of(app, job, &node).await;
+        for target in app.settings.roster().steps(Tier::Primary) {
+            let _ = slots::free_all_of(app, &target, &node).await;
+        }
+        let _ = relay::relay(app, &node).await;
+    }
+}
+
+/// Leads to whoever drives a job, as Step Functions does.
+#[derive(Default)]
+struct Exchange(Mutex<BTreeMap<usize, Arc<LocalFlow>>>);
+
+impl Exchange {
+    fn flows(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<LocalFlow>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[async_trait]
+impl Flow for Exchange {
+    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
+        let first = self.flows().values().next().cloned();
+        match first {
+            Some(flow) => flow.start(job, redrives).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+        let all: Vec<_> = self.flows().values().cloned().collect();
+        let mut settled = Settlement::Stale;
+        for flow in all {
+            if flow.settle(token).await? == Settlement::Accepted {
+                settled = Settlement::Accepted;
+            }
+        }
+        Ok(settled)
+    }
+
+    async fn wake(&self, job: &JobId) -> Result<(), Fault> {
+        let all: Vec<_> = self.flows().values().cloned().collect();
+        for flow in all {
+            flow.wake(job).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A clock that is off.
+struct SkewedClock {
+    clock: Arc<VirtualClock>,
+    skew: i64,
+}
+
+#[async_trait]
+impl Clock for SkewedClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now() + jiff::SignedDuration::from_millis(self.skew)
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+}
+
+/// Names that count up, and dice of the run's own.
+struct SeededIds {
+    state: Mutex<(u64, StdRng)>,
+}
+
+impl SeededIds {
+    fn new(seed: u64) -> Self {
+        Self { state: Mutex::new((0, StdRng::seed_from_u64(seed.rotate_left(32)))) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, StdRng)> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Ids for SeededIds {
+    fn fresh(&self) -> String {
+        let mut state = self.lock();
+        state.0 += 1;
+        format!("{:06}", state.0)
+    }
+
+    fn roll(&self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.lock().1.random_range(0..bound) }
+    }
+}
+
+fn settings(plan: &Plan) -> Settings {
+    let base = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+    let read = Settings::read(|name| {
+        let own = plan.settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+        own.or_else(|| base.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
+    });
+    match read {
+        Ok(reading) => reading.settings,
+        Err(faults) => panic!("a plan's settings are refused: {faults:?}"),
+    }
+}
+
+fn sabotage(ports: Ports, mutant: Mutant, process: usize) -> Ports {
+    fn on<P: ?Sized>(inner: Arc<P>, mutant: Mutant, process: usize, bus: &Arc<dyn Bus>) -> Sabotaged<P> {
+        Sabotaged { inner, mutant, process, bus: bus.clone() }
+    }
+    let bus = ports.bus.clone();
+    Ports {
+        records: Arc::new(on::<dyn Records>(ports.records, mutant, process, &bus)),
+        blobs: Arc::new(on::<dyn Blobs>(ports.blobs, mutant, process, &bus)),
+        queue: Arc::new(on::<dyn Queue>(ports.queue, mutant, process, &bus)),
+        clock: Arc::new(on::<dyn Clock>(ports.clock, mutant, process, &bus)),
+        pdf: Arc::new(on::<dyn Pdf>(ports.pdf, mutant, process, &bus)),
+        ..ports
+    }
+}
+
+fn exposed(ports: Ports, weather: Arc<Weather>) -> Ports {
+    fn to<P: ?Sized>(weather: &Arc<Weather>, inner: Arc<P>) -> Faulty<P> {
+        Faulty::new(inner, weather.clone())
+    }
+    Ports {
+        records: Arc::new(to::<dyn Records>(&weather, ports.records)),
+        blobs: Arc::new(to::<dyn Blobs>(&weather, ports.blobs)),
+        queue: Arc::new(to::<dyn Queue>(&weather, ports.queue)),
+        flow: Arc::new(to::<dyn Flow>(&weather, ports.flow)),
+        bus: Arc::new(to::<dyn Bus>(&weather, ports.bus)),
+        notifier: Arc::new(to::<dyn Notifier>(&weather, ports.notifier)),
+        vault: Arc::new(to::<dyn Vault>(&weather, ports.vault)),
+        ..ports
+    }
+}
