@@ -1,6 +1,6 @@
 //! Pages made to hurt.
 
-use super::builder::{Page, deflate, stream};
+use crate::builder::{Page, deflate, stream};
 
 /// Forms that call forms, ten times each, twenty deep: it never ends and never paints.
 pub fn runaway() -> Page {
@@ -20,7 +20,7 @@ pub fn with_bad_tag(page: Page) -> Page {
 /// 100 million graphics states from less than a megabyte.
 pub fn bomb() -> Page {
     let mut page = Page::new(deflate(&b"q ".repeat(100 << 20)));
-    page.filter = "/Filter /FlateDecode";
+    page.filter = "/Filter /FlateDecode".into();
     page
 }
 
