@@ -12,5 +12,6 @@ mod processes;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use more of it")]
 mod support;
+mod torture;
 
 use everypage_hostile::{builder, pages as hostile};

@@ -1,6 +1,6 @@
 //! Every encryption, rightly and wrongly done.
 
-use super::{Maker, TREE, one_page, varied, xref::replaced};
+use super::{Maker, TREE, once, one_page, varied, xref::replaced};
 use crate::{
     builder::{Page, stream},
     crypt::{Encryption, Method, PASSWORD, hex},
@@ -8,6 +8,9 @@ use crate::{
 };
 
 pub(super) const MAKERS: &[Maker] = &[
+    once("encryption-handler-of-escapes", |dice| {
+        changed(dice, "/Filter /Standard", "/Filter /#1b#5b31mred#07#0aline")
+    }),
     varied("locked-rc4-40", |dice| encrypted(Method::Rc4With40, PASSWORD, dice)),
     varied("locked-rc4-128", |dice| encrypted(Method::Rc4With128, PASSWORD, dice)),
     varied("locked-aes-128", |dice| encrypted(Method::Aes128, PASSWORD, dice)),

@@ -1,7 +1,7 @@
 //! Names, strings and numbers that are too long, and text that is no text.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
-use crate::builder::{Page, line_at};
+use crate::builder::{Page, line_at, stream};
 
 pub(super) const MAKERS: &[Maker] = &[
     once("name-of-megabytes", |_| one_page(TREE, &format!("/{} 1 ", "N".repeat(4 << 20))).bytes()),
@@ -14,6 +14,29 @@ pub(super) const MAKERS: &[Maker] = &[
         let names: String =
             (0..2_000).map(|_| format!("/#{:02x}#00#{:02x} 1 ", dice.below(256), dice.below(256))).collect();
         one_page(TREE, &names).bytes()
+    }),
+    varied("names-of-escapes", |dice| {
+        const NAME: &str = "/#1b#5b31mred#07#0aline#e2#80#ae";
+        let place = dice.pick(&[
+            "/ColorSpace",
+            "/Pattern",
+            "/Shading",
+            "/ExtGState",
+            "/XObject",
+            "/Font",
+            "/Properties",
+        ]);
+        let what =
+            dice.pick(&["", "<< /Type X /Subtype X /Filter X /BM X /CS X >>", "[X X X]", "[/ICCBased X]"]);
+        let page =
+            format!("/Resources << {place} << {NAME} {what} >> >> ").replace(" X", &format!(" {NAME}"));
+        let mut file = one_page(TREE, &page);
+        let content = "X cs 1 sc X scn X sh X gs BT X 12 Tf (a) Tj ET X BMC X Do EMC 0 0 99 99 re f BI /CS X /F X /W 9 /H 9 ID x EI X";
+        file.objects[4] = stream(
+            dice.pick(&["", "/Filter X"]).replace('X', NAME).as_str(),
+            content.replace('X', NAME).as_bytes(),
+        );
+        file.bytes()
     }),
     varied("keys-by-the-thousand", |dice| {
         let keys: String = (0..50_000).map(|_| format!("/K{} 1 ", dice.below(1 << 20))).collect();

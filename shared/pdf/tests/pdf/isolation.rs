@@ -6,7 +6,7 @@ use everypage_core::{
     domain::document::Reason,
     ports::pdf::{Pdf, PdfError, PdfLimits},
 };
-use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_pdf::{ChildCommand, IsolatedPdf, Losses};
 use tokio::time::timeout;
 
 use crate::support::{
@@ -65,6 +65,7 @@ async fn an_abort_is_tried_again_with_care() {
         assert_eq!((reading.reason, &reading.fault), (Reason::Text, &None), "page {}", reading.number);
         assert!(reading.text.contains("committee"));
     }
+    assert_eq!(reader.losses(), Losses { crashed: 1, ..Losses::default() });
 }
 
 #[tokio::test]
