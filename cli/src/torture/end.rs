@@ -38,9 +38,11 @@ pub struct Pages {
     pub unreadable: u32,
     pub characters: u64,
     pub images: u32,
+    /// Pages with text that could not be drawn.
+    pub undrawn: u32,
     /// The time limit came, as a job's deadline would have.
     pub cut: bool,
-    /// The first words on unreadable pages.
+    /// The first words on pages that could not be read or drawn.
     pub faults: Vec<String>,
 }
 
@@ -104,9 +106,11 @@ impl End {
                     false => crate::human::count(pages.pages as usize, "page", "pages"),
                 };
                 line += &format!(", {} characters, {} images", pages.characters, pages.images);
+                let why = pages.faults.first().map_or("", String::as_str);
                 if pages.unreadable > 0 {
-                    let why = pages.faults.first().map_or("", String::as_str);
                     line += &format!(", {} unreadable ({why})", pages.unreadable);
+                } else if pages.undrawn > 0 {
+                    line += &format!(", {} not drawn ({why})", pages.undrawn);
                 }
                 line
             }

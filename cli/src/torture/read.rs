@@ -88,11 +88,16 @@ async fn read_all(
         check(range, &readings)?;
         for reading in readings {
             pages.images += u32::from(reading.image.is_some());
-            if reading.fault.is_some() {
-                check_words(reading.fault.as_deref().unwrap_or_default()).map_err(words)?;
-            } else if reading.image.is_none() {
-                let what = format!("page {} has neither an image nor a reason", reading.number);
-                return Err(Stopped::Defect(Kind::Pages, what));
+            match &reading.fault {
+                Some(fault) => {
+                    pages.undrawn += 1;
+                    keep_fault(pages, fault)?;
+                }
+                None if reading.image.is_none() => {
+                    let what = format!("page {} has neither an image nor a reason", reading.number);
+                    return Err(Stopped::Defect(Kind::Pages, what));
+                }
+                None => {}
             }
         }
     }
@@ -119,17 +124,18 @@ fn note_fault(pages: &mut Pages, reading: &PageReading) -> Result<(), Stopped> {
         return Err(Stopped::Defect(Kind::Pages, what));
     }
     if let Some(fault) = &reading.fault {
-        check_words(fault).map_err(words)?;
         pages.unreadable += 1;
-        if pages.faults.len() < MOST_FAULTS && !pages.faults.contains(fault) {
-            pages.faults.push(fault.clone());
-        }
+        keep_fault(pages, fault)?;
     }
     Ok(())
 }
 
-fn words(what: String) -> Stopped {
-    Stopped::Defect(Kind::Words, what)
+fn keep_fault(pages: &mut Pages, fault: &str) -> Result<(), Stopped> {
+    check_words(fault).map_err(|what| Stopped::Defect(Kind::Words, what))?;
+    if pages.faults.len() < MOST_FAULTS && !pages.faults.iter().any(|known| known == fault) {
+        pages.faults.push(fault.to_owned());
+    }
+    Ok(())
 }
 
 /// Errors are shown to people and written to logs: bytes of the file have no place in them.

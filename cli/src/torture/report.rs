@@ -78,7 +78,7 @@ impl Report {
         let counts = &self.counts;
         let by_code: Vec<String> =
             counts.errors_by_code.iter().map(|(code, count)| format!("{count} {code}")).collect();
-        let mut lines = vec![
+        let lines = [
             format!(
                 "{}: {text} with text, {errors} with a clear error, {}",
                 human::count(files as usize, "file", "files"),
@@ -102,7 +102,6 @@ impl Report {
                 human::duration(std::time::Duration::from_millis(counts.longest_milliseconds))
             ),
         ];
-        lines.retain(|line| !line.is_empty());
         lines.join("\n")
     }
 }

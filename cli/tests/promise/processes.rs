@@ -35,16 +35,26 @@ async fn moment() {
 }
 
 /// Sends `signal` to the first of the program's children that has worked for a while: it is inside
-/// a page that won't end.
-pub async fn signal_busy_child(program: &Child, signal: Signal) {
+/// a page that won't end. Answers which one that was.
+pub async fn signal_busy_child(program: &Child, signal: Signal) -> u32 {
     let used = |pid: &u32| stat(*pid).get(11).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
     bounded(async {
         loop {
             if let Some(pid) = children(program.id().unwrap(), PARSER).into_iter().find(|pid| used(pid) >= 20)
             {
                 kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
-                return;
+                return pid;
             }
+            moment().await;
+        }
+    })
+    .await
+}
+
+/// Its parent has taken note of its end.
+pub async fn wait_until_gone(pid: u32) {
+    bounded(async {
+        while !stat(pid).is_empty() {
             moment().await;
         }
     })

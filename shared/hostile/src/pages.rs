@@ -12,9 +12,9 @@ pub fn runaway() -> Page {
     })
 }
 
-/// An expansion (`/E`) with half a surrogate pair, which the bindings' device can't take: it aborts.
+/// An expansion (`/E`) that ends in half a surrogate pair, which the bindings' device can't take: it aborts.
 pub fn with_bad_tag(page: Page) -> Page {
-    page.draw("/Span << /E <FEFFD8000041> >> BDC 72 60 m 80 60 l S EMC\n")
+    page.draw("/Span << /E <FEFFD800> >> BDC 72 60 m 80 60 l S EMC\n")
 }
 
 /// 100 million graphics states from less than a megabyte.

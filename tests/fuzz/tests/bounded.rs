@@ -76,7 +76,7 @@ fn no_parser_trips_over_its_corpus_or_relatives_of_it() {
         seeds.iter().for_each(|seed| target(seed));
         let strategy = (prop::sample::select(seeds), damage());
         let mut runner = TestRunner::new(ProptestConfig {
-            cases: 3_000,
+            cases: 1_000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
@@ -92,7 +92,7 @@ fn no_parser_trips_over_its_corpus_or_relatives_of_it() {
 fn no_parser_trips_over_noise() {
     for (name, target) in TARGETS {
         let mut runner = TestRunner::new(ProptestConfig {
-            cases: 500,
+            cases: 300,
             failure_persistence: None,
             ..ProptestConfig::default()
         });

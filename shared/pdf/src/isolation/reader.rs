@@ -68,11 +68,16 @@ impl<'a> Reader<'a> {
                 self.worker = Some(worker);
                 break;
             };
+            let was_fresh = worker.pages_read == 0;
             worker.bury().await;
             self.source.pool.losses.count(&lost);
             tracing::warn!(page = number.get(), cause = %lost, careful = self.careful, "a parser's process was lost");
             if lost.by_abort() && !self.careful {
                 (self.careful, retried) = (true, true);
+                continue;
+            }
+            // An earlier page may have damaged the process's memory: this one may be innocent.
+            if matches!(lost, Lost::Ended(_)) && !was_fresh {
                 continue;
             }
             if retried {

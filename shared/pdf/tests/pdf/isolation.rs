@@ -37,15 +37,20 @@ async fn a_page_that_never_ends_is_given_up_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn a_child_killed_in_the_middle_costs_its_page_only() {
+async fn a_child_killed_in_the_middle_costs_its_page_only_and_only_when_it_was_fresh() {
     let saved = save(three_with_a_runaway());
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
     let (readings, ()) = tokio::join!(reader.read(&saved.path, None, &numbers, &options), async {
+        // This one had read page 1 before, which might have been what hurt it.
+        let used = children::wait_until_busy(30).await;
+        children::kill(used);
+        children::wait_until_gone(used).await;
         children::kill(children::wait_until_busy(30).await);
     });
     let readings = readings.unwrap();
+    assert_eq!(reader.losses().crashed, 2);
     assert_eq!(readings[1].reason, Reason::Unreadable);
     let fault = readings[1].fault.as_deref().unwrap();
     assert!(fault.contains("crashed") && fault.contains("SIGKILL"), "{fault}");
