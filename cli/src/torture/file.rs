@@ -132,3 +132,40 @@ fn defect(losses: &Losses, peak: &Peak, order: &Order) -> Option<Defect> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::{domain::document::ImageStyle, ports::pdf::PdfLimits};
+
+    use super::*;
+
+    #[test]
+    fn what_is_a_defect_even_where_the_file_ended_well() {
+        let order = Order {
+            limits: PdfLimits { max_memory_bytes: 500 << 20, ..PdfLimits::default() },
+            password: None,
+            step_timeout: Duration::from_secs(9),
+            time_limit: Duration::from_secs(9),
+            range_pages: 32,
+            image: ImageStyle::default(),
+        };
+        let found = |losses, own, parser| {
+            defect(&losses, &Peak { own: own << 20, parser: parser << 20 }, &order).map(|(kind, _)| kind)
+        };
+        let none = Losses::default();
+        assert_eq!(found(none, 500, 500), None);
+        assert_eq!(found(none, 20, 501), Some(Kind::Memory));
+        assert_eq!(found(none, 501, 20), Some(Kind::Memory));
+        // Contained: the job goes on.
+        assert_eq!(found(Losses { crashed: 3, timed_out: 3, ..none }, 20, 20), None);
+        assert_eq!(found(Losses { panicked: 1, ..none }, 20, 20), Some(Kind::Crash));
+        assert_eq!(found(Losses { confused: 1, ..none }, 20, 20), Some(Kind::Crash));
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_a_running_process_is_seen() {
+        let mut peak = Peak::default();
+        peak.look(std::process::id());
+        assert!(peak.own > 1 << 20, "{peak:?}");
+    }
+}
