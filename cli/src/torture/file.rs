@@ -149,7 +149,7 @@ mod tests {
             range_pages: 32,
             image: ImageStyle::default(),
         };
-        let found = |losses, own, parser| {
+        let found = |losses, own: u64, parser: u64| {
             defect(&losses, &Peak { own: own << 20, parser: parser << 20 }, &order).map(|(kind, _)| kind)
         };
         let none = Losses::default();

