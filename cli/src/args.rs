@@ -530,6 +530,78 @@ pub enum Dev {
         #[arg(long, value_name = "RULE")]
         script: Vec<Rule>,
     },
+    /// Write PDFs made to hurt whoever reads them; their names say what is wrong with them
+    Hostile {
+        /// Folder for them
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// How many: first one of each kind, then damaged relatives [default: one of each kind]
+        #[arg(long, value_name = "N")]
+        count: Option<usize>,
+        /// The same seed makes the same files
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        seed: u64,
+    },
+    /// Put PDFs through the reading that a job does, and tell how each of them ends
+    #[command(after_help = ENDS)]
+    Torture(Torture),
+    /// Reads one PDF for `dev torture`
+    #[command(hide = true)]
+    TortureFile { file: PathBuf },
+}
+
+const ENDS: &str = "\
+Each file is read in a process of its own: opened, the text of all pages, then the images of those
+that need eyes. Limits that are not options are the settings' (PAGE_TIMEOUT, MAX_PAGES, ...).
+
+Ends:
+  text    pages were read; those that can't be are counted as unreadable, with the reason
+  error   the file was refused, with the stable name of the error and words for people
+  DEFECT  crash        our own process died, or code of ours panicked
+          hang         reading went on after --time-limit
+          memory       a parser, or the program itself, had more than --memory-limit
+          pages        a page is missing, out of order, or has neither content nor a reason
+          words        an error says nothing, or holds control characters
+          unavailable  the file was not even tried
+
+Contained, and counted apart, because a job goes on with its other pages: the parser crashes in its
+own process, a page is stopped for its time, or reading is cut at --time-limit as by a deadline.
+
+Exit codes: 0 no defect, 1 some, 2 wrong usage.";
+
+#[derive(Debug, Args)]
+pub struct Torture {
+    /// PDFs, and folders that are searched for files ending in .pdf
+    #[arg(required = true, value_name = "PATH")]
+    pub files: Vec<PathBuf>,
+    /// Files that are read at the same time [default: one per core]
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+    /// When the reading of a file is cut, as by a job's deadline
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = parse_duration)]
+    pub time_limit: Duration,
+    /// Most memory of a process, such as 512M or 2G [default: $PDF_MAX_MEMORY_BYTES]
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    pub memory_limit: Option<u64>,
+    /// Opens encrypted PDFs; other users of this machine may see it
+    #[arg(long, value_name = "PASSWORD")]
+    pub password: Option<String>,
+    /// Write the whole report to a file, for programs
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes >= 64 << 20)
+        .ok_or_else(|| "bytes, at least 64M, such as 536870912, 512M or 2G".to_owned())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod settings;
 mod stop;
 mod summary;
 mod table;
+mod torture;
 
 use std::process::ExitCode;
 

@@ -2,11 +2,7 @@
 
 use std::{io, path::Path};
 
-#[path = "../../../shared/pdf/tests/pdf/support/builder.rs"]
-#[expect(dead_code, clippy::unwrap_used, reason = "the tests' writer of PDFs, of which this needs a part")]
-mod builder;
-
-use builder::{A4, Page, document, line_at, stream};
+use everypage_hostile::builder::{A4, Page, document, line_at, stream};
 use jpeg_encoder::{ColorType, Encoder};
 
 pub fn write(file: &Path, pages: u32) -> io::Result<()> {

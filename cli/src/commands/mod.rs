@@ -8,6 +8,7 @@ mod dev;
 mod dlq;
 mod events;
 mod heal;
+mod hostile;
 mod jobs;
 mod keys;
 pub mod password;
@@ -17,6 +18,7 @@ mod resume;
 mod stack;
 mod submit;
 mod tenants;
+mod torture;
 
 use crate::{
     args::{Command, Config, Dev, Dlq},
@@ -41,6 +43,9 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Keys(command) => keys::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
+        Command::Dev(Dev::Hostile { folder, count, seed }) => hostile::run(&context, &folder, count, seed),
+        Command::Dev(Dev::Torture(args)) => torture::run(&context, args).await,
+        Command::Dev(Dev::TortureFile { file }) => torture::one(&context, &file).await,
         Command::Completions { shell } => completions::run(&context, shell),
         // Taken care of in main, before there is a runtime.
         Command::PdfChild => Ok(Exit::Complete),

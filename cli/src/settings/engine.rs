@@ -31,7 +31,7 @@ pub fn providers(settings: &Settings) -> Result<Providers, Problem> {
 }
 
 /// This very program, even where its file was replaced by an update since it was started.
-fn own_program() -> Result<PathBuf, Problem> {
+pub fn own_program() -> Result<PathBuf, Problem> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() {
         return Ok(running);

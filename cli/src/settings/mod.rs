@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub use address::{Address, StackAddress};
-pub use engine::{open_engine, providers};
+pub use engine::{open_engine, own_program, providers};
 pub use stack::connect;
 
 /// What every command is given.

@@ -4,17 +4,14 @@
 
 mod bad_input;
 mod bad_providers;
-#[path = "../../../shared/pdf/tests/pdf/support/builder.rs"]
-#[allow(dead_code, reason = "shared with the PDF reader's tests, which use more of it")]
-mod builder;
 mod deadline;
 mod failover;
-#[path = "../../../shared/pdf/tests/pdf/support/hostile.rs"]
-#[allow(dead_code, reason = "shared with the PDF reader's tests, which use more of it")]
-mod hostile;
 mod kill;
 mod privacy;
 mod processes;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use more of it")]
 mod support;
+mod torture;
+
+use everypage_hostile::{builder, pages as hostile};

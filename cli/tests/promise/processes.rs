@@ -7,6 +7,8 @@ use tokio::process::Child;
 
 use crate::support::bounded;
 
+const PARSER: &str = "pdf-child";
+
 /// The fields of `/proc/PID/stat` after the name, which may hold anything.
 fn stat(pid: u32) -> Vec<String> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -14,7 +16,8 @@ fn stat(pid: u32) -> Vec<String> {
     after.split_whitespace().map(str::to_owned).collect()
 }
 
-fn children(of: u32) -> Vec<u32> {
+/// Those whose command line has `word` in it.
+fn children(of: u32, word: &str) -> Vec<u32> {
     let parent = of.to_string();
     std::fs::read_dir("/proc")
         .unwrap()
@@ -22,8 +25,7 @@ fn children(of: u32) -> Vec<u32> {
         .filter(|pid| stat(*pid).get(1) == Some(&parent))
         // A child that is just being started still has its parent's memory.
         .filter(|pid| {
-            std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
-                .is_ok_and(|line| line.contains("pdf-child"))
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(word))
         })
         .collect()
 }
@@ -33,12 +35,37 @@ async fn moment() {
 }
 
 /// Sends `signal` to the first of the program's children that has worked for a while: it is inside
-/// a page that won't end.
-pub async fn signal_busy_child(program: &Child, signal: Signal) {
+/// a page that won't end. Answers which one that was.
+pub async fn signal_busy_child(program: &Child, signal: Signal) -> u32 {
     let used = |pid: &u32| stat(*pid).get(11).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);
     bounded(async {
         loop {
-            if let Some(pid) = children(program.id().unwrap()).into_iter().find(|pid| used(pid) >= 20) {
+            if let Some(pid) = children(program.id().unwrap(), PARSER).into_iter().find(|pid| used(pid) >= 20)
+            {
+                kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+                return pid;
+            }
+            moment().await;
+        }
+    })
+    .await
+}
+
+/// Its parent has taken note of its end.
+pub async fn wait_until_gone(pid: u32) {
+    bounded(async {
+        while !stat(pid).is_empty() {
+            moment().await;
+        }
+    })
+    .await;
+}
+
+/// Sends `signal` to the first of the program's children with `word` in its command line.
+pub async fn signal_child(program: &Child, word: &str, signal: Signal) {
+    bounded(async {
+        loop {
+            if let Some(pid) = children(program.id().unwrap(), word).first() {
                 kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
                 return;
             }
@@ -58,7 +85,8 @@ fn kilobytes(pid: u32, field: &str) -> u64 {
 pub async fn watch_memory(pid: u32, most: &std::cell::Cell<(u64, u64)>) {
     loop {
         let (own, child) = most.get();
-        let children = children(pid).into_iter().map(|child| kilobytes(child, "VmPeak")).max().unwrap_or(0);
+        let children =
+            children(pid, PARSER).into_iter().map(|child| kilobytes(child, "VmPeak")).max().unwrap_or(0);
         most.set((own.max(kilobytes(pid, "VmHWM")), child.max(children)));
         moment().await;
     }

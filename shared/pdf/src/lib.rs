@@ -15,4 +15,4 @@ mod isolation;
 mod page;
 
 pub use document::{Care, Document};
-pub use isolation::{ChildCommand, IsolatedPdf};
+pub use isolation::{ChildCommand, IsolatedPdf, Losses};

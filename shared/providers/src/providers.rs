@@ -7,6 +7,10 @@ use everypage_core::{
     domain::target::{Provider, Target},
     ports::vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
 };
+use reqwest::{
+    StatusCode,
+    header::{HeaderName, HeaderValue},
+};
 
 use crate::{
     anthropic,
@@ -75,6 +79,49 @@ impl Providers {
         self.transport.post(url, headers, body).await.map_err(|broken| subject.transient(&broken.0))
     }
 
+    /// What a reply from the API of `target` means; nothing is sent. Headers that HTTP does not
+    /// allow are left out.
+    pub fn interpret<'a>(
+        &self,
+        target: &Target,
+        request: &PageRequest,
+        status: u16,
+        headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+        body: Vec<u8>,
+    ) -> Result<Answer, VisionError> {
+        let headers = headers.into_iter().filter_map(|(name, value)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        });
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let reply = Reply { status, headers: headers.collect(), body };
+        let endpoint = self.endpoint(target.provider);
+        self.understand(Subject { target, request, key: endpoint.settings.key() }, &reply)
+    }
+
+    fn understand(&self, subject: Subject<'_>, reply: &Reply) -> Result<Answer, VisionError> {
+        if failure::is_refusal(reply) {
+            return Ok(Answer { text: String::new(), finish: Finish::Refusal, usage: Usage::default() });
+        }
+        if !reply.status.is_success() {
+            return Err(subject.failure(reply));
+        }
+        let reading = match subject.target.provider {
+            Provider::OpenAi => openai::read(&reply.body),
+            Provider::Anthropic => anthropic::read(&reply.body),
+        };
+        match reading {
+            Some(reading) => Ok(self.answer(&subject.target.model, reading)),
+            None => Err(subject.not_an_answer(reply)),
+        }
+    }
+
+    fn endpoint(&self, provider: Provider) -> &Endpoint {
+        match provider {
+            Provider::OpenAi => &self.openai,
+            Provider::Anthropic => &self.anthropic,
+        }
+    }
+
     fn answer(&self, model: &str, reading: Reading) -> Answer {
         let (input_tokens, output_tokens) = (reading.tokens.input(), reading.tokens.output());
         let cost_usd = self.prices.cost_usd(model, input_tokens, output_tokens);
@@ -86,38 +133,20 @@ impl Providers {
     }
 }
 
-type Headers = Vec<(reqwest::header::HeaderName, reqwest::header::HeaderValue)>;
+type Headers = Vec<(HeaderName, HeaderValue)>;
 
 const UNSENDABLE_KEY: &str = "the API key has characters that cannot be sent";
 
 #[async_trait]
 impl Vision for Providers {
     async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError> {
-        let endpoint = match target.provider {
-            Provider::OpenAi => &self.openai,
-            Provider::Anthropic => &self.anthropic,
+        let key = self.endpoint(target.provider).settings.key();
+        let subject = Subject { target, request, key };
+        let reply = match target.provider {
+            Provider::OpenAi => self.ask_openai(subject).await?,
+            Provider::Anthropic => self.ask_anthropic(subject).await?,
         };
-        let subject = Subject { target, request, key: endpoint.settings.key() };
-        let (reading, reply) = match target.provider {
-            Provider::OpenAi => {
-                let reply = self.ask_openai(subject).await?;
-                (openai::read(&reply.body), reply)
-            }
-            Provider::Anthropic => {
-                let reply = self.ask_anthropic(subject).await?;
-                (anthropic::read(&reply.body), reply)
-            }
-        };
-        if failure::is_refusal(&reply) {
-            return Ok(Answer { text: String::new(), finish: Finish::Refusal, usage: Usage::default() });
-        }
-        if !reply.status.is_success() {
-            return Err(subject.failure(&reply));
-        }
-        match reading {
-            Some(reading) => Ok(self.answer(&target.model, reading)),
-            None => Err(subject.not_an_answer(&reply)),
-        }
+        self.understand(subject, &reply)
     }
 
     fn price(&self, target: &Target) -> Price {

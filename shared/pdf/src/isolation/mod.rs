@@ -2,6 +2,7 @@
 
 mod command;
 pub(crate) mod frame;
+mod losses;
 mod pool;
 mod port;
 mod reader;
@@ -9,4 +10,5 @@ pub(crate) mod wire;
 mod worker;
 
 pub use command::ChildCommand;
+pub use losses::Losses;
 pub use port::IsolatedPdf;

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::worker::Worker;
+use super::{losses::Counters, worker::Worker};
 use crate::gate::FileIdentity;
 
 /// A document must not stay open, decrypted, long after its job; the next range comes sooner.
@@ -34,6 +34,7 @@ pub(super) struct Pool {
     slots: Arc<Semaphore>,
     idle: Mutex<Idle>,
     hasher: RandomState,
+    pub losses: Counters,
 }
 
 #[derive(Default)]
@@ -51,6 +52,7 @@ impl Pool {
             slots: Arc::new(Semaphore::new(children.max(1))),
             idle: Mutex::default(),
             hasher: RandomState::new(),
+            losses: Counters::default(),
         })
     }
 

@@ -20,6 +20,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::{
     command::ChildCommand,
+    losses::Losses,
     pool::Pool,
     reader::{Reader, Source},
 };
@@ -58,6 +59,11 @@ impl IsolatedPdf {
     pub fn with_open_timeout(mut self, time: Duration) -> Self {
         self.open_timeout = time;
         self
+    }
+
+    /// How children were lost so far, those included whose page was then read by another.
+    pub fn losses(&self) -> Losses {
+        self.pool.losses.read()
     }
 
     async fn source<'a>(

@@ -10,7 +10,7 @@ use everypage_core::{
 use super::{
     command::ChildCommand,
     pool::{Key, Pool, Slot},
-    worker::{Lost, Worker},
+    worker::{Lost, NotOpened, Worker},
 };
 use crate::document::unreadable;
 
@@ -68,10 +68,16 @@ impl<'a> Reader<'a> {
                 self.worker = Some(worker);
                 break;
             };
+            let was_fresh = worker.pages_read == 0;
             worker.bury().await;
+            self.source.pool.losses.count(&lost);
             tracing::warn!(page = number.get(), cause = %lost, careful = self.careful, "a parser's process was lost");
             if lost.by_abort() && !self.careful {
                 (self.careful, retried) = (true, true);
+                continue;
+            }
+            // An earlier page may have damaged the process's memory: this one may be innocent.
+            if matches!(lost, Lost::Ended(_)) && !was_fresh {
                 continue;
             }
             if retried {
@@ -114,9 +120,15 @@ impl<'a> Reader<'a> {
             .map_err(|error| PdfError::Unavailable(format!("no process for the parser: {error}")))?;
         match worker.open(file, password, limits, open_timeout).await {
             Ok(()) => Ok(worker),
-            Err(error) => {
+            Err(not_opened) => {
                 worker.bury().await;
-                Err(error)
+                Err(match not_opened {
+                    NotOpened::Refused(error) => error,
+                    NotOpened::Lost(lost) => {
+                        self.source.pool.losses.count(&lost);
+                        PdfError::ParserDied(lost.to_string())
+                    }
+                })
             }
         }
     }

@@ -77,17 +77,26 @@ impl From<Refusal> for PdfError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Empty => Self::Empty,
-            Refusal::NotAPdf(why) => Self::NotAPdf(why),
-            Refusal::Corrupt(why) => Self::Corrupt(why),
+            Refusal::NotAPdf(why) => Self::NotAPdf(plain(&why)),
+            Refusal::Corrupt(why) => Self::Corrupt(plain(&why)),
             Refusal::PasswordNeeded => Self::PasswordNeeded,
             Refusal::PasswordWrong => Self::PasswordWrong,
             Refusal::NoPages => Self::NoPages,
             Refusal::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
             Refusal::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
-            Refusal::ParserDied(why) => Self::ParserDied(why),
-            Refusal::Unavailable(why) => Self::Unavailable(why),
+            Refusal::ParserDied(why) => Self::ParserDied(plain(&why)),
+            Refusal::Unavailable(why) => Self::Unavailable(plain(&why)),
         }
     }
+}
+
+/// Longer than anything that MuPDF or we have to say.
+const MOST_WORDS: usize = 300;
+
+/// MuPDF quotes names from the file, which may hold whatever a terminal or a log obeys.
+fn plain(words: &str) -> String {
+    let plain = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
+    words.chars().map(plain).take(MOST_WORDS).collect()
 }
 
 impl Reply {
@@ -119,6 +128,6 @@ impl Reply {
             height_px,
             bytes,
         });
-        Some(PageReading { number, text, reason, image, fault })
+        Some(PageReading { number, text, reason, image, fault: fault.as_deref().map(plain) })
     }
 }

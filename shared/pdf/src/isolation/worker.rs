@@ -54,6 +54,13 @@ impl Lost {
     }
 }
 
+/// Why a document was not opened.
+#[derive(Debug)]
+pub(super) enum NotOpened {
+    Refused(PdfError),
+    Lost(Lost),
+}
+
 /// Completes the sentences "the parser ..." and "the page was given up: the parser ...".
 impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -108,7 +115,7 @@ impl Worker {
         password: Option<&Secret>,
         limits: &PdfLimits,
         time: Duration,
-    ) -> Result<(), PdfError> {
+    ) -> Result<(), NotOpened> {
         let password = password.map(|secret| secret.expose().to_owned());
         let request = Request::Open { password, limits: *limits };
         let path = file.as_os_str().as_bytes();
@@ -121,12 +128,12 @@ impl Worker {
                 self.page_count = pages;
                 return Ok(());
             }
-            Ok(Ok((Reply::Refused(refusal), _))) => return Err(refusal.into()),
+            Ok(Ok((Reply::Refused(refusal), _))) => return Err(NotOpened::Refused(refusal.into())),
             Ok(Ok((Reply::Page { .. }, _))) => Lost::Confused,
             Ok(Err(_)) => self.last_words().await,
             Err(_) => Lost::TimedOut(time),
         };
-        Err(PdfError::ParserDied(lost.to_string()))
+        Err(NotOpened::Lost(lost))
     }
 
     /// Asks for pages, which then come one by one from [`Worker::next_page`].

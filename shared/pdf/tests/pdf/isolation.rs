@@ -6,7 +6,7 @@ use everypage_core::{
     domain::document::Reason,
     ports::pdf::{Pdf, PdfError, PdfLimits},
 };
-use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_pdf::{ChildCommand, IsolatedPdf, Losses};
 use tokio::time::timeout;
 
 use crate::support::{
@@ -37,15 +37,20 @@ async fn a_page_that_never_ends_is_given_up_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn a_child_killed_in_the_middle_costs_its_page_only() {
+async fn a_child_killed_in_the_middle_costs_its_page_only_and_only_when_it_was_fresh() {
     let saved = save(three_with_a_runaway());
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
     let (readings, ()) = tokio::join!(reader.read(&saved.path, None, &numbers, &options), async {
+        // This one had read page 1 before, which might have been what hurt it.
+        let used = children::wait_until_busy(30).await;
+        children::kill(used);
+        children::wait_until_gone(used).await;
         children::kill(children::wait_until_busy(30).await);
     });
     let readings = readings.unwrap();
+    assert_eq!(reader.losses().crashed, 2);
     assert_eq!(readings[1].reason, Reason::Unreadable);
     let fault = readings[1].fault.as_deref().unwrap();
     assert!(fault.contains("crashed") && fault.contains("SIGKILL"), "{fault}");
@@ -65,6 +70,7 @@ async fn an_abort_is_tried_again_with_care() {
         assert_eq!((reading.reason, &reading.fault), (Reason::Text, &None), "page {}", reading.number);
         assert!(reading.text.contains("committee"));
     }
+    assert_eq!(reader.losses(), Losses { crashed: 1, ..Losses::default() });
 }
 
 #[tokio::test]

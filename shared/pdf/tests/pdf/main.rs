@@ -6,7 +6,6 @@ mod classify;
 mod hostile;
 mod images;
 mod isolation;
-mod mutations;
 mod refusals;
 mod support;
 mod text;

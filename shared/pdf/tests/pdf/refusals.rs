@@ -40,6 +40,15 @@ async fn an_encrypted_file_needs_the_right_password() {
 }
 
 #[tokio::test]
+async fn words_from_the_file_can_not_command_a_terminal() {
+    let handler =
+        "trailer\n<< /Encrypt << /Filter /#1b#5b31mred#07#0aline#e2#80#ae /V 1 /R 2 >> /ID [<00> <00>]";
+    let file = String::from_utf8_lossy(&document(&[Page::prose(1)])).replace("trailer\n<<", handler);
+    let error = inspect(file, None, limits()).await.unwrap_err();
+    assert_eq!(error, PdfError::Corrupt("unknown encryption handler: '?[31mred??line?'".into()));
+}
+
+#[tokio::test]
 async fn an_open_document_is_not_shown_to_another_password() {
     let saved = save(encrypted());
     let reader = reader(limits(), 1);

@@ -38,6 +38,16 @@ pub async fn wait_for(count: usize) {
     panic!("{} children, not {count}", all().len());
 }
 
+pub async fn wait_until_gone(pid: i32) {
+    for _ in 0..400 {
+        if !all().contains(&pid) {
+            return;
+        }
+        pause(Duration::from_millis(20)).await;
+    }
+    panic!("{pid} stays");
+}
+
 /// Waits until a child has used that many hundredths of a second: it is inside a page that won't end.
 pub async fn wait_until_busy(ticks: u64) -> i32 {
     for _ in 0..400 {

@@ -1,8 +1,8 @@
 //! Makes small PDFs, reads them, and looks after the children of the test's process.
 
-pub mod builder;
 pub mod children;
-pub mod hostile;
+
+pub use everypage_hostile::{builder, pages as hostile};
 
 use std::{
     num::NonZeroUsize,

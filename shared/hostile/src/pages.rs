@@ -1,6 +1,6 @@
 //! Pages made to hurt.
 
-use super::builder::{Page, deflate, stream};
+use crate::builder::{Page, deflate, stream};
 
 /// Forms that call forms, ten times each, twenty deep: it never ends and never paints.
 pub fn runaway() -> Page {
@@ -12,15 +12,15 @@ pub fn runaway() -> Page {
     })
 }
 
-/// An `ActualText` with half a surrogate pair, which the bindings' device can't take.
+/// An expansion (`/E`) that ends in half a surrogate pair, which the bindings' device can't take: it aborts.
 pub fn with_bad_tag(page: Page) -> Page {
-    page.draw("/Span << /ActualText <FEFFD8000041> >> BDC 72 60 m 80 60 l S EMC\n")
+    page.draw("/Span << /E <FEFFD800> >> BDC 72 60 m 80 60 l S EMC\n")
 }
 
 /// 100 million graphics states from less than a megabyte.
 pub fn bomb() -> Page {
     let mut page = Page::new(deflate(&b"q ".repeat(100 << 20)));
-    page.filter = "/Filter /FlateDecode";
+    page.filter = "/Filter /FlateDecode".into();
     page
 }
 

@@ -1,8 +1,8 @@
 //! A tiny PDF writer: enough to make every kind of page, and to make it wrong on purpose.
 
-use std::{fmt::Write as _, io::Write as _};
+use std::{fmt::Write as _, io::Read as _};
 
-use flate2::{Compression, write::ZlibEncoder};
+use flate2::{Compression, read::ZlibEncoder};
 
 pub const A4: (f32, f32) = (595.0, 842.0);
 
@@ -14,12 +14,12 @@ pub struct Page {
     /// Objects to be added: (resource name such as `/Im1`, kind such as `XObject`, whole object).
     pub extras: Vec<(String, &'static str, Vec<u8>)>,
     /// Entries for the content stream's dictionary.
-    pub filter: &'static str,
+    pub filter: String,
 }
 
 impl Page {
     pub fn new(content: impl Into<Vec<u8>>) -> Self {
-        Self { size: A4, content: content.into(), extras: Vec::new(), filter: "" }
+        Self { size: A4, content: content.into(), extras: Vec::new(), filter: String::new() }
     }
 
     pub fn blank() -> Self {
@@ -82,9 +82,10 @@ pub fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
 }
 
 pub fn deflate(data: &[u8]) -> Vec<u8> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(data).unwrap();
-    encoder.finish().unwrap()
+    let mut compressed = Vec::new();
+    // Neither reading from memory nor writing to it fails.
+    let _ = ZlibEncoder::new(data, Compression::fast()).read_to_end(&mut compressed);
+    compressed
 }
 
 pub fn document(pages: &[Page]) -> Vec<u8> {
@@ -94,33 +95,31 @@ pub fn document(pages: &[Page]) -> Vec<u8> {
 /// Like [`document`], claiming `count` pages.
 pub fn with_count(pages: &[Page], count: i64) -> Vec<u8> {
     // 1 catalog, 2 page tree, 3 font; then per page: page, content, extras.
-    let mut objects: Vec<Vec<u8>> = vec![
-        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
-        Vec::new(),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_vec(),
-    ];
+    let mut file = File::default();
+    file.object("<< /Type /Catalog /Pages 2 0 R >>");
+    file.object("");
+    file.object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>");
     let mut kids = String::new();
     for page in pages {
-        let number = objects.len() + 1;
-        write!(kids, "{number} 0 R ").unwrap();
+        let number = file.objects.len() + 1;
+        let _ = write!(kids, "{number} 0 R ");
         let named = |kind: &str| -> String {
             let of_kind = page.extras.iter().enumerate().filter(|(_, (_, of, _))| *of == kind);
             of_kind.map(|(index, (name, ..))| format!("{name} {} 0 R ", number + 2 + index)).collect()
         };
         let (width, height) = page.size;
         let (fonts, objects_drawn, content) = (named("Font"), named("XObject"), number + 1);
-        objects.push(
-            format!(
-                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents {content} 0 R \
+        file.object(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents {content} 0 R \
                  /Resources << /Font << /F1 3 0 R {fonts}>> /XObject << {objects_drawn}>> >> >>"
-            )
-            .into_bytes(),
-        );
-        objects.push(stream(page.filter, &page.content));
-        objects.extend(page.extras.iter().map(|(_, _, object)| refer(object, number + 2)));
+        ));
+        file.object(stream(&page.filter, &page.content));
+        for (_, _, object) in &page.extras {
+            file.object(refer(object, number + 2));
+        }
     }
-    objects[1] = format!("<< /Type /Pages /Kids [{kids}] /Count {count} >>").into_bytes();
-    assemble(&objects)
+    file.objects[1] = format!("<< /Type /Pages /Kids [{kids}] /Count {count} >>").into_bytes();
+    file.bytes()
 }
 
 /// An extra may refer to its neighbours as @0, @1, ...
@@ -135,20 +134,51 @@ fn refer(object: &[u8], first: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn assemble(objects: &[Vec<u8>]) -> Vec<u8> {
-    let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
-    let mut offsets = Vec::new();
-    for (index, object) in objects.iter().enumerate() {
-        offsets.push(file.len());
-        file.extend(format!("{} 0 obj\n", index + 1).as_bytes());
-        file.extend(object);
-        file.extend(b"\nendobj\n");
+/// Numbered objects, the first of which is the catalog.
+#[derive(Clone, Default)]
+pub struct File {
+    pub objects: Vec<Vec<u8>>,
+    /// More entries for the trailer.
+    pub trailer: String,
+}
+
+impl File {
+    /// Adds an object and answers its number.
+    pub fn object(&mut self, object: impl Into<Vec<u8>>) -> usize {
+        self.objects.push(object.into());
+        self.objects.len()
     }
-    let (start, size) = (file.len(), objects.len() + 1);
-    file.extend(format!("xref\n0 {size}\n0000000000 65535 f \n").as_bytes());
+
+    /// The objects, and where each of them begins.
+    pub fn body(&self) -> (Vec<u8>, Vec<usize>) {
+        let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
+        let mut offsets = Vec::with_capacity(self.objects.len());
+        for (object, number) in self.objects.iter().zip(1..) {
+            offsets.push(file.len());
+            file.extend(format!("{number} 0 obj\n").as_bytes());
+            file.extend(object);
+            file.extend(b"\nendobj\n");
+        }
+        (file, offsets)
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let (mut file, offsets) = self.body();
+        let (start, size) = (file.len(), offsets.len() + 1);
+        file.extend(table(&offsets));
+        let more = &self.trailer;
+        file.extend(
+            format!("trailer\n<< /Size {size} /Root 1 0 R {more}>>\nstartxref\n{start}\n%%EOF\n").as_bytes(),
+        );
+        file
+    }
+}
+
+/// The cross-reference table of objects 1, 2, ...
+pub(crate) fn table(offsets: &[usize]) -> Vec<u8> {
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", offsets.len() + 1);
     for offset in offsets {
-        file.extend(format!("{offset:010} 00000 n \n").as_bytes());
+        let _ = writeln!(table, "{offset:010} 00000 n ");
     }
-    file.extend(format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").as_bytes());
-    file
+    table.into_bytes()
 }

@@ -1,0 +1,64 @@
+use std::sync::LazyLock;
+
+use everypage_core::{
+    domain::{
+        answer::judge,
+        secret::Secret,
+        target::{Provider, Target},
+    },
+    ports::vision::{Answer, PageRequest, VisionError},
+};
+use everypage_providers::{ProviderSettings, Providers, Settings};
+
+const KEY: &str = "sk-a-key-that-nobody-may-see";
+const PROMPT: &str = "a system prompt that is not to be repeated to anybody";
+const LAYER: &str =
+    "the words that the page's own text layer holds, which are the document's and stay with it";
+
+/// At an address of this machine: one of the vendors' would load the system's certificates.
+static PROVIDERS: LazyLock<Option<Providers>> = LazyLock::new(|| {
+    let here = || ProviderSettings { base_url: "http://127.0.0.1:9".into(), api_key: Some(Secret::new(KEY)) };
+    Providers::new(Settings::new(here(), here())).ok()
+});
+
+/// A reply as `openai 200`, lines of headers, an empty line and the body: an answer, or an error
+/// that tells nothing of key, prompt or page.
+pub fn answer(data: &[u8]) {
+    let Some(providers) = PROVIDERS.as_ref() else { panic!("the adapter can't be made") };
+    let (head, body) = match data.windows(2).position(|bytes| bytes == b"\n\n") {
+        Some(at) => (&data[..at], &data[at + 2..]),
+        None => (data, &b""[..]),
+    };
+    let Ok(head) = std::str::from_utf8(head) else { return };
+    let mut lines = head.lines();
+    let (provider, status) = lines.next().and_then(|line| line.split_once(' ')).unwrap_or_default();
+    let (Ok(provider), Ok(status)) = (provider.parse::<Provider>(), status.trim().parse::<u16>()) else {
+        return;
+    };
+    let target = Target { provider, model: "a-model".into() };
+    let request = PageRequest {
+        system_prompt: PROMPT.into(),
+        context_text: LAYER.into(),
+        image: None,
+        max_output_tokens: 100,
+    };
+    let headers =
+        lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()));
+    match providers.interpret(&target, &request, status, headers, body.to_vec()) {
+        Ok(Answer { text, finish, usage }) => {
+            assert!(usage.cost_usd.is_finite() && usage.cost_usd >= 0.0, "{usage:?}");
+            let _ = judge(&text, finish, Some(LAYER));
+        }
+        Err(error) => {
+            let said = error.to_string();
+            super::is_told(&said);
+            for secret in [KEY, PROMPT, LAYER] {
+                assert!(!said.contains(secret), "{said}");
+            }
+            assert!(!said.chars().any(char::is_control) && said.len() < 2_000, "{said:?}");
+            if let VisionError::Exhausted { retry_after: Some(wait), .. } = error {
+                assert!(wait.as_secs() <= 24 * 60 * 60, "{wait:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+use everypage_core::domain::message::PageMessage;
+
+/// A message is read as it was written, or refused with a reason.
+pub fn page_message(data: &[u8]) {
+    let Ok(body) = std::str::from_utf8(data) else { return };
+    match PageMessage::parse(body) {
+        Ok(message) => {
+            let again = PageMessage::parse(&message.encode());
+            assert!(again.as_ref() == Ok(&message), "{message:?} came back as {again:?}");
+            // A message of long context is shown by its name only.
+            assert!(
+                message.context_text.len() < 64 || !format!("{message:?}").contains(&message.context_text)
+            );
+        }
+        Err(error) => super::is_told(&error.to_string()),
+    }
+}
