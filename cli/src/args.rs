@@ -1,6 +1,6 @@
 //! The command line as types; what is written here is what `--help` says.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -28,6 +28,11 @@ Exit codes:
 The gravest wins: 130, then 1, 4, 3, 0.";
 
 const GLOBAL: &str = "Options of every command";
+
+const SERVE: &str = "\
+As long as no API key was ever made, whoever is on this machine may do everything and nobody else gets in; \
+`everypage keys create` makes one, and from then on every request needs one. \
+SIGINT or SIGTERM stops it: pages in hand are finished, the rest goes on at the next start. A second one ends it at once.";
 
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
@@ -121,6 +126,9 @@ pub enum Command {
     /// Finish every job that was left open on this machine, then exit
     #[command(after_help = EXIT_CODES)]
     Resume,
+    /// Serve the HTTP API and the web console, and work on what comes in
+    #[command(after_help = SERVE)]
+    Serve(Serve),
     /// Settings
     #[command(subcommand)]
     Config(Config),
@@ -140,6 +148,19 @@ pub enum Command {
     /// Parses PDFs for a parent process
     #[command(hide = true)]
     PdfChild,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen [default: 127.0.0.1 and $PORT, else 8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Pages worked on at once [default: $WORKER_CONCURRENCY]
+    #[arg(long, value_name = "COUNT")]
+    pub workers: Option<NonZeroUsize>,
+    /// How long what is in hand may take after a stop is asked for
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_duration)]
+    pub grace: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ pub mod password;
 mod process;
 mod redrive;
 mod resume;
+mod serve;
 mod stack;
 mod submit;
 mod tenants;
@@ -35,6 +36,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Dlq(command) => dlq::run(&context, command).await,
         Command::Breakers(listing) => breakers::run(&context, listing).await,
         Command::Heal(args) => heal::run(&context, args).await,
+        Command::Serve(args) => serve::run(&context, args).await,
         Command::Resume => resume::run(&context).await,
         Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,

@@ -94,6 +94,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(breakers::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
         .routes(routes!(health::document))
 }
 

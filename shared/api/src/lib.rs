@@ -54,12 +54,16 @@ pub trait Workers: Send + Sync {
     async fn take_on(&self, job: &JobId) -> Result<bool, Fault>;
 }
 
+/// Writes what this process has recorded, as Prometheus has it.
+pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// What the routes work with.
 #[derive(Clone)]
 pub struct Api {
     app: Arc<App>,
     links: Option<Arc<dyn UploadLinks>>,
     workers: Option<Arc<dyn Workers>>,
+    metrics: Option<Metrics>,
     spool: Option<PathBuf>,
     patience: Duration,
     link_time: Duration,
@@ -72,6 +76,7 @@ impl Api {
             app,
             links: None,
             workers: None,
+            metrics: None,
             spool: None,
             patience: PATIENCE,
             link_time: LINK_TIME,
@@ -86,6 +91,11 @@ impl Api {
 
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         Self { workers: Some(workers), ..self }
+    }
+
+    /// What the process has recorded is told at `/metrics`.
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics: Some(metrics), ..self }
     }
 
     /// Documents wait in this folder while they are read from the network, instead of in the

@@ -146,6 +146,10 @@ impl Problem {
         }
     }
 
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(&FORBIDDEN, detail)
+    }
+
     /// Our fault; what exactly is for the log and not for callers.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         error!(%cause, "a request could not be answered");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use everypage_core::{
-    app::{App, Ports},
+    app::{App, Ports, Stop},
     config::Settings,
     domain::{ids::JobId, job::Job, target::Tier},
     ports::{
@@ -131,6 +131,12 @@ impl Engine {
     /// Drives every job that is started here or whose process has died, for ever. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
+        self.run_until(&Stop::default()).await
+    }
+
+    /// The same until `stop` is asked for. Then no page is begun, and it ends when those in hand
+    /// are settled; jobs that are still open go on in the next process.
+    pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
         if self.owner().is_none() {
             self.adopt().await?;
         }
@@ -164,7 +170,12 @@ impl Engine {
                 }
             }
         };
-        tokio::join!(self.driver.work(), relay::run(&self.app), drive);
+        tokio::select! {
+            biased;
+            () = self.driver.work_until(stop) => {}
+            () = relay::run(&self.app) => {}
+            () = drive => {}
+        }
         Ok(())
     }
 

@@ -1,0 +1,122 @@
+//! Everypage as a service in one process: API, workers and console over the embedded engine.
+
+mod connections;
+mod console;
+mod door;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use axum::Router;
+use everypage_api::{Api, Workers};
+use everypage_core::{
+    app::Stop,
+    domain::ids::JobId,
+    ports::{Fault, clock::within},
+    store::keys,
+};
+use everypage_local::{Engine, OpenError};
+use everypage_system::prometheus::Prometheus;
+use tokio::net::TcpListener;
+use tracing::{info, warn};
+
+/// What is held when a stop is asked for may take so long to be finished.
+pub const GRACE: Duration = Duration::from_secs(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(
+        "no API key was ever made here, so only this machine may come in: listen on 127.0.0.1, or make a key \
+         first with `everypage keys create --role operator`; asked for was {0}"
+    )]
+    Open(SocketAddr),
+    #[error("{address} can't be listened on: {error}")]
+    Address { address: SocketAddr, error: std::io::Error },
+    #[error(transparent)]
+    Engine(#[from] OpenError),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    engine: Arc<Engine>,
+    listener: TcpListener,
+    address: SocketAddr,
+    /// Nobody needs a key, for there is none.
+    pub open: bool,
+    prometheus: Option<Prometheus>,
+    grace: Duration,
+}
+
+/// Pages of ended jobs come to the process that serves.
+struct Here(Arc<Engine>);
+
+#[async_trait]
+impl Workers for Here {
+    async fn take_on(&self, job: &JobId) -> Result<bool, Fault> {
+        self.0.take_on(job).await
+    }
+}
+
+impl Server {
+    /// Takes the address. Without any key it has to be one that only this machine reaches.
+    pub async fn bind(engine: Arc<Engine>, address: SocketAddr) -> Result<Self, ServeError> {
+        let open = !keys::any(&engine.app).await?;
+        if open && !address.ip().is_loopback() {
+            return Err(ServeError::Open(address));
+        }
+        let failed = |error| ServeError::Address { address, error };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { engine, listener, address, open, prometheus: None, grace: GRACE })
+    }
+
+    /// Metrics of this process are answered at `/metrics`.
+    pub fn with_metrics(self, prometheus: Prometheus) -> Self {
+        Self { prometheus: Some(prometheus), ..self }
+    }
+
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// Where it listens; the port is the one that was given where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn router(&self) -> Router {
+        let app = &self.engine.app;
+        let mut api = Api::new(app.clone()).with_workers(Arc::new(Here(self.engine.clone()))).checking_keys();
+        if let Some(prometheus) = self.prometheus.clone() {
+            api = api.with_metrics(Arc::new(move || prometheus.render()));
+        }
+        let router = everypage_api::router(api).merge(console::routes());
+        door::guard(router, app.clone(), self.open)
+    }
+
+    /// Answers and works until `stop` is asked for; then takes nothing new, finishes what it holds
+    /// within its grace and leaves the rest to the next start.
+    pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
+        let router = self.router();
+        let clock = self.engine.app.clock.clone();
+        let answering = connections::serve(self.listener, router, clock.clone(), stop);
+        let working = self.engine.run_until(stop);
+        let mut both = std::pin::pin!(async { tokio::join!(answering, working) });
+        let (_, worked) = tokio::select! {
+            done = &mut both => done,
+            () = stop.asked() => match within(clock.as_ref(), self.grace, &mut both).await {
+                Some(done) => done,
+                None => {
+                    warn!("not everything was finished in time; it goes on at the next start");
+                    ((), Ok(()))
+                }
+            },
+        };
+        worked?;
+        self.engine.flush().await?;
+        info!("stopped");
+        Ok(())
+    }
+}
