@@ -1,6 +1,6 @@
 //! The command line as types; what is written here is what `--help` says.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -28,6 +28,11 @@ Exit codes:
 The gravest wins: 130, then 1, 4, 3, 0.";
 
 const GLOBAL: &str = "Options of every command";
+
+const SERVE: &str = "\
+As long as no API key was ever made, whoever is on this machine may do everything and nobody else gets in; \
+`everypage keys create` makes one, and from then on every request needs one. \
+SIGINT or SIGTERM stops it: pages in hand are finished, the rest goes on at the next start. A second one ends it at once.";
 
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
@@ -121,6 +126,9 @@ pub enum Command {
     /// Finish every job that was left open on this machine, then exit
     #[command(after_help = EXIT_CODES)]
     Resume,
+    /// Serve the HTTP API and the web console, and work on what comes in
+    #[command(after_help = SERVE)]
+    Serve(Serve),
     /// Settings
     #[command(subcommand)]
     Config(Config),
@@ -130,6 +138,9 @@ pub enum Command {
     /// API keys: who may come in
     #[command(subcommand)]
     Keys(Keys),
+    /// Where a tenant is told of the ends of its jobs
+    #[command(subcommand)]
+    Webhook(Webhook),
     /// Watch a sample report get read while one model is down and another hangs
     Demo,
     /// Tools for trying things out
@@ -140,6 +151,19 @@ pub enum Command {
     /// Parses PDFs for a parent process
     #[command(hide = true)]
     PdfChild,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen [default: 127.0.0.1 and $PORT, else 8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Pages worked on at once [default: $WORKER_CONCURRENCY]
+    #[arg(long, value_name = "COUNT")]
+    pub workers: Option<NonZeroUsize>,
+    /// How long what is in hand may take after a stop is asked for
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_duration)]
+    pub grace: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -432,6 +456,32 @@ pub enum Tenants {
         tenant: String,
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// Tell a server of every end, and print the secret that messages are signed with, once
+    Set {
+        /// Takes a POST for each end, such as https://example.com/hooks
+        url: String,
+        /// Whose jobs [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+    },
+    /// Show where messages go
+    Show {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Tell nobody any more
+    Unset {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
     },
 }
 

@@ -9,6 +9,7 @@ use everypage_core::{
     usecases::{StepError, intake::SubmitError},
 };
 use everypage_local::OpenError;
+use everypage_serve::ServeError;
 
 use crate::exit::Exit;
 
@@ -50,6 +51,16 @@ macro_rules! failed_from {
 }
 
 failed_from!(Fault, SubmitError, JobError, OpenError, serde_json::Error);
+
+impl From<ServeError> for Problem {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Open(_) | ServeError::Address { .. } => Self::Usage(error.to_string()),
+            ServeError::Engine(error) => error.into(),
+            ServeError::Fault(fault) => fault.into(),
+        }
+    }
+}
 
 impl From<StackError> for Problem {
     fn from(error: StackError) -> Self {

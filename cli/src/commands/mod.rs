@@ -15,10 +15,12 @@ pub mod password;
 mod process;
 mod redrive;
 mod resume;
+mod serve;
 mod stack;
 mod submit;
 mod tenants;
 mod torture;
+mod webhook;
 
 use crate::{
     args::{Command, Config, Dev, Dlq},
@@ -37,10 +39,12 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Dlq(command) => dlq::run(&context, command).await,
         Command::Breakers(listing) => breakers::run(&context, listing).await,
         Command::Heal(args) => heal::run(&context, args).await,
+        Command::Serve(args) => serve::run(&context, args).await,
         Command::Resume => resume::run(&context).await,
         Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
         Command::Keys(command) => keys::run(&context, command).await,
+        Command::Webhook(command) => webhook::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
         Command::Dev(Dev::Hostile { folder, count, seed }) => hostile::run(&context, &folder, count, seed),

@@ -9,6 +9,7 @@ mod failover;
 mod kill;
 mod privacy;
 mod processes;
+mod serve;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use more of it")]
 mod support;

@@ -14,17 +14,19 @@ mod answer;
 mod auth;
 mod cursor;
 mod document;
+mod limit;
 mod problem;
 mod routes;
 pub mod shape;
 mod spool;
+mod stream;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
 use everypage_core::{
-    app::App,
+    app::{App, Stop},
     domain::ids::JobId,
     ports::{Fault, uploads::UploadLinks},
 };
@@ -35,6 +37,7 @@ use tower_http::{
 
 pub use auth::{Caller, Role, authenticate};
 pub use document::openapi;
+pub use limit::Peer;
 pub use problem::{Problem, Rejected};
 
 /// Bodies other than documents are small.
@@ -54,12 +57,19 @@ pub trait Workers: Send + Sync {
     async fn take_on(&self, job: &JobId) -> Result<bool, Fault>;
 }
 
+/// Writes what this process has recorded, as Prometheus has it.
+pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// What the routes work with.
 #[derive(Clone)]
 pub struct Api {
     app: Arc<App>,
     links: Option<Arc<dyn UploadLinks>>,
     workers: Option<Arc<dyn Workers>>,
+    metrics: Option<Metrics>,
+    streams: Option<stream::Streams>,
+    draws: bool,
+    limits: Option<Arc<limit::Limits>>,
     spool: Option<PathBuf>,
     patience: Duration,
     link_time: Duration,
@@ -72,6 +82,10 @@ impl Api {
             app,
             links: None,
             workers: None,
+            metrics: None,
+            streams: None,
+            draws: false,
+            limits: None,
             spool: None,
             patience: PATIENCE,
             link_time: LINK_TIME,
@@ -86,6 +100,26 @@ impl Api {
 
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         Self { workers: Some(workers), ..self }
+    }
+
+    /// What the process has recorded is told at `/metrics`.
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Events may be listened to as they happen, until `stop` is asked for.
+    pub fn streaming(self, stop: Stop) -> Self {
+        Self { streams: Some(stream::Streams::new(stop)), ..self }
+    }
+
+    /// Pages that went to no model are drawn for whoever looks at them.
+    pub fn drawing(self) -> Self {
+        Self { draws: true, ..self }
+    }
+
+    /// Each caller may ask so often a second over a while, and twice as often for a moment.
+    pub fn limiting(self, per_second: NonZeroU32) -> Self {
+        Self { limits: Some(Arc::new(limit::Limits::new(per_second))), ..self }
     }
 
     /// Documents wait in this folder while they are read from the network, instead of in the
@@ -110,6 +144,10 @@ pub fn router(api: Api) -> Router {
     let (router, _) = document::routes().split_for_parts();
     let ids = RequestIds(api.app.clone());
     let router = router.layer(DefaultBodyLimit::max(MOST_JSON));
+    let router = match &api.limits {
+        Some(_) => router.layer(middleware::from_fn_with_state(api.clone(), limit::count)),
+        None => router,
+    };
     let router = match api.checks_keys {
         true => router.layer(middleware::from_fn_with_state(api.clone(), auth::check_key)),
         false => router,

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use everypage_core::{
-    app::App,
+    app::{App, Stop},
     domain::{
         ids::{JobId, PageNumber},
         job::{Failure, Halt, Job, State},
@@ -59,13 +59,21 @@ impl Driver {
 
     /// Takes messages off the queue and works on as many at once as configured, for ever.
     pub async fn work(&self) {
+        self.work_until(&Stop::default()).await;
+    }
+
+    /// The same until `stop` is asked for, and then until what is in hand is done.
+    pub async fn work_until(&self, stop: &Stop) {
         let permits = Arc::new(Semaphore::new(self.app.settings.worker_concurrency));
         let mut workers = JoinSet::new();
         loop {
             while workers.try_join_next().is_some() {}
-            let Ok(permit) = permits.clone().acquire_owned().await else {
-                return;
+            let permit = tokio::select! {
+                biased;
+                () = stop.asked() => break,
+                permit = permits.clone().acquire_owned() => permit,
             };
+            let Ok(permit) = permit else { return };
             let free = 1 + permits.available_permits();
             let received = self.app.queue.receive(free, self.app.settings.page_visibility).await;
             let deliveries = received.unwrap_or_else(|fault| {
@@ -77,6 +85,7 @@ impl Driver {
                 let app = &self.app;
                 tokio::select! {
                     biased;
+                    () = stop.asked() => break,
                     () = self.sent.notified() => {}
                     () = app.clock.sleep(POLL) => {}
                 }
@@ -103,6 +112,7 @@ impl Driver {
                 });
             }
         }
+        while workers.join_next().await.is_some() {}
     }
 
     /// More messages are there than the workers have been told of.

@@ -8,18 +8,19 @@ use std::{
 };
 
 use everypage_core::{
-    app::{App, Ports},
+    app::{App, Ports, Stop},
     config::Settings,
     domain::{ids::JobId, job::Job, target::Tier},
     ports::{
         Fault,
         clock::{Clock, within},
+        hooks::Hooks,
         ids::Ids,
         pdf::Pdf,
         vision::Vision,
     },
     store::{jobs, pages, slots},
-    usecases::relay,
+    usecases::{relay, webhooks},
 };
 use everypage_system::{SystemClock, UlidIds};
 use tokio::task::JoinSet;
@@ -69,6 +70,7 @@ pub struct Engine {
     queue: Arc<SqliteQueue>,
     driver: Arc<Driver>,
     database: Database,
+    folder: PathBuf,
     owners: PathBuf,
     /// Held while this process drives jobs.
     owner: std::sync::Mutex<Option<Owner>>,
@@ -81,6 +83,7 @@ impl Engine {
         settings: Settings,
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
+        hooks: Arc<dyn Hooks>,
     ) -> Result<Self, OpenError> {
         // It holds documents and their text: for this user's eyes only.
         std::fs::DirBuilder::new()
@@ -104,6 +107,7 @@ impl Engine {
             vision,
             bus: bus.clone(),
             notifier: Arc::new(LogNotifier),
+            hooks,
             vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
             clock,
             ids: Arc::new(UlidIds),
@@ -118,9 +122,27 @@ impl Engine {
             queue,
             driver,
             database,
+            folder: folder.to_owned(),
             owners: folder.join("owners"),
             owner: Default::default(),
         })
+    }
+
+    /// A folder for documents on their way in, on the same disk as those that have come. What dead
+    /// processes left in theirs is removed.
+    pub fn spool(&self) -> Result<PathBuf, OpenError> {
+        let all = self.folder.join("spool");
+        let made = || {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.node))?;
+            for entry in std::fs::read_dir(&all)?.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name != self.app.node && !owner::is_alive(&self.owners, &name) {
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+            Ok(all.join(&self.app.node))
+        };
+        made().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
     }
 
     /// Commits of this process to its database so far: what durable work is measured by.
@@ -131,6 +153,12 @@ impl Engine {
     /// Drives every job that is started here or whose process has died, for ever. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
+        self.run_until(&Stop::default()).await
+    }
+
+    /// The same until `stop` is asked for. Then no page is begun, and it ends when those in hand
+    /// are settled; jobs that are still open go on in the next process.
+    pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
         if self.owner().is_none() {
             self.adopt().await?;
         }
@@ -164,7 +192,13 @@ impl Engine {
                 }
             }
         };
-        tokio::join!(self.driver.work(), relay::run(&self.app), drive);
+        tokio::select! {
+            biased;
+            () = self.driver.work_until(stop) => {}
+            () = relay::run(&self.app) => {}
+            () = webhooks::run(&self.app) => {}
+            () = drive => {}
+        }
         Ok(())
     }
 
@@ -236,7 +270,11 @@ impl Engine {
                 adopted.push(job.id);
             }
         }
-        owner::sweep(&self.owners);
+        for name in owner::dead(&self.owners) {
+            // The last events of jobs that it ended may not have gone out.
+            relay::relay(&self.app, &name).await?;
+            owner::forget(&self.owners, &name);
+        }
         Ok(adopted)
     }
 

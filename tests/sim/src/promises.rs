@@ -12,7 +12,7 @@ use everypage_core::{
     invariants,
     ports::clock::Clock,
     store::{dead, trail},
-    usecases::{relay, result, sweep::SILENT, verify::verify_job},
+    usecases::{relay, result, sweep::SILENT, verify::verify_job, webhooks},
 };
 
 use crate::{
@@ -63,6 +63,8 @@ pub async fn of_the_store(world: &World, onlooker: &App) {
     world.witness.clock.sleep(SILENT).await;
     let relayed = relay::relay_silent(onlooker, SILENT).await;
     world.witness.must("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
+    let told = webhooks::run_for(onlooker, TO_RECOVER).await;
+    world.witness.must("webhooks", told.map(drop).map_err(|fault| fault.to_string()));
     let items = world.records.dump();
     world.witness.must("store", invariants::nothing_is_held(&items, onlooker.clock.now()));
     for letter in dead::waiting(onlooker, 1000).await.unwrap_or_default() {
@@ -70,8 +72,15 @@ pub async fn of_the_store(world: &World, onlooker: &App) {
         let said = if letter.reason.trim().is_empty() { Err("it does not say why".into()) } else { Ok(()) };
         world.witness.must(&format!("dead letter {}", letter.id), said);
     }
+    let told = world.hooks.calls();
+    let given_up = dead::waiting(onlooker, 1000).await.unwrap_or_default();
     let mut stored = Vec::new();
     for job in all_jobs(onlooker).await {
+        let id = format!("\"id\":\"{}\"", job.id);
+        let given_up = given_up.iter().any(|letter| letter.value.correlation_id == job.correlation_id);
+        let heard = given_up || told.iter().any(|call| call.body.contains(&id));
+        let silence = || Err("nobody was told of its end".to_owned());
+        world.witness.must(&format!("job {}", job.id), if heard { Ok(()) } else { silence() });
         let aggregate = everypage_core::domain::event::Aggregate::Job(job.id.clone());
         stored.extend(trail::read(onlooker, &aggregate).await.unwrap_or_default());
         stored.extend(trail::read_pages(onlooker, &job.id).await.unwrap_or_default());

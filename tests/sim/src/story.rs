@@ -10,7 +10,7 @@ use everypage_core::{
         secret::Secret,
     },
     ports::clock::Clock,
-    store::{dead, jobs},
+    store::{dead, jobs, webhooks},
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
@@ -47,6 +47,10 @@ const TO_HEAL: Duration = Duration::from_secs(120);
 /// Longer than any lease.
 const LEASES: Duration = Duration::from_secs(300);
 
+fn tenant() -> TenantId {
+    TenantId::new("local")
+}
+
 /// Runs a plan to its end, in virtual time.
 pub fn run(plan: &Plan, mutant: Option<Mutant>, listening: bool) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -57,6 +61,8 @@ pub fn run(plan: &Plan, mutant: Option<Mutant>, listening: bool) -> Verdict {
 }
 
 async fn tell(world: Arc<World>) -> Verdict {
+    let subscribed = webhooks::set(&world.onlooker(), &tenant(), "https://example.com/hook").await;
+    world.witness.must("webhook", subscribed.map(drop).map_err(|fault| fault.to_string()));
     world.repair();
     let mut tasks = JoinSet::new();
     for document in 0..world.plan.arrivals.len() {
@@ -131,7 +137,7 @@ async fn submit_document(world: &Arc<World>, document: usize) -> Option<JobId> {
     let password = given.then(|| Secret::new(PASSWORD));
     let accepted = world.ask(move |app| {
         let submission = Submission {
-            tenant: TenantId::new("local"),
+            tenant: tenant(),
             user: None,
             source: "simulation".into(),
             name: format!("d{document}.pdf"),
@@ -227,7 +233,7 @@ async fn mend(world: &Arc<World>, onlooker: &App, tasks: &mut JoinSet<()>) {
 }
 
 pub async fn all_jobs(onlooker: &App) -> Vec<Job> {
-    jobs::list(onlooker, &TenantId::new("local"), 1000).await.unwrap_or_default()
+    jobs::list(onlooker, &tenant(), 1000).await.unwrap_or_default()
 }
 
 /// Did the job end with a result that was meant to be whole?

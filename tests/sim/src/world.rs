@@ -20,6 +20,7 @@ use everypage_core::{
         bus::Bus,
         clock::Clock,
         flow::{Flow, Settlement},
+        hooks::Hooks,
         ids::Ids,
         notifier::Notifier,
         pdf::Pdf,
@@ -28,13 +29,13 @@ use everypage_core::{
         vault::Vault,
     },
     store::{jobs, nodes, pages, slots},
-    usecases::{relay, sweep::sweep},
+    usecases::{relay, sweep::sweep, webhooks},
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
     clock::VirtualClock,
     faulty::Faulty,
-    memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingNotifier},
+    memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingHooks, RecordingNotifier},
     pdf::FakePdf,
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -67,6 +68,8 @@ pub struct World {
     pub witness: Arc<Witness>,
     pub records: Arc<MemoryRecords>,
     pub post: Arc<Post>,
+    /// What a tenant is told of the ends of its jobs.
+    pub hooks: Arc<RecordingHooks>,
     blobs: Arc<MemoryBlobs>,
     models: Arc<Models>,
     exchange: Arc<Exchange>,
@@ -107,6 +110,7 @@ impl World {
             models: Arc::new(Models::new(&plan, &witness, roster)),
             ids: Arc::new(SeededIds::new(plan.seed)),
             blobs: Arc::default(),
+            hooks: Arc::default(),
             exchange: Arc::default(),
             state: Mutex::default(),
             settings,
@@ -236,6 +240,7 @@ impl World {
             vision: self.models.clone(),
             bus,
             notifier: Arc::new(RecordingNotifier::default()),
+            hooks: self.hooks.clone(),
             vault: Arc::new(PlainVault),
             clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
             ids: self.ids.clone(),
@@ -252,7 +257,7 @@ impl World {
     }
 }
 
-/// A process: workers, relay, sweep, whatever it is asked, and the jobs that it drives.
+/// A process: workers, relay, webhooks, sweep, whatever it is asked, and the jobs that it drives.
 async fn live(
     world: Arc<World>,
     process: usize,
@@ -264,6 +269,7 @@ async fn live(
     tokio::join!(
         driver.work(),
         relay::run(&app),
+        webhooks::run(&app),
         keep_house(&app),
         answer(&app, asked),
         drive_jobs(&world, process, &app, &driver, &flow),
@@ -470,6 +476,7 @@ fn exposed(ports: Ports, weather: Arc<Weather>) -> Ports {
         flow: Arc::new(to::<dyn Flow>(&weather, ports.flow)),
         bus: Arc::new(to::<dyn Bus>(&weather, ports.bus)),
         notifier: Arc::new(to::<dyn Notifier>(&weather, ports.notifier)),
+        hooks: Arc::new(to::<dyn Hooks>(&weather, ports.hooks)),
         vault: Arc::new(to::<dyn Vault>(&weather, ports.vault)),
         ..ports
     }

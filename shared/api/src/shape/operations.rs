@@ -86,6 +86,10 @@ pub enum Subject {
         job: String,
         page: u32,
     },
+    /// The tenant could not be told of the job's end.
+    Webhook {
+        job: String,
+    },
     /// A message that nobody could read.
     Message,
 }
@@ -112,6 +116,7 @@ impl From<dead::DeadLetter> for DeadLetter {
             subject: match letter.subject {
                 dead::Subject::Job { job } => Subject::Job { job: job.to_string() },
                 dead::Subject::Page { job, page } => Subject::Page { job: job.to_string(), page: page.get() },
+                dead::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
                 dead::Subject::Message => Subject::Message,
             },
             reason: letter.reason,
@@ -141,6 +146,25 @@ pub struct Redriven {
     pub failed: Vec<Unsent>,
     /// Not reached within the time of one request: ask again.
     pub left: usize,
+}
+
+/// What sending dead letters back may cost.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Estimate {
+    /// Letters that were asked about and are there.
+    pub letters: usize,
+    /// Pages that would be read by AI.
+    pub pages: u32,
+    /// Millionths of a US dollar, by the plans of their jobs.
+    pub cost_micro_usd: u64,
+    /// Letters of documents that were never planned: what they cost is known once they are opened.
+    pub unknown: usize,
+}
+
+/// Letters that are gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Purged {
+    pub purged: usize,
 }
 
 /// Pages that were sent to the models once more.

@@ -9,12 +9,15 @@ use crate::{
     domain::{caller::Caller, event::sha256_hex, ids::TenantId, secret::Secret},
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Key, When, Written},
+        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
 /// Every key begins so, for people and for scanners that look for leaked ones.
 pub const PREFIX: &str = "ep_";
+
+/// Where every key is listed.
+const ALL: &str = "apikeys";
 
 /// Dice of 64 bits in a key: with 192 bits nobody guesses one, so a plain hash is enough at rest.
 const DICE: usize = 3;
@@ -46,6 +49,17 @@ fn listed(tenant: &TenantId, id: &str) -> Key {
     Key::new(format!("tenant#{tenant}"), format!("apikey#{id}"))
 }
 
+/// Listed for all tenants together, and still when it is revoked.
+fn draft(sha256: &str, made: &ApiKey) -> Result<Draft, Fault> {
+    let listed = IndexEntry::new(ALL, made.id.clone());
+    Ok(Draft { state_index: Some(listed), ..Draft::new(key(sha256), encode(made)?) })
+}
+
+/// Was a key ever made here, for whatever tenant? Where one was, nobody comes in without.
+pub async fn any(app: &App) -> Result<bool, Fault> {
+    Ok(!app.records.list_index(Index::State, ALL, None, false, 1).await?.items.is_empty())
+}
+
 /// Makes a key. The secret is in the answer and nowhere else: it can't be shown again.
 pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, Secret), Fault> {
     let dice: String = (0..DICE).map(|_| format!("{:016x}", app.ids.roll(u64::MAX))).collect();
@@ -59,7 +73,7 @@ pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, S
         revoked_at: None,
     };
     let changes = vec![
-        Change::Put { draft: Draft::new(key(&sha256), encode(&made)?), when: When::Absent },
+        Change::Put { draft: draft(&sha256, &made)?, when: When::Absent },
         Change::Put {
             draft: Draft::new(listed(&made.caller.tenant, &made.id), encode(&Pointer { sha256 })?),
             when: When::Absent,
@@ -106,7 +120,7 @@ pub async fn revoke(app: &App, tenant: &TenantId, id: &str) -> Result<Option<Api
             return Ok(Some(found.value));
         }
         let revoked = ApiKey { revoked_at: Some(app.clock.now()), ..found.value };
-        let draft = Draft::new(key(&pointer.sha256), encode(&revoked)?);
+        let draft = draft(&pointer.sha256, &revoked)?;
         let changes = vec![Change::Put { draft, when: When::Version(found.version) }];
         if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
             return Ok(Some(revoked));

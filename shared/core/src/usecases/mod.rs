@@ -10,6 +10,7 @@ pub mod delete;
 pub mod dispatch;
 pub mod fail;
 pub mod failover;
+pub mod figures;
 pub mod finalize;
 mod give_up;
 pub mod heal;
@@ -24,6 +25,7 @@ mod step;
 pub mod sweep;
 pub mod upload;
 pub mod verify;
+pub mod webhooks;
 pub mod wishes;
 
 pub use step::StepError;

@@ -1,0 +1,83 @@
+//! Who gets in, before any route is asked.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{
+        HeaderMap, HeaderName, HeaderValue,
+        header::{AUTHORIZATION, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    },
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use everypage_api::{Caller, Problem, Role};
+use everypage_core::{app::App, domain::ids::TenantId, store::keys};
+
+struct Door {
+    app: Arc<App>,
+    /// No key was ever made: who is on this machine may do everything.
+    open: AtomicBool,
+}
+
+pub fn guard(router: Router, app: Arc<App>, open: bool) -> Router {
+    let door = Arc::new(Door { app, open: AtomicBool::new(open) });
+    router.layer(middleware::from_fn_with_state(door, pass)).layer(middleware::map_response(plain))
+}
+
+async fn pass(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+    if door.is_open().await && !request.headers().contains_key(AUTHORIZATION) {
+        // A page of some other site, open in a browser of this machine, could ask us things too.
+        if !from_here(request.headers()) {
+            let why = "without API keys only this machine's own pages and programs may ask";
+            return Problem::forbidden(why).into_response();
+        }
+        let tenant = TenantId::new(door.app.settings.tenant.clone());
+        let caller = Caller { tenant, user: "this machine".to_owned(), role: Role::Operator };
+        request.extensions_mut().insert(caller.clone());
+        let mut response = next.run(request).await;
+        response.extensions_mut().insert(caller);
+        return response;
+    }
+    next.run(request).await
+}
+
+impl Door {
+    /// Closed for good as soon as a key is made. When the store can't tell, it stays shut.
+    async fn is_open(&self) -> bool {
+        if self.open.load(Ordering::Relaxed) && keys::any(&self.app).await.unwrap_or(true) {
+            self.open.store(false, Ordering::Relaxed);
+        }
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+/// The address that was asked for is this machine's, whatever a name server says, and the page that
+/// asks, if one does, is ours.
+fn from_here(headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let Some(host) = text(HOST) else { return false };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_local = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_local && text(ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") == Some(host))
+}
+
+/// What no answer is to be taken for.
+async fn plain(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    );
+    response
+}
