@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -28,19 +29,20 @@ def all_of_it() -> None:
     if sys.version_info < (3, 11):
         sys.exit(f"benches/rivals: olmOCR and py-zerox need Python 3.11 or newer, this is {sys.version.split()[0]}")
     subprocess.run([ROOT / "everypage", "--version"], check=True, stdout=subprocess.DEVNULL)
-    _poppler()
+    # py-zerox and olmOCR call poppler's programs; Debian keeps what `venv` needs in a package of its own.
+    _debian("poppler-utils", there=bool(shutil.which("pdftoppm")))
+    _debian("python3-venv", there=bool(importlib.util.find_spec("ensurepip")))
     for rival in RIVALS:
         _environment(rival)
 
 
-def _poppler() -> None:
-    """py-zerox and olmOCR call its programs."""
-    if shutil.which("pdftoppm"):
+def _debian(package: str, there: bool) -> None:
+    if there:
         return
-    say("installing poppler-utils")
+    say(f"installing {package}")
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "update", "-qq"], check=True)
-    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "poppler-utils"]
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
     subprocess.run([*sudo, *command], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import paper
 from contestants import Contestant, Delivery
 from process import Ending
-from scenarios import DEADLINE, GRACE, PAGES, REQUESTS
-
+from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
 
 
 @dataclass(frozen=True)
@@ -24,31 +24,32 @@ class Verdict:
     pages_right: int
     pages_by_model: int
     calls: int
-    calls_in_vain: int
+    calls_to_dead: int
+    calls_by_model: dict[str, int]
+    most_calls_for_a_page: int
     peak_bytes: int
 
     def as_json(self) -> dict:
         return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
-Judge = Callable[[Contestant, Ending, "Delivery | None", "list[dict]"], Verdict]
+Judge = Callable[[Scenario, Contestant, Ending, "Delivery | None", "list[dict]"], Verdict]
 
 
-def document(contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
-    return _verdict(contestant, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
+def document(scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, contestant, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
 
 
-def requests(contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
-    return _verdict(contestant, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
+def requests(scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, contestant, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
 
 
 def _verdict(
-    contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict],
+    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict],
     pages: int, is_right: Callable[[int, str], bool], mark: str,
 ) -> Verdict:
     delivered = ending.exit_code in contestant.good and delivery is not None
     texts = {page: text for page, text in (delivery or {}).items() if delivered and text.strip() and 1 <= page <= pages}
-    in_vain = [call for call in calls if not _answered(call["behaviour"])]
     return Verdict(
         seconds=ending.seconds,
         exit_code=ending.exit_code,
@@ -58,15 +59,16 @@ def _verdict(
         pages_right=sum(is_right(page, text) for page, text in texts.items()),
         pages_by_model=sum(mark in text and is_right(page, text) for page, text in texts.items()),
         calls=len(calls),
-        calls_in_vain=len(in_vain),
+        calls_to_dead=sum(call["model"] in scenario.dead for call in calls),
+        calls_by_model=dict(Counter(call["model"] for call in calls)),
+        most_calls_for_a_page=max(Counter(filter(None, map(_page, calls))).values(), default=0),
         peak_bytes=ending.peak_bytes,
     )
 
 
-def _answered(behaviour: object) -> bool:
-    while isinstance(behaviour, dict) and "delay" in behaviour:
-        behaviour = behaviour["delay"]["then"]
-    return behaviour == "answer" or (isinstance(behaviour, dict) and "answer_text" in behaviour)
+def _page(call: dict) -> int | None:
+    """By its image where one came along, and else by what the request says."""
+    return paper.page_of(call["image"]) or call["page"]
 
 
 def _is_own_text(page: int, text: str) -> bool:

@@ -77,7 +77,7 @@ def _legend() -> list[str]:
     return [*body, _text(x, 18, "red: over the deadline; never: killed after three deadlines", "late")]
 
 
-def _wrapped(words: str, width: int = 20) -> list[str]:
+def _wrapped(words: str, width: int = 18) -> list[str]:
     lines = [""]
     for word in words.split():
         if lines[-1] and len(lines[-1]) + len(word) >= width:

@@ -65,7 +65,7 @@ def _of(name: str) -> Callable[[Row, list[dict]], str]:
 WHO: Columns = {"": lambda row, runs: f"{row['tool']}, {row['settings']}"}
 CALLS: Columns = {
     "calls per page": lambda row, runs: number((run["calls"] / row["pages"] for run in runs), 1),
-    "calls in vain": _sum("calls_in_vain"),
+    "calls to dead models": _sum("calls_to_dead"),
     "peak memory": lambda row, runs: megabytes(run["peak_bytes"] for run in runs),
 }
 TEXT: Columns = {
@@ -118,7 +118,7 @@ def _summed(rows: list[Row]) -> list[tuple[Row, list[dict]]]:
 
 
 def _together(runs: tuple[dict, ...]) -> dict:
-    added = ("in_time", "pages_with_text", "pages_right", "pages_by_model", "calls", "calls_in_vain")
+    added = ("in_time", "pages_with_text", "pages_right", "pages_by_model", "calls", "calls_to_dead")
     together = {name: sum(run[name] for run in runs) for name in added}
     return together | {
         "seconds": max(run["seconds"] for run in runs),
