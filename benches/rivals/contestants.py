@@ -102,7 +102,9 @@ def vendor_keys(place: Place) -> dict[str, str]:
 
 def result_file(folder: Path) -> Delivery | None:
     result = folder / "result.json"
-    return {int(page): text or "" for page, text in json.loads(result.read_text()).items()} if result.exists() else None
+    if not result.exists():
+        return None
+    return {int(page): text or "" for page, text in json.loads(result.read_text()).items()}
 
 
 # ---- olmOCR -----------------------------------------------------------------------------------------
@@ -110,7 +112,8 @@ def result_file(folder: Path) -> Delivery | None:
 
 def olmocr(settings: str, *options: str) -> Contestant:
     def command(place: Place) -> list[str]:
-        given = ["work", "--server", place.openai_url, "--model", MODELS[0], "--markdown", "--pdfs", str(place.document)]
+        server = ["--server", place.openai_url, "--model", MODELS[0]]
+        given = ["work", *server, "--markdown", "--pdfs", str(place.document)]
         return [str(install.python("olmocr")), "-m", "olmocr.pipeline", *given, *options]
 
     def environment(place: Place) -> dict[str, str]:

@@ -36,11 +36,15 @@ class Verdict:
 Judge = Callable[[Scenario, Contestant, Ending, "Delivery | None", "list[dict]"], Verdict]
 
 
-def document(scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+def document(
+    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]
+) -> Verdict:
     return _verdict(scenario, contestant, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
 
 
-def requests(scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+def requests(
+    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]
+) -> Verdict:
     return _verdict(scenario, contestant, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
 
 

@@ -21,10 +21,11 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328 } .head { font-size: 11px
 
 def svg(results: dict) -> str:
     body, y = _legend(), 44
-    for kind, what in (("documents", "One document of {pages} pages"), ("gateways", "{pages} pages through a chain of models")):
+    headings = {"documents": "One document of {pages} pages", "gateways": "{pages} pages through a chain of models"}
+    for kind, what in headings.items():
         part, y = _grid(results[kind], (what + ", deadline {deadline} s").format(**results[kind][0]), y)
         body += part
-    columns = max(len({row["scenario"] for row in results[kind]}) for kind in ("documents", "gateways"))
+    columns = max(len({row["scenario"] for row in results[kind]}) for kind in headings)
     width = NAME + columns * CELL
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}" role="img" '

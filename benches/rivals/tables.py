@@ -40,11 +40,12 @@ def between_marks(page: str, made: str) -> str:
 
 
 def _made(results: dict) -> str:
-    machine, versions = results["machine"], results["versions"]
+    machine = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
-        f"Made on {results['date']} by `{results['command']}` with {', '.join(f'{n} {v}' for n, v in versions.items())}, "
-        f"on {machine['cores']} cores ({machine['processor']}) and {machine['memory_gb']} GB of memory, {machine['system']}; "
-        f"load when it began {machine['load']}. {results['repeats']} repeats: medians, with the range where there is one."
+        f"Made on {results['date']} by `{results['command']}` with {versions}, on {machine['cores']} cores "
+        f"({machine['processor']}) and {machine['memory_gb']} GB of memory, {machine['system']}; other load when it "
+        f"began {machine['load']}. {results['repeats']} repeats: medians, with the range where there is one."
     )
 
 

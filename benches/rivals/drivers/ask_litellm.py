@@ -1,4 +1,4 @@
-"""LiteLLM's Router with one request for each page. Runs in its own environment; the task is JSON on the command line."""
+"""LiteLLM's Router, one request for each page. In its own environment; the task is JSON on the command line."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""TensorZero's embedded gateway with one request for each page. Runs in its own environment; the task is JSON on the command line."""
+"""TensorZero's embedded gateway, one request for each page. In its own environment; the task is as ask_litellm's."""
 
 import asyncio
 import json

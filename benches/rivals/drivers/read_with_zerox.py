@@ -1,4 +1,4 @@
-"""py-zerox on one document. Runs in its own environment; the task is JSON on the command line."""
+"""py-zerox on one document. In its own environment; the task is JSON on the command line."""
 
 import asyncio
 import json
