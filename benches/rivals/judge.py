@@ -52,8 +52,10 @@ def _verdict(
     scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict],
     pages: int, is_right: Callable[[int, str], bool], mark: str,
 ) -> Verdict:
-    delivered = ending.exit_code in contestant.good and delivery is not None
-    texts = {page: text for page, text in (delivery or {}).items() if delivered and text.strip() and 1 <= page <= pages}
+    found = delivery if ending.exit_code in contestant.good and delivery else {}
+    texts = {page: text for page, text in found.items() if text.strip() and 1 <= page <= pages}
+    # A document without a word is none.
+    delivered = bool(texts)
     return Verdict(
         seconds=ending.seconds,
         exit_code=ending.exit_code,

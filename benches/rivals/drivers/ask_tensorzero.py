@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -31,3 +32,5 @@ async def main() -> None:
 
 
 asyncio.run(main())
+# Its threads may crash an interpreter that ends by itself, when all is said and done.
+os._exit(0)
