@@ -75,7 +75,9 @@ def one_run(
     folder.mkdir(parents=True)
     place = contestants.Place(folder, document, provider.openai_url, provider.url)
     ending = process.run(who.command(place), who.environment(place), folder, scenarios.DEADLINE * scenarios.PATIENCE)
-    return verdict(scenario, who, ending, who.delivered(folder), provider.calls()).as_json()
+    # What a killed or failed tool left behind is no delivery, and may be half a file.
+    delivery = who.delivered(folder) if ending.exit_code in who.good else None
+    return verdict(scenario, ending, delivery, provider.calls()).as_json()
 
 
 def description(repeats: int) -> dict:

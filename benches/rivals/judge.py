@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import paper
-from contestants import Contestant, Delivery
+from contestants import Delivery
 from process import Ending
 from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
 
@@ -33,27 +33,22 @@ class Verdict:
         return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
-Judge = Callable[[Scenario, Contestant, Ending, "Delivery | None", "list[dict]"], Verdict]
+Judge = Callable[[Scenario, Ending, "Delivery | None", "list[dict]"], Verdict]
 
 
-def document(
-    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]
-) -> Verdict:
-    return _verdict(scenario, contestant, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
+def document(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
 
 
-def requests(
-    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict]
-) -> Verdict:
-    return _verdict(scenario, contestant, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
+def requests(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
 
 
 def _verdict(
-    scenario: Scenario, contestant: Contestant, ending: Ending, delivery: Delivery | None, calls: list[dict],
+    scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict],
     pages: int, is_right: Callable[[int, str], bool], mark: str,
 ) -> Verdict:
-    found = delivery if ending.exit_code in contestant.good and delivery else {}
-    texts = {page: text for page, text in found.items() if text.strip() and 1 <= page <= pages}
+    texts = {page: text for page, text in (delivery or {}).items() if text.strip() and 1 <= page <= pages}
     # A document without a word is none.
     delivered = bool(texts)
     return Verdict(
