@@ -26,6 +26,8 @@ WORK = install.CACHE / "work"
 def measure(repeats: int, only: list[str], wanted: list[str]) -> dict:
     """All repeats of all scenarios; neighbours in time are different tools, so a busy moment hits them alike."""
     results = description(repeats)
+    if results["machine"]["load"] > 0.5:
+        say(f"this machine is busy (load {results['machine']['load']}): times will be longer than they need be")
     shutil.rmtree(WORK, ignore_errors=True)
     documents = {
         "documents": paper.write(WORK / "short.pdf", paper.short()),
