@@ -45,8 +45,12 @@ def _made(results: dict) -> str:
     return (
         f"Made on {results['date']} by `{results['command']}` with {versions}, on {machine['cores']} cores "
         f"({machine['processor']}) and {machine['memory_gb']} GB of memory, {machine['system']}; other load when it "
-        f"began {machine['load']}. {results['repeats']} repeats: medians, with the range where there is one."
+        f"began {machine['load']}. {_repeats(results['repeats'])}."
     )
+
+
+def _repeats(count: int) -> str:
+    return "Measured once" if count == 1 else f"{count} repeats: medians, with the range where there is one"
 
 
 # ---- Columns ----------------------------------------------------------------------------------------
