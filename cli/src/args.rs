@@ -543,6 +543,7 @@ the page is answered.
             | "model=" MODEL       a name; with a final * whatever begins so
             | "provider=" PROVIDER
             | "page=" PAGES        7,9-12
+            | "shape=" W "x" H     an image of this shape, at any resolution
             | "after=" N           not the first N calls that come to this rule
             | "first=" N           only N calls that come to this rule (after `after`)
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everypage_core::domain::target::Provider;
 use serde::Serialize;
 
-use super::Behaviour;
+use super::{Behaviour, ImageSize};
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +26,8 @@ pub struct Call {
     pub model: String,
     pub page: Option<u32>,
     pub has_image: bool,
+    /// Of the first image whose format is known.
+    pub image: Option<ImageSize>,
     /// The headers by which this vendor knows its callers were there.
     pub with_key: bool,
     pub behaviour: Behaviour,

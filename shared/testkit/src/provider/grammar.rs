@@ -54,7 +54,7 @@ impl FromStr for Rule {
             0 => Ok(Self { when, then: parse_behaviour(rest)? }),
             _ => Err(GrammarError::new(
                 rest,
-                "is not a condition: openai:MODEL, model=, provider=, page=, first= or after=",
+                "is not a condition: openai:MODEL, model=, provider=, page=, shape=, first= or after=",
             )),
         }
     }
@@ -75,7 +75,7 @@ fn next_condition(rest: &str) -> Option<(Condition<'_>, &str)> {
     let name = head.trim();
     let value = tail
         .strip_prefix('=')
-        .filter(|_| matches!(name, "model" | "provider" | "page" | "first" | "after"))?;
+        .filter(|_| matches!(name, "model" | "provider" | "page" | "shape" | "first" | "after"))?;
     let (value, tail) = value.split_at(end(value));
     Some((Condition { name, value: value.trim() }, tail))
 }
@@ -86,6 +86,7 @@ impl Condition<'_> {
             || self.value.parse().map_err(|_| GrammarError::new(self.value, "is not a number of calls"));
         match self.name {
             "page" => when.page = Some(self.value.parse()?),
+            "shape" => when.shape = Some(self.value.parse()?),
             "first" => when.first_calls = Some(count()?),
             "after" => when.after_calls = Some(count()?),
             "provider" => when.provider = provider(self.value)?,

@@ -53,6 +53,7 @@ impl CallLog {
             model: asked.model.clone(),
             page: asked.page,
             has_image: asked.has_image,
+            image: asked.image,
             with_key,
             behaviour: behaviour.clone(),
             outcome: Outcome::InFlight,

@@ -22,6 +22,7 @@
 //!           | "model=" MODEL          a name; with a final * whatever begins so
 //!           | "provider=" PROVIDER
 //!           | "page=" PAGES           7,9-12
+//!           | "shape=" W "x" H        an image of this shape, at any resolution
 //!           | "after=" N              not the first N calls that come to this rule
 //!           | "first=" N              only N calls that come to this rule (after `after`)
 //!
@@ -49,7 +50,8 @@
 //! # How the page is known
 //!
 //! By a line `Page N of M` in the request's text. The page's own words are those after the line
-//! `--- current ---`, up to `--- before ---`, `--- after ---` or the end.
+//! `--- current ---`, up to `--- before ---`, `--- after ---` or the end. Programs that send
+//! nothing but an image are told apart by `shape=`, with a document whose pages all differ in it.
 //!
 //! # Other processes
 //!
@@ -60,6 +62,7 @@ mod behaviour;
 mod body;
 mod calls;
 mod grammar;
+mod image;
 mod log;
 mod pages;
 mod print;
@@ -73,6 +76,7 @@ mod vendor;
 pub use behaviour::Behaviour;
 pub use calls::{Call, Counts, ModelCount, Outcome};
 pub use grammar::GrammarError;
+pub use image::{ImageSize, Shape};
 pub use pages::Pages;
 pub use script::{Rule, Script, When};
 pub use server::ScriptedProvider;

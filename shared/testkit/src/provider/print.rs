@@ -6,11 +6,12 @@ use super::{Behaviour, Rule, When};
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let When { provider, model, page, after_calls, first_calls } = &self.when;
+        let When { provider, model, page, shape, after_calls, first_calls } = &self.when;
         let conditions: Vec<String> = [
             provider.map(|provider| format!("provider={provider}")),
             model.as_ref().map(|model| format!("model={model}")),
             page.as_ref().map(|page| format!("page={page}")),
+            shape.map(|shape| format!("shape={shape}")),
             after_calls.map(|calls| format!("after={calls}")),
             first_calls.map(|calls| format!("first={calls}")),
         ]

@@ -3,6 +3,8 @@
 use everypage_core::domain::target::Provider;
 use serde_json::Value;
 
+use super::ImageSize;
+
 /// A call as it was asked.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -12,6 +14,7 @@ pub(super) struct Asked {
     /// The page's own words, from the context's current section.
     pub(super) current: String,
     pub(super) has_image: bool,
+    pub(super) image: Option<ImageSize>,
     /// A rough measure: four characters to a token, as the vendors' rule of thumb has it.
     pub(super) input_tokens: u64,
 }
@@ -24,6 +27,7 @@ impl Default for Asked {
             page: None,
             current: String::new(),
             has_image: false,
+            image: None,
             input_tokens: 0,
         }
     }
@@ -43,26 +47,34 @@ impl Asked {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let mut system = String::new();
         let mut user = String::new();
-        let mut has_image = false;
-        collect(&body["system"], &mut system, &mut has_image);
+        let mut images = Images::default();
+        collect(&body["system"], &mut system, &mut images);
         for message in body["messages"].as_array().into_iter().flatten() {
             let into = if message["role"] == "user" { &mut user } else { &mut system };
-            collect(&message["content"], into, &mut has_image);
+            collect(&message["content"], into, &mut images);
         }
-        let image_tokens = if has_image { IMAGE_TOKENS } else { 0 };
+        let image_tokens = if images.any { IMAGE_TOKENS } else { 0 };
         Self {
             provider,
             model: body["model"].as_str().unwrap_or_default().chars().take(MODEL_CHARS).collect(),
             page: page_of(&user).or_else(|| page_of(&system)),
             current: current_section(&user),
-            has_image,
+            has_image: images.any,
+            image: images.measured,
             input_tokens: (system.len() + user.len()).div_ceil(4) as u64 + image_tokens,
         }
     }
 }
 
+/// What was found of them in a request.
+#[derive(Default)]
+struct Images {
+    any: bool,
+    measured: Option<ImageSize>,
+}
+
 /// The text of a string or of an array of parts, each on lines of its own.
-fn collect(content: &Value, text: &mut String, has_image: &mut bool) {
+fn collect(content: &Value, text: &mut String, images: &mut Images) {
     let mut add = |part: &str| {
         text.push_str(part);
         text.push('\n');
@@ -72,7 +84,8 @@ fn collect(content: &Value, text: &mut String, has_image: &mut bool) {
         Value::Array(parts) => {
             for part in parts {
                 part["text"].as_str().map(&mut add);
-                *has_image |= part["type"] == "image_url" || part["type"] == "image";
+                images.any |= part["type"] == "image_url" || part["type"] == "image";
+                images.measured = images.measured.or_else(|| ImageSize::of_part(part));
             }
         }
         _ => {}

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use everypage_core::domain::target::Provider;
 use serde::{Deserialize, Serialize};
 
-use super::{Behaviour, GrammarError, Pages, request::Asked};
+use super::{Behaviour, GrammarError, Pages, Shape, request::Asked};
 
 /// Conditions that must all hold; an absent one always does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct When {
     /// A name, or with a final `*` the beginning of one.
     pub model: Option<String>,
     pub page: Option<Pages>,
+    /// Of the image that comes with the call.
+    pub shape: Option<Shape>,
     /// Not the first so many calls that come to this rule.
     pub after_calls: Option<u64>,
     /// Only so many calls that come to this rule, once `after_calls` are over.
@@ -107,6 +109,7 @@ impl When {
         self.provider.is_none_or(|provider| provider == asked.provider)
             && self.model.as_ref().is_none_or(model)
             && self.page.as_ref().is_none_or(|pages| asked.page.is_some_and(|page| pages.contains(page)))
+            && self.shape.is_none_or(|shape| asked.image.is_some_and(|image| shape.fits(image)))
     }
 }
 

@@ -43,6 +43,7 @@ fn rules_are_read() {
             },
             Behaviour::Quota,
         ),
+        ("shape=3x4=500", When { shape: Some("3x4".parse().unwrap()), ..when() }, Behaviour::Status(500)),
         ("answer;delay=200ms", when(), Behaviour::Delay { ms: 200, then: Box::new(Behaviour::Answer) }),
         ("hang;delay=2s", when(), Behaviour::Delay { ms: 2000, then: Box::new(Behaviour::Hang) }),
         ("drip;bytes=8;every=5ms", when(), Behaviour::SlowDrip { bytes: 8, every_ms: 5 }),
@@ -71,6 +72,8 @@ fn errors_name_the_bad_part() {
         ("page=x=500", "\"x\" is not a page"),
         ("page=1,9-3=500", "\"9-3\" is not a page"),
         ("page=0=500", "\"0\" is not a page"),
+        ("shape=3=500", "\"3\" is not a shape"),
+        ("shape=0x4=500", "\"0x4\" is not a shape"),
         ("gemini:*=hang", "\"gemini\" is not a provider"),
         ("openai:=hang", "\"\" is not a model"),
         ("first=few=500", "\"few\" is not a number of calls"),
@@ -131,16 +134,23 @@ fn conditions() -> impl Strategy<Value = When> {
             ranges.iter().map(|(first, more)| format!("{first}-{}", first + more)).collect();
         text.join(",").parse::<Pages>().unwrap()
     });
+    let shapes = (1u32.., 1u32..).prop_map(|(width, height)| format!("{width}x{height}").parse().unwrap());
     let counts = (option::of(any::<u64>()), option::of(any::<u64>()));
-    (option::of(provider), option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"), option::of(pages), counts).prop_map(
-        |(provider, model, page, (after_calls, first_calls))| When {
+    (
+        option::of(provider),
+        option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"),
+        option::of(pages),
+        option::of(shapes),
+        counts,
+    )
+        .prop_map(|(provider, model, page, shape, (after_calls, first_calls))| When {
             provider,
             model,
             page,
+            shape,
             after_calls,
             first_calls,
-        },
-    )
+        })
 }
 
 proptest! {

@@ -1,0 +1,81 @@
+"""What a run delivered, held against what the pages say, and what it cost in calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import paper
+from contestants import Delivery
+from process import Ending
+from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
+
+
+@dataclass(frozen=True)
+class Verdict:
+    seconds: float
+    # None: killed.
+    exit_code: int | None
+    delivered: bool
+    in_time: bool
+    pages_with_text: int
+    # Of these, those whose text is that of the page of this number.
+    pages_right: int
+    pages_by_model: int
+    calls: int
+    calls_to_dead: int
+    calls_by_model: dict[str, int]
+    most_calls_for_a_page: int
+    peak_bytes: int
+
+    def as_json(self) -> dict:
+        return asdict(self) | {"seconds": round(self.seconds, 2)}
+
+
+Judge = Callable[[Scenario, Ending, "Delivery | None", "list[dict]"], Verdict]
+
+
+def document(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
+
+
+def requests(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
+
+
+def _verdict(
+    scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict],
+    pages: int, is_right: Callable[[int, str], bool], mark: str,
+) -> Verdict:
+    texts = {page: text for page, text in (delivery or {}).items() if text.strip() and 1 <= page <= pages}
+    # A document without a word is none.
+    delivered = bool(texts)
+    return Verdict(
+        seconds=ending.seconds,
+        exit_code=ending.exit_code,
+        delivered=delivered,
+        in_time=delivered and ending.seconds <= DEADLINE + GRACE,
+        pages_with_text=len(texts),
+        pages_right=sum(is_right(page, text) for page, text in texts.items()),
+        pages_by_model=sum(mark in text and is_right(page, text) for page, text in texts.items()),
+        calls=len(calls),
+        calls_to_dead=sum(call["model"] in scenario.dead for call in calls),
+        calls_by_model=dict(Counter(call["model"] for call in calls)),
+        most_calls_for_a_page=max(Counter(filter(None, map(_page, calls))).values(), default=0),
+        peak_bytes=ending.peak_bytes,
+    )
+
+
+def _page(call: dict) -> int | None:
+    """By its image where one came along, and else by what the request says."""
+    return paper.page_of(call["image"]) or call["page"]
+
+
+def _is_own_text(page: int, text: str) -> bool:
+    """It names this page's harbour and nobody else's."""
+    return [name for name in paper.HARBOURS if name in text] == [paper.HARBOURS[page - 1]]
+
+
+def _names_page(page: int, text: str) -> bool:
+    return f"page {page}\n" in text or f"Page {page} has no text" in text or text.rstrip().endswith(f"page {page}")

@@ -1,0 +1,47 @@
+"""Everypage's scripted provider in a process of its own: one for all, so that all meet the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+
+class Provider:
+    def __init__(self, everypage: Path):
+        self.process = subprocess.Popen(
+            [everypage, "dev", "provider", "--port", "0"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        assert self.process.stdout
+        # export OPENAI_BASE_URL=http://127.0.0.1:PORT/v1
+        first = self.process.stdout.readline().strip()
+        self.openai_url = first.partition("=")[2]
+        if not self.openai_url.startswith("http"):
+            raise RuntimeError(f"the scripted provider did not start; it said {first!r}")
+        self.url = self.openai_url.removesuffix("/v1")
+
+    def play(self, script: list[str]) -> None:
+        self._settle()
+        self._call("/script", "\n".join(script).encode())
+        self._call("/reset", b"")
+
+    def calls(self) -> list[dict]:
+        return json.loads(self._call("/calls/log"))
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+    def _settle(self) -> None:
+        """Until it has noticed that the last run's callers are gone."""
+        for _ in range(100):
+            if json.loads(self._call("/calls"))["in_flight"] == 0:
+                return
+            time.sleep(0.05)
+
+    def _call(self, path: str, body: bytes | None = None) -> bytes:
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, data=body), timeout=30) as response:
+            return response.read()
