@@ -1,0 +1,232 @@
+// One job, live: its pages, its result, its attempts, its trail, and what can be done with it.
+
+import { all, get } from '../api.js';
+import { h, setText } from '../dom.js';
+import { between, bytes, count, duration, exactTime, money, plural } from '../format.js';
+import { actions } from '../job/actions.js';
+import { approval } from '../job/approval.js';
+import { attempts } from '../job/attempts.js';
+import { details } from '../job/details.js';
+import { result } from '../job/result.js';
+import { trail } from '../job/trail.js';
+import { every, follow, gathered } from '../live.js';
+import { trouble } from '../notices.js';
+import { badge, empty, setBadge } from '../parts.js';
+import { inView } from '../shortcuts.js';
+import { tiles } from '../tiles.js';
+import { isOpen, STATES, STATUS } from '../words.js';
+
+const TABS = [['pages', 'Pages'], ['result', 'Result'], ['attempts', 'Attempts'], ['trail', 'Trail'], ['details', 'Details']];
+
+/** Who holds a page is not told by events; small jobs are asked more often. */
+const LOOK_AT_PAGES = (pages) => Math.min(10_000, 1000 + pages * 5);
+
+let here;
+
+/** Another tab of the job that is shown. */
+export function go([id, tab]) {
+  if (here?.id !== id) return false;
+  here.choose(tab ?? 'pages');
+  return true;
+}
+
+export async function show(root, [id, tab], signal) {
+  const model = { job: undefined, pages: new Map(), events: new Map(), hasEvents: false };
+  const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  model.job = await get(path, signal);
+  here = { id, choose };
+  signal.addEventListener('abort', () => here?.id === id && (here = undefined), { once: true });
+
+  const grid = tiles(id);
+  const title = h('h1', { class: 'name' });
+  const status = badge(STATUS[model.job.status]);
+  const message = h('p', { class: 'message' });
+  const meter = h('progress', { max: 100, 'aria-label': 'Progress' });
+  const clock = h('span', { class: 'clock' });
+  const steps = h('ol', { class: 'steps', 'aria-label': 'Life cycle' });
+  const panels = {
+    pages: { element: h('div', {}, grid.element), render: renderPages },
+    result: result(model, path, signal),
+    attempts: attempts(model),
+    trail: trail(model),
+    details: details(model),
+  };
+  const plan = approval(model, path, changed);
+  const bar = actions(model, path, { changed, healing });
+  const waiting = h('div', { hidden: true });
+  panels.pages.element.append(waiting);
+
+  const list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Parts of the job' }, TABS.map(([name, label]) =>
+    h('a', { role: 'tab', id: `tab-${name}`, href: `#/jobs/${id}/${name}`, 'aria-controls': `panel-${name}` }, label)));
+  list.addEventListener('keydown', (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const at = TABS.findIndex(([name]) => name === current);
+    location.hash = `#/jobs/${id}/${TABS[(at + by + TABS.length) % TABS.length][0]}`;
+    list.children[(at + by + TABS.length) % TABS.length].focus();
+  });
+  for (const [name, panel] of Object.entries(panels)) {
+    Object.assign(panel.element, { id: `panel-${name}`, hidden: true });
+    panel.element.setAttribute('role', 'tabpanel');
+    panel.element.setAttribute('aria-labelledby', `tab-${name}`);
+  }
+  let current;
+
+  root.append(
+    h('p', { class: 'crumbs' }, h('a', { href: '#/jobs' }, 'Jobs')),
+    h('div', { class: 'head' }, h('div', { class: 'head-title' }, title, status), bar.element),
+    h('div', { class: 'progress-line' }, meter, clock), message, steps, plan.element, list,
+    ...Object.values(panels).map((panel) => panel.element));
+
+  function choose(name) {
+    current = panels[name] ? name : 'pages';
+    for (const [other, panel] of Object.entries(panels)) {
+      const chosen = other === current;
+      panel.element.hidden = !chosen;
+      const link = document.getElementById(`tab-${other}`);
+      link.setAttribute('aria-selected', String(chosen));
+      link.tabIndex = chosen ? 0 : -1;
+    }
+    if (['attempts', 'trail'].includes(current) && !model.hasEvents) loadEvents().catch(trouble);
+    panels[current].render();
+  }
+
+  function renderPages() {
+    const pages = [...model.pages.values()].sort((a, b) => a.page - b.page);
+    grid.render(pages);
+    grid.element.hidden = pages.length === 0;
+    waiting.hidden = pages.length > 0;
+    if (!pages.length) {
+      waiting.replaceChildren(isOpen(model.job) ? empty('The document is being opened.') : empty('The document was never opened.', model.job.message));
+    }
+  }
+
+  function render() {
+    const { job } = model;
+    document.title = `${job.document.name} · Everypage`;
+    setText(title, job.document.name);
+    setBadge(status, STATUS[job.status]);
+    setText(message, sentence(job));
+    meter.value = job.progress ?? 0;
+    meter.className = STATUS[job.status].tone;
+    const reached = STATES.indexOf(job.state === 'MODIFIED' ? 'PROPOSED' : job.state);
+    const ended = ['FAILED', 'CANCELLED', 'REJECTED'].includes(job.state);
+    const names = ended ? [...STATES.slice(0, 2), job.state] : STATES;
+    steps.replaceChildren(...names.map((name, at) => {
+      const done = ended || at <= reached;
+      const is = name === job.state || (ended && at === names.length - 1);
+      return h('li', { class: `${done ? 'done' : ''} ${ended && is ? 'bad' : ''}`, 'aria-current': is ? 'step' : null }, name.toLowerCase());
+    }));
+    bar.render();
+    plan.render();
+    if (current) panels[current].render();
+    tick();
+  }
+
+  function tick() {
+    const { job } = model;
+    if (isOpen(job) && job.deadline) {
+      const left = new Date(job.deadline) - Date.now();
+      setText(clock, left > 0 ? `${duration(Math.ceil(left / 1000) * 1000)} to the deadline` : 'deadline: publishing');
+    } else if (job.started_at && job.finished_at) {
+      setText(clock, `took ${duration(between(job.started_at, job.finished_at))}`);
+    }
+    clock.title = job.deadline ? `Deadline ${exactTime(job.deadline)}` : '';
+  }
+
+  const renderSoon = gathered(150, render, signal);
+
+  async function loadPages() {
+    if (!model.job.pages) return;
+    const items = await all(`${path}/pages`, { signal });
+    for (const page of items) model.pages.set(page.page, page);
+    renderSoon();
+  }
+
+  async function loadEvents() {
+    model.hasEvents = true;
+    for (const event of await all(`${path}/events`, { signal, limit: 1000 })) model.events.set(event.id, event);
+    renderSoon();
+  }
+
+  function heard(kind, data) {
+    if (kind === 'job') return changed(data);
+    model.events.set(data.id, data);
+    const number = Number(data.aggregate?.match(/\/page\/(\d+)$/)?.[1]);
+    if (kind === 'page.settled' && number) {
+      const { target, ...outcome } = data.data;
+      const cost = outcome.attempts.reduce((sum, attempt) => sum + attempt.cost_micro_usd, 0);
+      model.pages.set(number, { ...model.pages.get(number), page: number, status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
+    }
+    renderSoon();
+  }
+
+  /** The job is now so; what belongs to it is read again when it has come to something new. */
+  function changed(job) {
+    const before = model.job;
+    model.job = job;
+    const isNew = (!before.pages && job.pages) || (isOpen(before) && !isOpen(job)) || before.result?.version !== job.result?.version || before.plan?.version !== job.plan?.version;
+    if (isNew) {
+      loadPages().catch(() => {});
+      if (model.hasEvents) loadEvents().catch(() => {});
+    }
+    if (!isOpen(before) && isOpen(job)) watch();
+    renderSoon();
+  }
+
+  const refresh = async () => {
+    changed(await get(path, signal));
+    if (isOpen(model.job)) await loadPages();
+  };
+
+  let watched;
+  function watch() {
+    watched?.abort();
+    watched = new AbortController();
+    const both = AbortSignal.any([signal, watched.signal]);
+    follow(`${path}/events`, { on: heard, poll: refresh, ms: 1500, signal: both, isOver: () => !isOpen(model.job) });
+    every(() => LOOK_AT_PAGES(model.pages.size), async () => {
+      if (isOpen(model.job)) await loadPages();
+      else watched.abort();
+    }, both);
+  }
+
+  /** Pages of an ended job are read once more: waits for the version that has them. */
+  function healing(until) {
+    const version = model.job.result?.version;
+    const over = new AbortController();
+    const both = AbortSignal.any([signal, over.signal]);
+    model.healing = true;
+    renderSoon();
+    every(1000, async () => {
+      await refresh();
+      if (model.job.result?.version === version && Date.now() < until) return;
+      over.abort();
+      model.healing = false;
+      if (model.hasEvents) await loadEvents();
+      renderSoon();
+    }, both);
+  }
+
+  inView([
+    ...TABS.map(([name, label], at) => [String(at + 1), label, () => (location.hash = `#/jobs/${id}/${name}`)]),
+    ['Escape', 'Back to the jobs', () => (location.hash = '#/jobs')],
+  ]);
+  choose(tab ?? 'pages');
+  render();
+  await loadPages();
+  if (isOpen(model.job)) watch();
+  every(1000, tick, signal);
+}
+
+/** What is going on, in one line. */
+function sentence(job) {
+  const parts = [job.message[0].toUpperCase() + job.message.slice(1)];
+  if (job.pages) parts.push(plural(job.pages.selected, 'page'));
+  if (job.document.bytes) parts.push(bytes(job.document.bytes));
+  const figures = job.result?.metadata;
+  if (figures) parts.push(`${count(figures.final_ai_pages)} read by AI`, money(figures.cost_micro_usd));
+  if (job.result) parts.push(`version ${job.result.version}`);
+  return parts.join(' · ');
+}
