@@ -18,7 +18,7 @@ use utoipa_axum::{
 use crate::{
     Api,
     problem::{self, KINDS, Rejected},
-    routes::{breakers, decisions, dlq, events, health, jobs, pages, results, submit},
+    routes::{breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats, submit},
 };
 
 #[derive(OpenApi)]
@@ -82,6 +82,8 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(jobs::list, submit::submit).layer(DefaultBodyLimit::disable()))
         .routes(routes!(jobs::show, jobs::delete))
         .routes(routes!(pages::pages))
+        .routes(routes!(page::page))
+        .routes(routes!(page::image))
         .routes(routes!(results::result))
         .routes(routes!(events::events))
         .routes(routes!(jobs::cancel))
@@ -90,8 +92,14 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(decisions::modify))
         .routes(routes!(jobs::heal))
         .routes(routes!(dlq::list))
+        .routes(routes!(dlq::estimate))
         .routes(routes!(dlq::redrive))
+        .routes(routes!(dlq::purge))
         .routes(routes!(breakers::list))
+        .routes(routes!(load::load))
+        .routes(routes!(events::of_tenant))
+        .routes(routes!(stats::stats))
+        .routes(routes!(me::me))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -18,13 +18,14 @@ mod problem;
 mod routes;
 pub mod shape;
 mod spool;
+mod stream;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
 use everypage_core::{
-    app::App,
+    app::{App, Stop},
     domain::ids::JobId,
     ports::{Fault, uploads::UploadLinks},
 };
@@ -64,6 +65,8 @@ pub struct Api {
     links: Option<Arc<dyn UploadLinks>>,
     workers: Option<Arc<dyn Workers>>,
     metrics: Option<Metrics>,
+    streams: Option<stream::Streams>,
+    draws: bool,
     spool: Option<PathBuf>,
     patience: Duration,
     link_time: Duration,
@@ -77,6 +80,8 @@ impl Api {
             links: None,
             workers: None,
             metrics: None,
+            streams: None,
+            draws: false,
             spool: None,
             patience: PATIENCE,
             link_time: LINK_TIME,
@@ -96,6 +101,16 @@ impl Api {
     /// What the process has recorded is told at `/metrics`.
     pub fn with_metrics(self, metrics: Metrics) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Events may be listened to as they happen, until `stop` is asked for.
+    pub fn streaming(self, stop: Stop) -> Self {
+        Self { streams: Some(stream::Streams::new(stop)), ..self }
+    }
+
+    /// Pages that went to no model are drawn for whoever looks at them.
+    pub fn drawing(self) -> Self {
+        Self { draws: true, ..self }
     }
 
     /// Documents wait in this folder while they are read from the network, instead of in the

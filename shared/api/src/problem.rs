@@ -49,6 +49,9 @@ kinds! {
     NOT_FOUND = "not_found", NOT_FOUND, "There is nothing here";
     UNKNOWN_JOB = "unknown_job", NOT_FOUND, "There is no such job";
     NO_RESULT = "no_result", NOT_FOUND, "There is no such result";
+    UNKNOWN_PAGE = "unknown_page", NOT_FOUND, "There is no such page";
+    NO_IMAGE = "no_image", NOT_FOUND, "There is no picture of the page";
+    NO_METRICS = "no_metrics", NOT_FOUND, "There are no metrics here";
     UNKNOWN_DEAD_LETTER = "unknown_dead_letter", NOT_FOUND, "There is no such dead letter";
     METHOD_NOT_ALLOWED = "method_not_allowed", METHOD_NOT_ALLOWED, "The method does not fit the address";
     NOT_ACCEPTABLE = "not_acceptable", NOT_ACCEPTABLE, "There is no such form of it";
@@ -57,6 +60,7 @@ kinds! {
     ILLEGAL_TRANSITION = "illegal_transition", CONFLICT, "The job's state does not allow this";
     JOB_IS_OPEN = "job_is_open", CONFLICT, "The job has not ended";
     NOTHING_TO_HEAL = "nothing_to_heal", CONFLICT, "The job has no result to heal";
+    NOT_CONFIRMED = "not_confirmed", CONFLICT, "What would be lost was not confirmed";
     BUSY = "job_is_busy", CONFLICT, "Another process works on the job";
     TOO_LARGE = "file_too_large", PAYLOAD_TOO_LARGE, "It is too large";
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is of a type that is not taken";
@@ -65,8 +69,9 @@ kinds! {
     EMPTY_FILE = "empty_file", UNPROCESSABLE_ENTITY, "The document is empty";
     KEY_REUSED = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key stands for another request";
     UNREADABLE_MESSAGE = "unreadable_message", UNPROCESSABLE_ENTITY, "The dead letter can't be sent again";
+    TOO_MANY_REQUESTS = "too_many_requests", TOO_MANY_REQUESTS, "Too much at once";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "Something broke on our side";
-    NO_UPLOADS = "uploads_not_available", NOT_IMPLEMENTED, "Uploads past the API are not available";
+    NO_UPLOADS = "uploads_not_available", UNPROCESSABLE_ENTITY, "Uploads past the API are not available";
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "Try again in a moment";
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::{
     config::Settings,
@@ -53,11 +53,12 @@ pub struct App {
     pub gates: Gates,
     interrupts: broadcast::Sender<JobId>,
     outbox: tokio::sync::Notify,
+    news: watch::Sender<()>,
 }
 
 /// A wish to stop, seen by work that can then put away what it holds.
 #[derive(Clone, Default)]
-pub struct Stop(tokio::sync::watch::Sender<bool>);
+pub struct Stop(watch::Sender<bool>);
 
 impl Stop {
     pub fn ask(&self) {
@@ -98,6 +99,7 @@ impl App {
             tenants: TenantCache::default(),
             interrupts: broadcast::Sender::new(64),
             outbox: tokio::sync::Notify::new(),
+            news: watch::Sender::new(()),
         }
     }
 
@@ -129,9 +131,15 @@ impl App {
         }
     }
 
-    /// Tells the relay of this process that an event was stored.
+    /// Tells the relay of this process, and whoever listens to it, that an event was stored.
     pub fn stored_event(&self) {
         self.outbox.notify_one();
+        self.news.send_replace(());
+    }
+
+    /// Changes with every event that this process stores; what other processes store is not told.
+    pub fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
     }
 
     /// Ends when an event was stored since the last time.

@@ -86,9 +86,13 @@ impl Server {
         self.address
     }
 
-    fn router(&self) -> Router {
+    fn router(&self, stop: &Stop) -> Router {
         let app = &self.engine.app;
-        let mut api = Api::new(app.clone()).with_workers(Arc::new(Here(self.engine.clone()))).checking_keys();
+        let mut api = Api::new(app.clone())
+            .with_workers(Arc::new(Here(self.engine.clone())))
+            .streaming(stop.clone())
+            .drawing()
+            .checking_keys();
         if let Some(prometheus) = self.prometheus.clone() {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
@@ -99,22 +103,26 @@ impl Server {
     /// Answers and works until `stop` is asked for; then takes nothing new, finishes what it holds
     /// within its grace and leaves the rest to the next start.
     pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
-        let router = self.router();
+        let router = self.router(stop);
         let clock = self.engine.app.clock.clone();
         let answering = connections::serve(self.listener, router, clock.clone(), stop);
         let working = self.engine.run_until(stop);
-        let mut both = std::pin::pin!(async { tokio::join!(answering, working) });
-        let (_, worked) = tokio::select! {
-            done = &mut both => done,
-            () = stop.asked() => match within(clock.as_ref(), self.grace, &mut both).await {
-                Some(done) => done,
-                None => {
-                    warn!("not everything was finished in time; it goes on at the next start");
-                    ((), Ok(()))
-                }
-            },
-        };
-        worked?;
+        let (mut answering, mut working) = (std::pin::pin!(answering), std::pin::pin!(working));
+        tokio::select! {
+            biased;
+            () = stop.asked() => {}
+            // Nobody would work on what is accepted then.
+            ended = &mut working => {
+                ended?;
+                return Err(Fault::broken("engine", "it stopped by itself").into());
+            }
+            () = &mut answering => {}
+        }
+        let ending = async { tokio::join!(answering, working) };
+        match within(clock.as_ref(), self.grace, ending).await {
+            Some(((), worked)) => worked?,
+            None => warn!("not everything was finished in time; it goes on at the next start"),
+        }
         self.engine.flush().await?;
         info!("stopped");
         Ok(())

@@ -1,6 +1,6 @@
 //! Dead letters of the caller's tenant.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use axum::{
     Json,
@@ -15,7 +15,7 @@ use everypage_core::{
     },
     ports::clock::after,
     store::{
-        dead::{self, Subject},
+        dead::{self, DeadLetter as DeadLetterRecord, Subject},
         listing,
     },
     usecases::redrive,
@@ -28,7 +28,7 @@ use crate::{
     auth::Operator,
     cursor::{self, Place},
     problem::{self, Problem},
-    shape::{DeadLetter, Piece, Redriven, Unsent},
+    shape::{DeadLetter, Estimate, Piece, Purged, Redriven, Unsent},
     spool::Asked,
 };
 
@@ -58,6 +58,78 @@ pub async fn list(
     let piece = listing::dead_letters(&api.app, &caller.tenant, after, limit).await?;
     let items = piece.items.into_iter().map(DeadLetter::from).collect();
     Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("dlq", &next)) }))
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EstimateRequest {
+    /// These letters; up to 1000.
+    ids: Option<Vec<String>>,
+    /// Every letter that waits.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What sending dead letters back may cost
+///
+/// Either `ids` or `all`, as for the redrive itself. Nothing is sent.
+#[utoipa::path(post, path = "/v1/dlq/estimate", operation_id = "estimate_redrive", tag = "operation", request_body = EstimateRequest,
+    responses((status = 200, description = "By the plans of their jobs", body = Estimate)))]
+pub async fn estimate(
+    State(api): State<Api>,
+    Operator(caller): Operator,
+    body: Bytes,
+) -> Result<Json<Estimate>, Problem> {
+    let request: EstimateRequest = problem::json(&body)?;
+    let ids = chosen(&api, &caller.tenant, request.ids, request.all).await?;
+    let (mut letters, mut sum) = (0, redrive::Estimate::default());
+    for id in ids {
+        if let Some(letter) = find(&api, &caller.tenant, &id).await? {
+            letters += 1;
+            redrive::estimate(&api.app, &letter, &mut sum).await?;
+        }
+    }
+    Ok(Json(Estimate { letters, pages: sum.pages, cost_micro_usd: sum.cost.0, unknown: sum.unknown }))
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeRequest {
+    /// These letters; up to 1000.
+    ids: Option<Vec<String>>,
+    /// Every letter that waits.
+    #[serde(default)]
+    all: bool,
+    /// How many letters will be gone. Where it is another number nothing is done, and the answer
+    /// says how many there are.
+    #[schema(example = 3)]
+    confirm: Option<usize>,
+}
+
+/// Let dead letters go, for good
+///
+/// Either `ids` or `all`, and their number in `confirm`.
+#[utoipa::path(post, path = "/v1/dlq/purge", operation_id = "purge_dead_letters", tag = "operation", request_body = PurgeRequest,
+    responses((status = 200, description = "They are gone", body = Purged)))]
+pub async fn purge(
+    State(api): State<Api>,
+    Operator(caller): Operator,
+    body: Bytes,
+) -> Result<Json<Purged>, Problem> {
+    let request: PurgeRequest = problem::json(&body)?;
+    let mut letters = Vec::new();
+    for id in chosen(&api, &caller.tenant, request.ids, request.all).await? {
+        letters.extend(find(&api, &caller.tenant, &id).await?.filter(DeadLetterRecord::waits));
+    }
+    if request.confirm != Some(letters.len()) {
+        let detail =
+            format!("{} letters would be gone for good; say \"confirm\": {0} to do it", letters.len());
+        return Err(Problem::new(&problem::NOT_CONFIRMED, detail));
+    }
+    for letter in &letters {
+        redrive::purge(&api.app, &letter.id, &caller.user).await?;
+    }
+    Ok(Json(Purged { purged: letters.len() }))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -92,14 +164,7 @@ pub async fn redrive(
     if !(rate.is_finite() && rate >= LEAST_RATE) {
         return Err(Problem::mistake("rate", "it takes a number of letters a second, such as 5 or 0.5"));
     }
-    let ids = match (request.ids, request.all) {
-        (Some(ids), false) if ids.is_empty() || ids.len() > MOST_IDS => {
-            return Err(Problem::mistake("ids", format!("it takes 1 to {MOST_IDS} ids")));
-        }
-        (Some(ids), false) => ids,
-        (None, true) => all(&api, &caller.tenant).await?,
-        _ => return Err(Problem::mistake("ids", "say either which letters (ids) or \"all\": true")),
-    };
+    let ids = chosen(&api, &caller.tenant, request.ids, request.all).await?;
     let app = &api.app;
     let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.clock.now(), api.patience));
     let mut answer = Redriven { left: ids.len(), ..Redriven::default() };
@@ -123,6 +188,37 @@ pub async fn redrive(
     Ok(Json(answer))
 }
 
+/// Which letters a request means.
+async fn chosen(
+    api: &Api,
+    tenant: &TenantId,
+    ids: Option<Vec<String>>,
+    every: bool,
+) -> Result<Vec<String>, Problem> {
+    match (ids, every) {
+        (Some(ids), false) if ids.is_empty() || ids.len() > MOST_IDS => {
+            Err(Problem::mistake("ids", format!("it takes 1 to {MOST_IDS} ids")))
+        }
+        (Some(mut ids), false) => {
+            // Named twice is meant once.
+            let mut seen = HashSet::new();
+            ids.retain(|id| seen.insert(id.clone()));
+            Ok(ids)
+        }
+        (None, true) => all(api, tenant).await,
+        _ => Err(Problem::mistake("ids", "say either which letters (ids) or \"all\": true")),
+    }
+}
+
+/// A letter of the tenant's own.
+async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLetterRecord>, Problem> {
+    if id.is_empty() || id.len() > LONGEST_ID {
+        return Ok(None);
+    }
+    let letter = dead::find(&api.app, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
+    Ok(letter.filter(|letter| letter.tenant == *tenant))
+}
+
 async fn all(api: &Api, tenant: &TenantId) -> Result<Vec<String>, Problem> {
     let mut ids = Vec::new();
     let mut after = None;
@@ -143,16 +239,12 @@ async fn one(
     id: &str,
     password: Option<Secret>,
 ) -> Result<(), Problem> {
-    let unknown = || Problem::new(&problem::UNKNOWN_DEAD_LETTER, "there is no such dead letter");
-    if id.is_empty() || id.len() > LONGEST_ID {
-        return Err(unknown());
-    }
-    let id = DeadLetterId::new(id);
-    let letter = dead::find(&api.app, &id).await?.map(|kept| kept.value);
-    let letter = letter.filter(|letter| letter.tenant == *tenant).ok_or_else(unknown)?;
+    let letter = find(api, tenant, id).await?;
+    let letter =
+        letter.ok_or_else(|| Problem::new(&problem::UNKNOWN_DEAD_LETTER, "there is no such dead letter"))?;
     if let Subject::Page { job, .. } = &letter.subject {
         api.take_on(job).await?;
     }
-    redrive::redrive(&api.app, &id, by, password).await?;
+    redrive::redrive(&api.app, &letter.id, by, password).await?;
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::{
     Api,
     auth::Operator,
     problem::{self, Problem},
+    stream::Streams,
 };
 
 /// A storage that takes longer is of no use to callers.
@@ -36,6 +37,9 @@ pub async fn healthz() -> Json<Health> {
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "service", security(()),
     responses((status = 200, description = "It can", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
+    if api.streams.as_ref().is_some_and(Streams::are_ending) {
+        return Err(Problem::new(&problem::UNAVAILABLE, "it is being stopped"));
+    }
     let app = &api.app;
     // Once, not retried: whoever asks will ask again.
     let (key, clock) = (Key::new("ready", "ready"), app.clock.as_ref());
@@ -56,7 +60,7 @@ pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
     responses((status = 200, description = "Prometheus text", body = String, content_type = METRICS)))]
 pub async fn metrics(State(api): State<Api>, _: Operator) -> Result<impl IntoResponse, Problem> {
     let Some(metrics) = &api.metrics else {
-        return Err(Problem::new(&problem::NOT_FOUND, "metrics of this service are in its log"));
+        return Err(Problem::new(&problem::NO_METRICS, "metrics of this service are in its log"));
     };
     if let Err(fault) = measure(&api.app).await {
         // Counters are still worth telling; depths are as they were.

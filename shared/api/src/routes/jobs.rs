@@ -7,7 +7,7 @@ use axum::{
 use everypage_core::{
     config::parse_duration,
     domain,
-    store::listing,
+    store::{listing, uploads::Upload},
     usecases::{cancel, delete, heal, upload::Named},
 };
 use serde::Deserialize;
@@ -30,9 +30,20 @@ const HEALING_TIME: &str = "2m";
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Filter {
-    /// Only jobs with this status.
+    /// Only jobs with this status; `awaiting_upload` gives uploads whose document has not come.
     #[param(inline)]
     status: Option<Status>,
+    /// Only jobs whose document's name or own id holds this, in whatever case.
+    #[param(example = "report")]
+    search: Option<String>,
+}
+
+impl Filter {
+    fn holds_for(&self, status: Status, name: &str, id: &str) -> bool {
+        let found = |text: &str| name.to_lowercase().contains(text) || id.contains(text);
+        self.status.is_none_or(|wanted| wanted == status)
+            && self.search.as_ref().is_none_or(|text| found(&text.trim().to_lowercase()))
+    }
 }
 
 /// The tenant's jobs, newest first
@@ -46,12 +57,19 @@ pub async fn list(
     Query(place): Query<Place>,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Piece<Job>>, Problem> {
+    let limit = place.limit(USUAL, MOST)?;
     if filter.status == Some(Status::AwaitingUpload) {
-        return Err(Problem::mistake("status", "uploads are not listed before their document has come"));
+        let wanted = |upload: &Upload| filter.holds_for(Status::AwaitingUpload, &upload.name, &upload.id);
+        let after = place.after("uploads")?;
+        let piece = listing::uploads(&api.app, &caller.tenant, after, limit, wanted).await?;
+        let now = api.app.clock.now();
+        let items = piece.items.into_iter().map(|upload| Job::awaited(upload, now)).collect();
+        return Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("uploads", &next)) }));
     }
-    let (limit, after) = (place.limit(USUAL, MOST)?, place.after("jobs")?);
-    let wanted =
-        |job: &domain::job::Job| filter.status.is_none_or(|status| Status::from(job.status()) == status);
+    let after = place.after("jobs")?;
+    let wanted = |job: &domain::job::Job| {
+        filter.holds_for(job.status().into(), &job.received.document.name, job.id.as_str())
+    };
     let piece = listing::jobs(&api.app, &caller.tenant, after, limit, wanted).await?;
     let items = piece.items.into_iter().map(Job::from).collect();
     Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("jobs", &next)) }))

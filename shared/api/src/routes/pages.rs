@@ -64,7 +64,7 @@ pub async fn pages(
 }
 
 /// Pages of a job whose result is not there yet.
-async fn live(
+pub async fn live(
     app: &App,
     job: &job::Job,
     survey: &Survey,

@@ -133,7 +133,8 @@ fn none(job: &Job, version: Option<u32>) -> Problem {
     }
 }
 
-fn has_it(headers: &HeaderMap, tag: &str) -> bool {
+/// Does the client have what is under this tag?
+pub fn has_it(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     known.flat_map(|value| value.split(',')).map(str::trim).any(|known| {
         // Conditional reads compare weakly: caches mark tags so when they compress.

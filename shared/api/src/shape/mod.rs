@@ -5,6 +5,7 @@ mod job;
 mod operations;
 mod page;
 mod progress;
+mod service;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,10 +14,12 @@ pub use job::{
     Document, Failure, Job, Links, Metadata, Options, Pages, Plan, ResultInfo, Status, Submitted, UploadLink,
 };
 pub use operations::{
-    Breaker, BreakerState, DeadLetter, Event, EventMetadata, Healing, Redriven, Subject, Unsent,
+    Breaker, BreakerState, DeadLetter, Estimate, Event, EventMetadata, Healing, Purged, Redriven, Subject,
+    Unsent,
 };
-pub use page::{Attempt, Page, PageStatus};
+pub use page::{Attempt, Page, PageDetail, PageImage, PageStatus, Settlement};
 pub use progress::progress;
+pub use service::{InFlight, Lane, Load, Me, Span, Stats};
 
 /// A piece of a listing.
 #[derive(Debug, Serialize, ToSchema)]

@@ -143,6 +143,25 @@ pub struct Redriven {
     pub left: usize,
 }
 
+/// What sending dead letters back may cost.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Estimate {
+    /// Letters that were asked about and are there.
+    pub letters: usize,
+    /// Pages that would be read by AI.
+    pub pages: u32,
+    /// Millionths of a US dollar, by the plans of their jobs.
+    pub cost_micro_usd: u64,
+    /// Letters of documents that were never planned: what they cost is known once they are opened.
+    pub unknown: usize,
+}
+
+/// Letters that are gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Purged {
+    pub purged: usize,
+}
+
 /// Pages that were sent to the models once more.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Healing {

@@ -144,6 +144,68 @@ impl Page {
     }
 }
 
+/// A picture of a page.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PageImage {
+    #[schema(example = "/v1/jobs/01kab2y7e9q4c0m8t5w3r6x1zd/pages/7/image")]
+    pub href: String,
+    /// Models were sent it; else it is drawn for whoever looks.
+    pub sent: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width_px: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub height_px: Option<u32>,
+}
+
+/// One time that a page was settled: at first, or after it was redriven or healed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Settlement {
+    #[schema(example = "mupdf_fallback")]
+    pub source: String,
+    /// Who read it, when `source` is `ai`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// In the order in which they were made.
+    pub attempts: Vec<Attempt>,
+    pub started_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+impl From<Outcome> for Settlement {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            source: outcome.source.to_string(),
+            provider: outcome.target.as_ref().map(|target| target.provider.to_string()),
+            model: outcome.target.map(|target| target.model),
+            why: outcome.why,
+            attempts: outcome.attempts.into_iter().map(Attempt::from).collect(),
+            started_at: outcome.started_at,
+            settled_at: outcome.settled_at,
+        }
+    }
+}
+
+/// A page with its text and its history.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PageDetail {
+    #[serde(flatten)]
+    pub page: Page,
+    /// As it is in the latest result or, before there is one, as it would be now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What MuPDF read from the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mupdf_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<PageImage>,
+    /// Oldest first; none for pages that went to no model.
+    pub settlements: Vec<Settlement>,
+}
+
 impl From<PageResult> for Page {
     fn from(page: PageResult) -> Self {
         Self {

@@ -63,6 +63,8 @@ async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
     let ways = [
         ("GET", ""),
         ("GET", "/pages"),
+        ("GET", "/pages/1"),
+        ("GET", "/pages/1/image"),
         ("GET", "/result"),
         ("GET", "/events"),
         ("POST", "/cancel"),
@@ -95,11 +97,19 @@ async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
 #[tokio::test(start_paused = true)]
 async fn what_is_for_operators_is_forbidden_to_users() {
     let service = Service::new(&[]);
-    for path in ["/v1/dlq", "/v1/breakers"] {
+    for path in ["/v1/dlq", "/v1/breakers", "/v1/load"] {
         service.get(user(), path).await.is_problem(403, "forbidden").says("operator");
         assert_eq!(service.get(operator(), path).await.status, 200);
     }
-    for path in ["/v1/dlq/redrive", "/v1/jobs/x/approve", "/v1/jobs/x/reject", "/v1/jobs/x/modify"] {
+    service.get(user(), "/metrics").await.is_problem(403, "forbidden");
+    for path in [
+        "/v1/dlq/redrive",
+        "/v1/dlq/estimate",
+        "/v1/dlq/purge",
+        "/v1/jobs/x/approve",
+        "/v1/jobs/x/reject",
+        "/v1/jobs/x/modify",
+    ] {
         service.post(user(), path, "{}").await.is_problem(403, "forbidden");
     }
     assert_eq!("operator".parse(), Ok(Role::Operator));

@@ -6,7 +6,7 @@ use everypage_testkit::{
     vision::{Reply, read_by},
 };
 
-use crate::support::{Service, request, user};
+use crate::support::{Service, operator, request, stranger, user};
 
 #[tokio::test(start_paused = true)]
 async fn a_job_is_seen_from_its_beginning_to_its_end() {
@@ -134,7 +134,6 @@ async fn a_listing_refuses_what_it_does_not_know() {
         .await
         .is_problem(400, "bad_request")
         .says("awaiting_approval");
-    service.get(user(), "/v1/jobs?status=awaiting_upload").await.is_problem(422, "bad_options");
     for cursor in ["x", "", "%00", "am9iczo", "ZGxxOng"] {
         service
             .get(user(), &format!("/v1/jobs?cursor={cursor}"))
@@ -206,4 +205,58 @@ async fn a_trail_is_read_in_pieces_job_first_then_pages() {
         .get(user(), &format!("/v1/jobs/{other}/events?cursor={next}"))
         .await
         .is_problem(422, "bad_options");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_are_found_by_name_or_id() {
+    let service = Service::new(&[]);
+    let mut ids = Vec::new();
+    for (number, name) in ["Harbour%20Report.pdf", "invoice.pdf", "harbour-map.pdf"].into_iter().enumerate() {
+        let document = FakeDocument::graphics(number as u32 + 1);
+        ids.push(service.job(&format!("?name={name}"), &document).await);
+        service.world.clock_moves(Duration::from_secs(1)).await;
+    }
+    for (search, found) in
+        [("harbour", vec![2, 0]), ("INVOICE", vec![1]), ("nothing", vec![]), ("&status=success", vec![])]
+    {
+        let listed = service.get(user(), &format!("/v1/jobs?search={search}")).await;
+        let listed: Vec<_> =
+            listed.items().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(listed, found.iter().map(|at: &usize| ids[*at].clone()).collect::<Vec<_>>(), "{search}");
+    }
+    let by_id = service.get(user(), &format!("/v1/jobs?search={}", ids[1].to_uppercase())).await;
+    assert_eq!((by_id.items().len(), by_id.text("/items/0/id")), (1, ids[1].clone()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_count_each_job_in_its_span() {
+    let service = Service::new(&[]);
+    service.finished(&FakeDocument::graphics(2)).await;
+    service.world.clock_moves(Duration::from_secs(3600)).await;
+    service.finished(&FakeDocument::graphics(3)).await;
+    service.job("", &FakeDocument::graphics(4)).await;
+    let stats = service.get(user(), "/v1/stats?window=2h&spans=4").await;
+    assert_eq!((stats.at("/span_ms"), stats.at("/complete")), (1_800_000.into(), true.into()));
+    let jobs: Vec<_> =
+        stats.at("/spans").as_array().unwrap().iter().map(|span| span["jobs"].clone()).collect();
+    assert_eq!(jobs, [0, 1, 0, 2], "{stats:?}");
+    let total = |name: &str| stats.at(&format!("/total/{name}"));
+    assert_eq!((total("jobs"), total("succeeded"), total("ai_pages")), (3.into(), 2.into(), 5.into()));
+    assert!(total("p95_ms").as_u64().unwrap() >= total("p50_ms").as_u64().unwrap());
+    assert_eq!(service.get(stranger(), "/v1/stats").await.at("/total/jobs"), 0);
+    for bad in ["window=soon", "window=0s", "window=1000h", "spans=0", "spans=101", "spans=x"] {
+        let answer = service.get(user(), &format!("/v1/stats?{bad}")).await;
+        assert!([400, 422].contains(&answer.status.as_u16()), "{bad}: {answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_are_told_who_they_are() {
+    let service = Service::new(&[("MAX_PAGES", "77")]);
+    let me = service.get(operator(), "/v1/me").await;
+    assert_eq!((me.text("/tenant"), me.text("/role")), ("acme".into(), "operator".into()));
+    assert_eq!(
+        (me.at("/max_pages"), me.at("/streams"), me.at("/uploads")),
+        (77.into(), false.into(), false.into())
+    );
 }

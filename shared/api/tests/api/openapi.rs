@@ -21,15 +21,19 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 /// What the API promises; a route is taken back or added here on purpose.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 27] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
+    ("GET", "/metrics"),
     ("GET", "/v1/openapi.json"),
+    ("GET", "/v1/me"),
     ("GET", "/v1/jobs"),
     ("POST", "/v1/jobs"),
     ("GET", "/v1/jobs/{id}"),
     ("DELETE", "/v1/jobs/{id}"),
     ("GET", "/v1/jobs/{id}/pages"),
+    ("GET", "/v1/jobs/{id}/pages/{page}"),
+    ("GET", "/v1/jobs/{id}/pages/{page}/image"),
     ("GET", "/v1/jobs/{id}/result"),
     ("GET", "/v1/jobs/{id}/events"),
     ("POST", "/v1/jobs/{id}/cancel"),
@@ -38,8 +42,13 @@ const ROUTES: [(&str, &str); 18] = [
     ("POST", "/v1/jobs/{id}/modify"),
     ("POST", "/v1/jobs/{id}/heal"),
     ("GET", "/v1/dlq"),
+    ("POST", "/v1/dlq/estimate"),
     ("POST", "/v1/dlq/redrive"),
+    ("POST", "/v1/dlq/purge"),
     ("GET", "/v1/breakers"),
+    ("GET", "/v1/load"),
+    ("GET", "/v1/events"),
+    ("GET", "/v1/stats"),
 ];
 
 #[tokio::test(start_paused = true)]
@@ -60,8 +69,12 @@ async fn every_route_is_described_and_every_description_is_a_route() {
     let promised = ROUTES.map(|(method, path)| (method.to_owned(), path.to_owned())).into_iter().collect();
     assert_eq!(described, promised);
     for (method, path) in ROUTES {
-        let answer =
-            service.send(Some(operator()), request(method, &path.replace("{id}", "1"), "", vec![])).await;
+        let answer = service
+            .send(
+                Some(operator()),
+                request(method, &path.replace("{id}", "1").replace("{page}", "1"), "", vec![]),
+            )
+            .await;
         let code = answer.at("/code");
         assert!(code != "not_found" && code != "method_not_allowed", "{method} {path}: {answer:?}");
         let operation = &document["paths"][path][method.to_lowercase()];

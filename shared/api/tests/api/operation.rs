@@ -82,6 +82,60 @@ async fn letters_are_redriven_one_by_one_or_all_and_only_by_their_tenant() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn letters_are_purged_only_when_their_number_is_confirmed() {
+    let (service, _) = with_letters(3).await;
+    let first = service.get(operator(), "/v1/dlq").await.text("/items/0/id");
+    let cost = service.post(operator(), "/v1/dlq/estimate", "{\"all\":true}").await;
+    assert_eq!((cost.at("/letters"), cost.at("/pages"), cost.at("/unknown")), (3.into(), 3.into(), 0.into()));
+    assert_eq!(service.post(stranger(), "/v1/dlq/estimate", "{\"all\":true}").await.at("/letters"), 0);
+    for (body, count) in [
+        ("{\"all\":true}".to_owned(), 3),
+        ("{\"all\":true,\"confirm\":2}".to_owned(), 3),
+        (format!("{{\"ids\":[\"{first}\",\"{first}\",\"nobody\"],\"confirm\":2}}"), 1),
+    ] {
+        let refused = service.post(operator(), "/v1/dlq/purge", &body).await;
+        refused.is_problem(409, "not_confirmed").says(&format!("{count} letters"));
+    }
+    let foreign = service.post(stranger(), "/v1/dlq/purge", "{\"all\":true,\"confirm\":0}").await;
+    assert_eq!(foreign.at("/purged"), 0);
+    let one = format!("{{\"ids\":[\"{first}\"],\"confirm\":1}}");
+    assert_eq!(service.post(operator(), "/v1/dlq/purge", &one).await.at("/purged"), 1);
+    // Gone is gone: it does not count any more.
+    service.post(operator(), "/v1/dlq/purge", &one).await.is_problem(409, "not_confirmed");
+    assert_eq!(service.get(operator(), "/v1/dlq").await.items().len(), 2);
+    let rest = service.post(operator(), "/v1/dlq/purge", "{\"all\":true,\"confirm\":2}").await;
+    assert_eq!((rest.at("/purged"), service.get(operator(), "/v1/dlq").await.items().len()), (2.into(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_load_tells_what_waits_and_what_is_in_flight() {
+    let service = Service::new(&[]);
+    service
+        .world
+        .vision
+        .now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(60), read_by(target, page)));
+    let id = service.job("", &FakeDocument::graphics(5)).await;
+    service.process.die_after(&JobId::new(&id), Duration::from_secs(10)).await;
+    let load = service.get(operator(), "/v1/load").await;
+    let models = load.at("/models").as_array().unwrap().clone();
+    let busy: Vec<_> = models.iter().filter(|model| model["in_flight"] != 0).collect();
+    assert_eq!((busy.len(), &busy[0]["in_flight"], &busy[0]["most"]), (1, &2.into(), &2.into()), "{load:?}");
+    let lanes = load.at("/lanes").as_array().unwrap().clone();
+    assert_eq!(lanes.iter().find(|lane| lane["priority"] == "normal").unwrap()["waiting"], 5, "{load:?}");
+    assert_eq!(load.at("/dead_letters"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_are_told_where_somebody_records_them() {
+    Service::new(&[]).get(operator(), "/metrics").await.is_problem(404, "no_metrics");
+    let recording = |api: everypage_api::Api| api.with_metrics(Arc::new(|| "everypage_x 1\n".to_owned()));
+    let service = Service::of(World::new(&[]), recording);
+    let told = service.get(operator(), "/metrics").await;
+    assert_eq!((told.status.as_u16(), told.body.as_slice()), (200, b"everypage_x 1\n".as_slice()));
+    assert!(told.header("content-type").starts_with("text/plain; version=0.0.4"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_redrive_answers_with_what_is_left() {
     let (service, _) = with_letters(5).await;
     let before = service.world.clock.now();

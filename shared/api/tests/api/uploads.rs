@@ -61,6 +61,9 @@ async fn a_large_document_is_uploaded_past_the_api() {
     let path = format!("/v1/jobs/{id}");
     assert_eq!(service.get(user(), &path).await.text("/status"), "awaiting_upload");
     service.get(stranger(), &path).await.is_problem(404, "unknown_job");
+    let waiting = service.get(user(), "/v1/jobs?status=awaiting_upload").await;
+    assert_eq!((waiting.items().len(), waiting.at("/items/0/id")), (1, begun.at("/id")));
+    assert_eq!(service.get(stranger(), "/v1/jobs?status=awaiting_upload").await.items().len(), 0);
     service.get(user(), &format!("{path}/result")).await.is_problem(409, "awaiting_upload");
     service.post(user(), &format!("{path}/cancel"), "").await.is_problem(409, "awaiting_upload");
 
@@ -200,7 +203,7 @@ async fn a_link_that_ran_out_unused_is_told() {
 async fn uploads_need_an_engine_that_has_them() {
     let service = Service::new(&[]);
     let answer = service.post(user(), "/v1/jobs", "{\"upload\":true}").await;
-    answer.is_problem(501, "uploads_not_available").says("application/pdf");
+    answer.is_problem(422, "uploads_not_available").says("application/pdf");
     let (service, _) = Service::with_links(&[]);
     let bad =
         service.post(user(), "/v1/jobs", "{\"upload\":true,\"tier\":\"best\",\"x\":1,\"pages\":{}}").await;

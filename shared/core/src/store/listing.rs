@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{dead::DeadLetter, decode, jobs};
+use super::{dead::DeadLetter, decode, jobs, uploads::Upload};
 use crate::{
     app::App,
     domain::{
@@ -41,6 +41,17 @@ pub async fn jobs(
     of_index(app, Index::Tenant, &format!("jobs#{tenant}"), after, true, limit, wanted).await
 }
 
+/// A tenant's uploads whose document has not come, newest first.
+pub async fn uploads(
+    app: &App,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+    wanted: impl Fn(&Upload) -> bool,
+) -> Result<Piece<Upload>, Fault> {
+    of_index(app, Index::Tenant, &format!("uploads#{tenant}"), after, true, limit, wanted).await
+}
+
 /// The dead letters that wait for somebody of this tenant, oldest first.
 pub async fn dead_letters(
     app: &App,
@@ -50,6 +61,17 @@ pub async fn dead_letters(
 ) -> Result<Piece<DeadLetter>, Fault> {
     let theirs = |letter: &DeadLetter| letter.tenant == *tenant;
     of_index(app, Index::State, "dead", after, false, limit, theirs).await
+}
+
+/// What happened to a tenant's things that `wanted` holds for, oldest first.
+pub async fn tenant_events(
+    app: &App,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+    wanted: impl Fn(&Event) -> bool,
+) -> Result<Piece<Event>, Fault> {
+    of_index(app, Index::Tenant, &format!("events#{tenant}"), after, false, limit, wanted).await
 }
 
 /// A job's trail and then those of its pages, page by page.

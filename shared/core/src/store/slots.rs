@@ -159,6 +159,12 @@ pub async fn release(app: &App, slot: Slot) {
     }
 }
 
+/// Calls to a model that are in flight now, whoever makes them.
+pub async fn in_use(app: &App, target: &Target) -> Result<usize, Fault> {
+    let (slots, now) = (read(app, target).await?, app.clock.now());
+    Ok(slots.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
+}
+
 /// Frees every slot that `node` holds; for when that process is known to be dead.
 pub async fn free_all_of(app: &App, target: &Target, node: &str) -> Result<(), Fault> {
     for (index, slot) in read(app, target).await?.into_iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, Key, When, Written},
+        records::{Batch, Change, Draft, IndexEntry, Key, When, Written},
     },
 };
 
@@ -90,6 +90,10 @@ pub async fn store(
     let lasting = upload.job.is_some() && upload.source == "api";
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     let draft = Draft {
+        tenant_index: (!upload.is_over()).then(|| {
+            let time = format!("{:.3}#{}", upload.created_at, upload.id);
+            IndexEntry::new(format!("uploads#{}", upload.tenant), time)
+        }),
         expires: (!lasting).then(|| after(upload.expires_at, KEPT_AFTER_EXPIRY)),
         ..Draft::new(key(&upload.id), encode(&upload)?)
     };

@@ -10,6 +10,7 @@ pub mod delete;
 pub mod dispatch;
 pub mod fail;
 pub mod failover;
+pub mod figures;
 pub mod finalize;
 mod give_up;
 pub mod heal;

@@ -199,6 +199,20 @@ pub async fn stored_images(
         .map_err(|error| StepError::Broken { code: "stored_images", reason: format!("{key}: {error}") })
 }
 
+/// The image of a page that was made to be sent; `None` where none was.
+pub async fn stored_image(app: &App, job: &Job, page: PageNumber) -> Result<Option<ImageRef>, StepError> {
+    let Some(range) = job.survey.as_ref().and_then(|survey| survey.range_of(page)) else { return Ok(None) };
+    let images = stored_images(app, &job.id, range).await?.unwrap_or_default();
+    Ok(images.into_iter().find(|(number, _)| *number == page).map(|(_, image)| image))
+}
+
+/// Draws a page for somebody who wants to look at it. Nothing is kept; an encrypted document can't
+/// be drawn any more once its password is gone.
+pub async fn draw(app: &App, job: &Job, page: PageNumber) -> Result<Option<PageImage>, StepError> {
+    let readings = read(app, job, &[page], RenderPages::All).await?;
+    Ok(readings.into_iter().find(|reading| reading.number == page).and_then(|reading| reading.image))
+}
+
 /// The stored pages of a range; `None` while it is not prepared.
 pub async fn stored_range(
     app: &App,

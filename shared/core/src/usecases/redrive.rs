@@ -7,9 +7,11 @@ use crate::{
         ids::{DeadLetterId, JobId},
         job::{JobEvent, State},
         message::PageMessage,
+        outcome::MicroUsd,
         secret::Secret,
     },
     ports::{
+        Fault,
         clock::after,
         queue::{Delivery, Outgoing},
         records::Batch,
@@ -65,6 +67,35 @@ pub async fn redrive(
     // Refused when somebody else redrove it at the same time: also fine.
     dead::store(app, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() }).await?;
     Ok(redriven)
+}
+
+/// What sending a letter back may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Pages that would be read by AI.
+    pub pages: u32,
+    pub cost: MicroUsd,
+    /// Letters whose documents were never planned: nobody knows yet.
+    pub unknown: usize,
+}
+
+/// Adds what `letter` may cost, by its job's plan. One that can't be sent costs nothing.
+pub async fn estimate(app: &App, letter: &DeadLetter, sum: &mut Estimate) -> Result<(), Fault> {
+    let (job, page) = match &letter.subject {
+        Subject::Job { job } => (job, false),
+        Subject::Page { job, .. } => (job, true),
+        Subject::Message => return Ok(()),
+    };
+    let job = jobs::find(app, job).await?.map(|kept| kept.value);
+    let Some(plan) = job.and_then(|job| job.plan).filter(|plan| plan.ai_pages > 0) else {
+        sum.unknown += 1;
+        return Ok(());
+    };
+    let pages = if page { 1 } else { plan.ai_pages };
+    sum.pages += pages;
+    let each = plan.estimated_cost_micro_usd.0 / u64::from(plan.ai_pages);
+    sum.cost += MicroUsd(each * u64::from(pages));
+    Ok(())
 }
 
 async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> Result<(), StepError> {

@@ -1,0 +1,40 @@
+use axum::{Json, extract::State};
+use everypage_core::{
+    domain::target::{Target, Tier},
+    metrics::MOST_COUNTED_LETTERS,
+    store::{dead, slots},
+};
+
+use crate::{
+    Api,
+    auth::Operator,
+    problem::Problem,
+    shape::{InFlight, Lane, Load, name},
+};
+
+/// What waits and what is under way, now
+///
+/// Of all tenants together: lanes and models are shared.
+#[utoipa::path(get, path = "/v1/load", operation_id = "get_load", tag = "operation",
+    responses((status = 200, description = "Pages that wait, calls in flight, letters that are dead", body = Load)))]
+pub async fn load(State(api): State<Api>, _: Operator) -> Result<Json<Load>, Problem> {
+    let app = &api.app;
+    let lanes = app.queue.depths().await?.into_iter();
+    let lanes = lanes.map(|(lane, waiting)| Lane { priority: name(lane).to_lowercase(), waiting }).collect();
+    let mut targets: Vec<Target> = Vec::new();
+    for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
+        targets.extend(app.settings.roster().steps(tier));
+    }
+    targets.sort_by_key(Target::to_string);
+    targets.dedup();
+    let mut models = Vec::with_capacity(targets.len());
+    for target in targets {
+        models.push(InFlight {
+            in_flight: slots::in_use(app, &target).await?,
+            most: app.settings.max_inflight_per_model,
+            target: target.to_string(),
+        });
+    }
+    let dead_letters = dead::count_waiting(app, MOST_COUNTED_LETTERS).await?;
+    Ok(Json(Load { lanes, models, dead_letters }))
+}

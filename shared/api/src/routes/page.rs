@@ -1,0 +1,160 @@
+//! One page: what was read, by whom, and what it looks like.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{
+        HeaderMap, StatusCode,
+        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG},
+    },
+    response::{IntoResponse, Response},
+};
+use everypage_core::{
+    app::App,
+    domain::{
+        event::{self, Aggregate},
+        ids::PageNumber,
+        job::Job,
+        outcome::PageEvent,
+    },
+    store::{pages, trail},
+    usecases::{
+        StepError,
+        prepare::{self, stored_image, stored_range},
+        result,
+    },
+};
+
+use super::{pages::live, results::has_it};
+use crate::{
+    Api,
+    auth::Known,
+    problem::{self, Problem},
+    shape::{Page, PageDetail, PageImage, Settlement},
+};
+
+/// The page of this number, if it is one of the job's.
+fn number(job: &Job, text: &str) -> Result<PageNumber, Problem> {
+    let number = text.parse().ok().and_then(PageNumber::new);
+    let is_there = |number: &PageNumber| {
+        let range = job.survey.as_ref().and_then(|survey| survey.range_of(*number));
+        range.is_some_and(|range| range.pages.contains(*number))
+    };
+    number.filter(is_there).ok_or_else(|| {
+        let detail = match &job.survey {
+            Some(survey) => format!("the job has no such page; it has {}", survey.page_count()),
+            None => "the document was not opened yet".to_owned(),
+        };
+        Problem::new(&problem::UNKNOWN_PAGE, detail)
+    })
+}
+
+/// One page with its text
+///
+/// The text as it is in the latest result or, before there is one, as far as the page has come;
+/// beside it what MuPDF read, and every time that the page was settled, with all attempts.
+#[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}", operation_id = "get_job_page", tag = "jobs",
+    params(("id" = String, Path), ("page" = String, Path, description = "Its true number in the document")),
+    responses((status = 200, description = "The page as it is now", body = PageDetail)))]
+pub async fn page(
+    State(api): State<Api>,
+    Known(caller): Known,
+    Path((id, page)): Path<(String, String)>,
+) -> Result<Json<PageDetail>, Problem> {
+    let (app, job) = (&api.app, api.job(&caller, &id).await?);
+    let number = number(&job, &page)?;
+    let mupdf_text = mupdf_text(app, &job, number).await?;
+    let settlements = settlements(app, &job, number).await?;
+    let (page, text) = match result::read_document(app, &job, None).await? {
+        Some(document) => {
+            let found = document.pages.into_iter().find(|page| page.page == number);
+            let found =
+                found.ok_or_else(|| Problem::new(&problem::UNKNOWN_PAGE, "the result has no such page"))?;
+            let text = found.text.clone();
+            (Page::from(found), Some(text))
+        }
+        None => (unpublished(app, &job, number).await?, None),
+    };
+    let text = match text {
+        Some(text) => Some(text),
+        None => match pages::find(app, &job.id, number).await? {
+            Some(kept) => pages::text(app, &kept.value).await?.or_else(|| mupdf_text.clone()),
+            None => mupdf_text.clone(),
+        },
+    };
+    let stored = stored_image(app, &job, number).await?;
+    let drawable = api.draws && page.reason.as_deref() != Some("unreadable");
+    let image = (stored.is_some() || drawable).then(|| PageImage {
+        href: format!("/v1/jobs/{}/pages/{number}/image", job.id),
+        sent: stored.is_some(),
+        width_px: stored.as_ref().map(|image| image.width_px),
+        height_px: stored.as_ref().map(|image| image.height_px),
+    });
+    Ok(Json(PageDetail { page, text, mupdf_text, image, settlements }))
+}
+
+async fn unpublished(app: &App, job: &Job, number: PageNumber) -> Result<Page, Problem> {
+    let Some(survey) = &job.survey else { return Ok(Page::waiting(number)) };
+    let found = live(app, job, survey, number.get() - 1, 1).await?;
+    Ok(found.into_iter().next().unwrap_or_else(|| Page::waiting(number)))
+}
+
+async fn mupdf_text(app: &App, job: &Job, number: PageNumber) -> Result<Option<String>, StepError> {
+    let Some(range) = job.survey.as_ref().and_then(|survey| survey.range_of(number)) else { return Ok(None) };
+    let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
+    Ok(stored.into_iter().find(|page| page.page == number).map(|page| page.text))
+}
+
+/// Each time that the page was settled: the first, and after every redrive or healing.
+async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Settlement>, Problem> {
+    let events = trail::read(app, &Aggregate::Page(job.id.clone(), number)).await?;
+    let settled = events.iter().filter_map(|event| event::decode::<PageEvent>(event).ok());
+    Ok(settled.map(|PageEvent::Settled(outcome)| Settlement::from(outcome)).collect())
+}
+
+/// What a page looks like
+///
+/// The image that models were sent. For pages that went to none, a drawing where the service can
+/// make one.
+#[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}/image", operation_id = "get_job_page_image", tag = "jobs",
+    params(("id" = String, Path), ("page" = String, Path, description = "Its true number in the document")),
+    responses(
+        (status = 200, description = "The image", content(
+            (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),
+        (status = 304, description = "The client has it already")))]
+pub async fn image(
+    State(api): State<Api>,
+    Known(caller): Known,
+    Path((id, page)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (app, job) = (&api.app, api.job(&caller, &id).await?);
+    let number = number(&job, &page)?;
+    // A page's picture never changes: a job keeps its document and its settings.
+    let tag = format!("\"{}.{number}.{}\"", job.received.document.sha256, job.id);
+    let common = [(ETAG, tag.clone()), (CACHE_CONTROL, "private, max-age=3600".to_owned())];
+    if has_it(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, common).into_response());
+    }
+    let none = |why: &str| Problem::new(&problem::NO_IMAGE, why);
+    let (media_type, bytes) = match stored_image(app, &job, number).await? {
+        Some(image) => {
+            let bytes = app.blobs.get(&image.key).await?;
+            (image.mime, bytes.ok_or_else(|| none("the image was made and is gone"))?)
+        }
+        None if api.draws => match prepare::draw(app, &job, number).await {
+            Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
+            Ok(None) => return Err(none("the page can't be drawn")),
+            Err(StepError::Document(error)) => return Err(none(&error.to_string())),
+            Err(error) => return Err(error.into()),
+        },
+        None => return Err(none("the page went to no model, so no image of it was made")),
+    };
+    Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
+}
+
+/// A picture.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "describes a body of bytes")]
+pub struct Image(Vec<u8>);

@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use everypage_core::{domain::ids::JobId, ports::vision::VisionError};
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::world::World;
+
+use crate::support::{Service, request, user, with_header};
+
+#[tokio::test(start_paused = true)]
+async fn a_page_has_its_text_and_every_settlement() {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|target, page| match page {
+        2 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let id = service.finished(&FakeDocument::graphics(3)).await;
+    let read = service.get(user(), &format!("/v1/jobs/{id}/pages/1")).await;
+    assert_eq!((read.at("/page"), read.text("/source")), (1.into(), "ai".into()));
+    assert!(read.text("/text").contains("page 1 read by"), "{read:?}");
+    assert!(read.text("/mupdf_text").contains("layer of page"), "{read:?}");
+    let fallen = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
+    assert_eq!(fallen.text("/text"), fallen.text("/mupdf_text"));
+    assert_eq!(fallen.at("/settlements").as_array().unwrap().len(), 1);
+    assert_eq!(fallen.at("/settlements/0/attempts").as_array().unwrap().len(), 4, "{fallen:?}");
+    // Healed, it has two.
+    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    service.world.clock_moves(Duration::from_secs(700)).await;
+    service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
+    service.process.work_for(Duration::from_secs(10)).await;
+    let healed = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
+    assert_eq!(healed.text("/source"), "ai", "{healed:?}");
+    assert_eq!(healed.at("/settlements/1/source"), "ai", "{healed:?}");
+    for none in ["0", "4", "x", "-1", "99999999999"] {
+        service.get(user(), &format!("/v1/jobs/{id}/pages/{none}")).await.is_problem(404, "unknown_page");
+        service
+            .get(user(), &format!("/v1/jobs/{id}/pages/{none}/image"))
+            .await
+            .is_problem(404, "unknown_page");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_can_be_looked_at_while_the_job_goes_on() {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|target, page| match page {
+        1 => Reply::Answer(read_by(target, page)),
+        _ => Reply::AnswerAfter(Duration::from_secs(100), read_by(target, page)),
+    });
+    let id = service.job("", &FakeDocument::graphics(2)).await;
+    service
+        .get(user(), &format!("/v1/jobs/{id}/pages/1"))
+        .await
+        .is_problem(404, "unknown_page")
+        .says("not opened");
+    service.process.die_after(&JobId::new(&id), Duration::from_secs(10)).await;
+    let read = service.get(user(), &format!("/v1/jobs/{id}/pages/1")).await;
+    assert!(read.text("/text").contains("page 1 read by"), "{read:?}");
+    let waiting = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
+    assert_eq!(
+        (waiting.text("/status"), waiting.text("/text")),
+        ("working".into(), waiting.text("/mupdf_text"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pages_picture_is_the_one_that_was_sent_or_drawn() {
+    let mut document = FakeDocument::graphics(2);
+    document.pages[1].reason = everypage_core::domain::document::Reason::Text;
+    for draws in [false, true] {
+        let service = Service::of(World::new(&[]), |api| if draws { api.drawing() } else { api });
+        let id = service.finished(&document).await;
+        let path = |page: u32| format!("/v1/jobs/{id}/pages/{page}/image");
+        let sent = service.get(user(), &path(1)).await;
+        assert_eq!((sent.status.as_u16(), sent.header("content-type")), (200, "image/jpeg"), "{sent:?}");
+        let again = with_header(request("GET", &path(1), "", vec![]), "if-none-match", sent.header("etag"));
+        assert_eq!(service.send(Some(user()), again).await.status, 304);
+        let kept = service.get(user(), &path(2)).await;
+        let detail = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
+        match draws {
+            true => assert_eq!((kept.status.as_u16(), detail.at("/image/sent")), (200, false.into())),
+            false => {
+                kept.is_problem(404, "no_image");
+                assert_eq!(detail.at("/image"), serde_json::Value::Null);
+            }
+        }
+    }
+}
