@@ -40,7 +40,7 @@ export function tiles(jobId) {
     link.className = `tile ${state}`;
     link.dataset.state = state;
     setText(link.children[1], PAGE[state].sign);
-    setText(link.children[2], page.model ?? (page.source ? 'MuPDF' : ''));
+    setText(link.children[2], page.model ?? (page.source && state !== 'missing' ? 'MuPDF' : ''));
     const took = page.started_at && page.settled_at ? new Date(page.settled_at) - new Date(page.started_at) : undefined;
     const says = [`Page ${page.page} ${PAGE[state].says}`, page.model && `${page.provider} ${page.model}`, took && duration(took), page.why].filter(Boolean).join(', ');
     link.setAttribute('aria-label', says);

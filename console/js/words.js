@@ -13,6 +13,9 @@ export const STATUS = {
 
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
+/** Nothing more happens by itself. A published job is sealed a moment later. */
+export const isOver = (job) => ['AUDITED', 'CANCELLED', 'FAILED', 'REJECTED'].includes(job.state) || (!job.state && !isOpen(job));
+
 /** How a page stands, in the order of the legend. */
 export const PAGE = {
   waiting: { name: 'Waiting', sign: '·', says: 'waits' },

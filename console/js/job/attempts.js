@@ -67,14 +67,15 @@ export function scale(parts, width) {
 }
 
 export function attempts(model) {
-  const chart = h('div', { class: 'timeline' });
+  const chart = h('div', {});
   const legend = h('ul', { class: 'legend' });
   const body = h('tbody', {});
   const note = h('p', { class: 'hint' });
   const none = empty('No model was asked yet.');
   const table = h('details', {}, h('summary', {}, 'As a table'), h('div', { class: 'card flush' }, h('table', { class: 'rows' },
     h('thead', {}, h('tr', {}, ['Page', 'Started', 'Model', 'Result', 'Took', 'Cost'].map((name) => h('th', { scope: 'col' }, name)))), body)));
-  const element = h('div', {}, note, legend, chart, table, none);
+  const frame = h('div', { class: 'timeline card' }, chart);
+  const element = h('div', {}, note, legend, frame, table, none);
   let drawn;
   // Its width is known only once it is shown, and may change.
   new ResizeObserver(() => chart.clientWidth && drawn?.width !== chart.clientWidth && render()).observe(chart);
@@ -82,7 +83,7 @@ export function attempts(model) {
   function render() {
     const { rows, marks } = collect(model.events);
     none.hidden = rows.length > 0;
-    for (const part of [note, legend, chart, table]) part.hidden = rows.length === 0;
+    for (const part of [note, legend, frame, table]) part.hidden = rows.length === 0;
     const every = rows.flatMap(([, list]) => list);
     const state = { width: chart.clientWidth, count: every.length, marks: marks.length };
     if (!rows.length || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;

@@ -4,6 +4,7 @@ import { all, post } from '../api.js';
 import { h, keyed, setText } from '../dom.js';
 import { openDialog } from '../dialogs.js';
 import { ago, count, duration, exactTime, money, plural } from '../format.js';
+import { icon } from '../icons.js';
 import { every, gathered } from '../live.js';
 import { notice, trouble } from '../notices.js';
 import { button, empty, field } from '../parts.js';
@@ -36,7 +37,7 @@ export async function show(root, _, signal) {
 
   root.append(h('div', { class: 'head' }, h('h1', {}, 'Dead letters')),
     h('p', { class: 'message' }, 'Pages that no worker could finish, and documents that failed. Sent back they make a new version of their result.'),
-    h('div', { class: 'bar' }, filter), bar, h('div', { class: 'card flush' }, table, nothing));
+    h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), filter)), bar, h('div', { class: 'card flush' }, table, nothing));
 
   const visible = () => {
     const text = filter.value.trim().toLowerCase();

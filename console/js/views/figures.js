@@ -42,7 +42,7 @@ export async function show(root, _, signal) {
 }
 
 function render(charts, { spans, total, complete, span_ms: length }) {
-  const name = new Intl.DateTimeFormat(undefined, length < 3 * 3600_000 ? { hour: '2-digit', minute: '2-digit' } : { day: 'numeric', month: 'short' });
+  const name = new Intl.DateTimeFormat(undefined, length < 3 * 3600_000 ? { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } : { day: 'numeric', month: 'short' });
   const labels = spans.map(({ from }) => name.format(new Date(from)));
   const of = (pick) => spans.map(pick);
   charts.replaceChildren(

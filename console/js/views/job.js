@@ -14,7 +14,7 @@ import { trouble } from '../notices.js';
 import { badge, empty, setBadge } from '../parts.js';
 import { inView } from '../shortcuts.js';
 import { tiles } from '../tiles.js';
-import { isOpen, STATES, STATUS } from '../words.js';
+import { isOpen, isOver, STATES, STATUS } from '../words.js';
 
 const TABS = [['pages', 'Pages'], ['result', 'Result'], ['attempts', 'Attempts'], ['trail', 'Trail'], ['details', 'Details']];
 
@@ -171,7 +171,7 @@ export async function show(root, [id, tab], signal) {
       loadPages().catch(() => {});
       if (model.hasEvents) loadEvents().catch(() => {});
     }
-    if (!isOpen(before) && isOpen(job)) watch();
+    if (isOver(before) && !isOver(job)) watch();
     renderSoon();
   }
 
@@ -185,10 +185,10 @@ export async function show(root, [id, tab], signal) {
     watched?.abort();
     watched = new AbortController();
     const both = AbortSignal.any([signal, watched.signal]);
-    follow(`${path}/events`, { on: heard, poll: refresh, ms: 1500, signal: both, isOver: () => !isOpen(model.job) });
+    follow(`${path}/events`, { on: heard, poll: refresh, ms: 1500, signal: both, isOver: () => isOver(model.job) });
     every(() => LOOK_AT_PAGES(model.pages.size), async () => {
-      if (isOpen(model.job)) await loadPages();
-      else watched.abort();
+      if (isOver(model.job)) watched.abort();
+      else if (isOpen(model.job)) await loadPages();
     }, both);
   }
 
@@ -216,7 +216,7 @@ export async function show(root, [id, tab], signal) {
   choose(tab ?? 'pages');
   render();
   await loadPages();
-  if (isOpen(model.job)) watch();
+  if (!isOver(model.job)) watch();
   every(1000, tick, signal);
 }
 

@@ -11,6 +11,7 @@ import { chooseFiles, options } from '../uploads.js';
 import { isOpen, STATUS } from '../words.js';
 
 const PIECE = 50;
+const MOST_PIECES = 40;
 /** A list does not say how far its jobs are; of so many it is asked. */
 const MOST_ASKED = 8;
 
@@ -58,11 +59,12 @@ export async function show(root, _, signal, search) {
     const asked = `${state.status}|${state.text}|${state.pieces}`;
     const items = [];
     let cursor;
-    for (let piece = 0; piece < state.pieces; piece += 1) {
-      const answer = await get(`/v1/jobs${query({ limit: PIECE, status: state.status, name: state.text, cursor })}`, signal);
+    // A piece may hold few jobs that fit, or none, and have more after it.
+    for (let asked = 0; asked < MOST_PIECES; asked += 1) {
+      const answer = await get(`/v1/jobs${query({ limit: PIECE, status: state.status, search: state.text, cursor })}`, signal);
       items.push(...answer.items);
       cursor = answer.next;
-      if (!cursor) break;
+      if (!cursor || items.length >= state.pieces * PIECE) break;
     }
     const unknown = items.filter((job) => isOpen(job) && job.progress === undefined).slice(0, MOST_ASKED);
     await Promise.all(unknown.map(async (job) => Object.assign(job, await get(`/v1/jobs/${job.id}`, signal))));
@@ -121,7 +123,7 @@ function dropPlace() {
       h('p', {}, h('strong', {}, 'Drop PDFs anywhere'), ' or ', h('button', { type: 'button', class: 'link', onclick: chooseFiles }, 'choose files'),
         '. Every page ends with text, inside the deadline.')),
     h('details', {}, h('summary', {}, 'Options'),
-      h('div', { class: 'fields' },
+      h('form', { class: 'fields', onsubmit: (event) => event.preventDefault() },
         text('pages', 'Pages', 'all', 'Such as 1-10,12,40-'),
         pick('ai_pages', 'Pages for AI', [['graphics', 'Those that need eyes'], ['all', 'All']]),
         pick('tier', 'Model asked first', [['primary', 'Primary'], ['fast', 'Fast'], ['secondary', 'Secondary']]),

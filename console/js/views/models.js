@@ -58,7 +58,7 @@ function update(element, model) {
   const left = model.open_until ? Date.parse(model.open_until) - Date.now() : 0;
   const says = state === 'open' ? (left > 0 ? `Rests for ${duration(Math.ceil(left / 1000) * 1000)} more` : 'Its rest is over; the next page tries it')
     : state === 'half_open' ? 'One call tries it now' : 'Takes calls';
-  setText(element.querySelector('.model-says'), `${says}${model.trips ? ` · opened ${plural(model.trips, 'time')} in a row` : ''}`);
+  setText(element.querySelector('.model-says'), `${says}${model.trips > 1 ? ` · opened ${plural(model.trips, 'time')} in a row` : ''}`);
   setText(element.querySelector('.model-cause'), model.cause ? `${model.cause}${model.changed_at ? ` · ${ago(model.changed_at)}` : ''}` : '');
   const slots = element.querySelector('.slots');
   slots.hidden = model.most === undefined;
