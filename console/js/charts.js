@@ -16,12 +16,12 @@ export function ceiling(value) {
 
 /**
  * `series`: [{ name, tone, values }], drawn as stacked bars or as lines. `labels` name the places on
- * the axis, `format` says how a value is written.
+ * the axis, `format` says how a value is written, `least` is the smallest value that the axis reaches.
  */
-export function chart({ title, labels, series, format, kind = 'bars', total }) {
+export function chart({ title, labels, series, format, kind = 'bars', total, least = 0 }) {
   const box = h('div', { class: 'chart' });
   const sums = labels.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
-  const most = ceiling(Math.max(0, ...(kind === 'bars' ? sums : series.flatMap(({ values }) => values.filter((value) => value !== undefined)))));
+  const most = ceiling(Math.max(least, ...(kind === 'bars' ? sums : series.flatMap(({ values }) => values.filter((value) => value !== undefined)))));
 
   function draw() {
     const width = box.clientWidth;

@@ -47,18 +47,18 @@ function render(charts, { spans, total, complete, span_ms: length }) {
   const of = (pick) => spans.map(pick);
   charts.replaceChildren(
     complete ? '' : h('p', { class: 'hint' }, 'There were more jobs than are counted here: the oldest are missing.'),
-    chart({ title: 'Pages', labels, format: count, total: plural(total.pages, 'page'), series: [
+    chart({ title: 'Pages', labels, format: count, least: 2, total: plural(total.pages, 'page'), series: [
       { name: 'Read by AI', tone: 'good', values: of((span) => span.ai_pages) },
       { name: "MuPDF's text, as planned", tone: 'soft', values: of((span) => Math.max(0, span.pages - span.ai_pages - span.fallback_pages)) },
       { name: 'Fell back', tone: 'warn', values: of((span) => span.fallback_pages) }] }),
-    chart({ title: 'Jobs', labels, format: count, total: plural(total.jobs, 'job'), series: [
+    chart({ title: 'Jobs', labels, format: count, least: 2, total: plural(total.jobs, 'job'), series: [
       { name: 'Done', tone: 'good', values: of((span) => span.succeeded) },
       { name: 'Open', tone: 'soft', values: of((span) => span.jobs - span.succeeded - span.failed - span.stopped) },
       { name: 'Rejected or cancelled', tone: 'quiet', values: of((span) => span.stopped) },
       { name: 'Failed', tone: 'bad', values: of((span) => span.failed) }] }),
-    chart({ title: 'Time from upload to result', kind: 'lines', labels, format: duration, total: total.p50_ms === undefined ? 'none ended' : `half within ${duration(total.p50_ms)}, 95 % within ${duration(total.p95_ms)}`, series: [
-      { name: 'Half of the jobs', tone: 'accent', values: of((span) => span.p50_ms) },
-      { name: '95 %', tone: 'warn', values: of((span) => span.p95_ms) }] }),
+    chart({ title: 'Time to the result', kind: 'lines', labels, format: duration, total: total.p50_ms === undefined ? 'none ended' : `p50 ${duration(total.p50_ms)} · p95 ${duration(total.p95_ms)}`, series: [
+      { name: 'Half of the jobs (p50)', tone: 'accent', values: of((span) => span.p50_ms) },
+      { name: '95 % (p95)', tone: 'warn', values: of((span) => span.p95_ms) }] }),
     chart({ title: 'Cost', labels, format: money, total: money(total.cost_micro_usd), series: [
       { name: 'Models, by list prices', tone: 'accent', values: of((span) => span.cost_micro_usd) }] }));
 }

@@ -33,6 +33,10 @@ export function go([id, tab]) {
 export async function show(root, [id, tab], signal) {
   const model = { job: undefined, pages: new Map(), events: new Map(), hasEvents: false };
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  inView([
+    ...TABS.map(([name, label], at) => [String(at + 1), label, () => (location.hash = `#/jobs/${id}/${name}`)]),
+    ['Escape', 'Back to the jobs', () => (location.hash = '#/jobs')],
+  ]);
   model.job = await get(path, signal);
   here = { id, choose };
   signal.addEventListener('abort', () => here?.id === id && (here = undefined), { once: true });
@@ -209,10 +213,6 @@ export async function show(root, [id, tab], signal) {
     }, both);
   }
 
-  inView([
-    ...TABS.map(([name, label], at) => [String(at + 1), label, () => (location.hash = `#/jobs/${id}/${name}`)]),
-    ['Escape', 'Back to the jobs', () => (location.hash = '#/jobs')],
-  ]);
   choose(tab ?? 'pages');
   render();
   await loadPages();

@@ -31,7 +31,7 @@ export async function show(root, _, signal) {
     lanesCard.hidden = load.lanes.length === 0;
     const most = Math.max(1, ...load.lanes.map(({ waiting }) => waiting));
     keyed(lanes, load.lanes, (lane) => lane.priority,
-      (lane) => h('li', {}, h('span', {}, lane.priority), h('meter', { min: 0, 'aria-label': `${lane.priority}: pages` }), h('strong', {})),
+      (lane) => h('li', {}, h('span', {}, lane.priority), h('progress', { 'aria-label': `${lane.priority}: pages` }), h('strong', {})),
       (element, lane) => {
         element.children[1].max = most;
         element.children[1].value = lane.waiting;

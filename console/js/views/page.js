@@ -15,11 +15,20 @@ const LOOK = 1500;
 export async function show(root, [id, text], signal) {
   const number = Number(text);
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
-  const [job, first] = await Promise.all([get(path, signal), get(`${path}/pages/${number}`, signal)]);
-  document.title = `Page ${number} · ${job.document.name} · Everypage`;
-  const last = job.pages?.document ?? number;
   const at = (page) => `#/jobs/${id}/pages/${page}`;
   const to = (page) => page >= 1 && page <= last && (location.hash = at(page));
+  let last = Infinity;
+  let otherText = () => {};
+  // Before anything is read: who leafs through a document does not wait for its pages.
+  inView([
+    ['ArrowLeft', 'Page before', () => to(number - 1)], ['ArrowRight', 'Next page', () => to(number + 1)],
+    ['k', 'Page before', () => to(number - 1)], ['j', 'Next page', () => to(number + 1)],
+    ['m', "The result's text or MuPDF's", () => otherText()],
+    ['Escape', 'Back to the job', () => (location.hash = `#/jobs/${id}`)],
+  ]);
+  const [job, first] = await Promise.all([get(path, signal), get(`${path}/pages/${number}`, signal)]);
+  document.title = `Page ${number} · ${job.document.name} · Everypage`;
+  last = job.pages?.document ?? number;
 
   const state = h('span', { class: 'swatch-name' });
   const about = h('p', { class: 'message' });
@@ -96,12 +105,10 @@ export async function show(root, [id, text], signal) {
     }
   }
 
-  inView([
-    ['ArrowLeft', 'Page before', () => to(number - 1)], ['ArrowRight', 'Next page', () => to(number + 1)],
-    ['k', 'Page before', () => to(number - 1)], ['j', 'Next page', () => to(number + 1)],
-    ['m', "The result's text or MuPDF's", () => { whose = whose === 'text' && page.mupdf_text !== undefined ? 'mupdf_text' : 'text'; renderText(); }],
-    ['Escape', 'Back to the job', () => (location.hash = `#/jobs/${id}`)],
-  ]);
+  otherText = () => {
+    whose = whose === 'text' && page.mupdf_text !== undefined ? 'mupdf_text' : 'text';
+    renderText();
+  };
   render();
   drawImage();
   if (isOpen(job)) {
