@@ -44,6 +44,10 @@ export async function problemOf(status, text) {
   }
 }
 
+/** Nobody the server knows. API Gateway refuses a wrong key itself, with 403 and no problem document. */
+const isUnknown = (answer) =>
+  answer.status === 401 || (answer.status === 403 && !answer.headers.get('content-type')?.startsWith('application/problem+json'));
+
 /** One request. A caller who is not known is asked for a key, and the request is made again. */
 export async function request(path, { method = 'GET', json, headers = {}, signal } = {}) {
   for (;;) {
@@ -60,7 +64,7 @@ export async function request(path, { method = 'GET', json, headers = {}, signal
       if (signal?.aborted) throw error;
       throw new ApiError(0, 'unreachable', 'the server does not answer');
     }
-    if (answer.status === 401) {
+    if (isUnknown(answer)) {
       // Somebody may have given a key while this request was out.
       if (used !== key() || (await askForKey(used))) continue;
     }

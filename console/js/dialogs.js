@@ -19,6 +19,7 @@ export function openDialog({ title, body, action, tone = 'primary', read = () =>
     const form = h('form', {
       onsubmit: async (event) => {
         event.preventDefault();
+        if (!go) return;
         const value = read(form);
         if (value === undefined) return;
         try {

@@ -54,9 +54,14 @@ export function when(time) {
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
 }
 
+/** How long ago, in one unit. */
 export function ago(time, now = Date.now()) {
-  const ms = now - new Date(time).getTime();
-  return ms < 5000 ? 'just now' : `${duration(Math.floor(ms / 1000) * 1000)} ago`;
+  const seconds = Math.floor((now - new Date(time).getTime()) / 1000);
+  if (seconds < 5) return 'just now';
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
 }
 
 /** `from` to `to` in milliseconds; to now where there is no end yet. */

@@ -20,8 +20,8 @@ import * as page from './views/page.js';
 
 const ROUTES = [
   [/^\/jobs$/, jobs, 'jobs'],
-  [/^\/jobs\/([^/]+)\/pages\/(\d+)$/, page, 'jobs'],
-  [/^\/jobs\/([^/]+)(?:\/([a-z]+))?$/, job, 'jobs'],
+  [/^\/jobs\/([\w-]+)\/pages\/(\d+)$/, page, 'jobs'],
+  [/^\/jobs\/([\w-]+)(?:\/([a-z]+))?$/, job, 'jobs'],
   [/^\/dead-letters$/, deadLetters, 'dead-letters'],
   [/^\/models$/, models, 'models'],
   [/^\/figures$/, figures, 'figures'],
@@ -41,9 +41,10 @@ let shown;
 async function show() {
   const [path, search] = (location.hash.slice(1) || '/jobs').split('?');
   const found = ROUTES.map(([pattern, view, place]) => ({ match: path.match(pattern), view, place })).find(({ match }) => match);
+  const parts = found?.match.slice(1);
   // A tab of the same thing is not another view: nothing is lost by going there.
-  const parts = found ? found.match.slice(1).map((part) => part && decodeURIComponent(part)) : [];
-  if (found && shown?.view === found.view && found.view.go?.(parts, new URLSearchParams(search))) return;
+  if (found && shown?.view === found.view && found.view.go?.(parts)) return;
+  const isFirst = !shown;
   shown?.over.abort();
   const over = new AbortController();
   shown = { view: found?.view, over };
@@ -64,6 +65,12 @@ async function show() {
   } catch (error) {
     if (over.signal.aborted) return;
     root.replaceChildren(h('h1', {}, 'That did not work'), empty(error.message, h('a', { href: '#/jobs' }, 'To the jobs')));
+  }
+  // What had the focus is gone with the old view: whoever listens hears where they are now.
+  const title = root.querySelector('h1');
+  if (!isFirst && !over.signal.aborted && document.activeElement === document.body) {
+    title.tabIndex = -1;
+    title.focus({ preventScroll: true });
   }
 }
 
@@ -101,7 +108,11 @@ function shortcuts() {
     if (!operator || isOperator()) everywhere(keys, name, () => (location.hash = `#/${place}`));
   }
   everywhere('u', 'Upload documents', chooseFiles);
-  everywhere('/', 'Search jobs', () => (document.querySelector('input[type=search]') ? document.querySelector('input[type=search]').focus() : (location.hash = '#/jobs?search')));
+  everywhere('/', 'Search', () => {
+    const field = document.querySelector('input[type=search]');
+    if (field) field.focus();
+    else location.hash = '#/jobs?search';
+  });
   everywhere('t', 'Light or dark', toggle);
   everywhere('?', 'Keyboard shortcuts', showAll);
 }
@@ -125,5 +136,5 @@ addEventListener('hashchange', show);
 await show();
 if (isOperator()) {
   const forever = new AbortController().signal;
-  every(10_000, countLetters, forever)();
+  every(5000, countLetters, forever)();
 }

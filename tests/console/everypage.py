@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("EVERYPAGE_BINARY", ROOT / "target" / "debug" / "everypage"))
+BINARY = pathlib.Path(os.environ["EVERYPAGE_BINARY"])
 SAMPLE = ROOT / "samples" / "harbour-report-2026.pdf"
 # Of its twelve pages these need eyes.
 EYES = [4, 5, 9, 10]

@@ -9,16 +9,12 @@ import { button, field } from '../parts.js';
 import { isOperator } from '../session.js';
 import { isOpen } from '../words.js';
 
-/** A healing that found nobody leaves no new version; so much after its deadline nobody waits for one. */
-const PATIENCE = 10_000;
-const HEALING_TIME = 120_000;
-
 const unread = (job) => {
   const figures = job.result?.metadata;
   return figures ? Math.max(0, figures.ai_pages - figures.final_ai_pages) : 0;
 };
 
-export function actions(model, path, { changed, healing }) {
+export function actions(model, path, { changed, beforeHealing, healing }) {
   const element = h('div', { class: 'actions' });
   let shown;
 
@@ -30,12 +26,13 @@ export function actions(model, path, { changed, healing }) {
   async function heal() {
     const { job } = model;
     const cost = job.plan?.ai_pages ? (job.plan.estimated_cost_micro_usd / job.plan.ai_pages) * unread(job) : 0;
+    await beforeHealing();
     const healed = await confirm('Ask the models again?',
       [`${plural(unread(job), 'page')} without an AI's text, about ${money(cost)}.`, 'What is read replaces the fallback in a new version. The old one stays readable.'],
       'Ask again', 'primary', () => post(`${path}/heal`));
     if (!healed) return;
     notice(healed.sent.length ? `${plural(healed.sent.length, 'page')} went to the models` : 'There was nothing to ask for');
-    if (healed.sent.length) healing(Date.now() + HEALING_TIME + PATIENCE);
+    if (healed.sent.length) healing(healed.sent);
   }
 
   /** A failed job waits among the dead letters; from there it starts again. */

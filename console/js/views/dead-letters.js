@@ -27,7 +27,7 @@ export async function show(root, _, signal) {
   } });
   const filter = h('input', { type: 'search', placeholder: 'Filter by reason or job', 'aria-label': 'Filter by reason or job', oninput: () => render() });
   const table = h('table', { class: 'rows select' }, h('caption', { class: 'unseen' }, 'Dead letters, oldest first'),
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, everyBox), ['What', 'Reason', 'Deliveries', 'Priority', 'First', 'Last'].map((name, at) => h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name)))), body);
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, everyBox), ['What', 'Reason', 'Deliveries', 'Priority', 'Given up'].map((name, at) => h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name)))), body);
   const nothing = h('div', { hidden: true });
   const summary = h('p', { class: 'hint', role: 'status' });
   const cost = h('strong', { id: 'estimate' });
@@ -75,7 +75,6 @@ export async function show(root, _, signal) {
       } })),
       h('th', { scope: 'row' }, what, subject.job && h('span', { class: 'sub mono' }, subject.job)), h('td', {}, letter.reason),
       h('td', { class: 'number' }, count(letter.attempts)), h('td', { class: 'number' }, letter.priority),
-      h('td', { class: 'number' }, h('time', { datetime: letter.first_at, title: exactTime(letter.first_at) }, ago(letter.first_at))),
       h('td', { class: 'number last' }, h('time', { datetime: letter.last_at, title: exactTime(letter.last_at) })));
   }
 
@@ -177,4 +176,4 @@ export async function show(root, _, signal) {
 }
 
 const estimate = ({ pages, cost_micro_usd: cost, unknown }) =>
-  `${plural(pages, 'page')} to AI, about ${money(cost)}${unknown ? `, and ${plural(unknown, 'document')} whose cost is known once opened` : ''}`;
+  `${plural(pages, 'page')} to AI, about ${money(cost)}${unknown ? `, and ${plural(unknown, 'document')} not weighed yet` : ''}`;

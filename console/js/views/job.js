@@ -20,6 +20,10 @@ const TABS = [['pages', 'Pages'], ['result', 'Result'], ['attempts', 'Attempts']
 
 /** Who holds a page is not told by events; small jobs are asked more often. */
 const LOOK_AT_PAGES = (pages) => Math.min(10_000, 1000 + pages * 5);
+/** An ended job may be healed or redriven by somebody else. */
+const LOOK_AT_ENDED = 4000;
+/** Models have two minutes to heal a job; so long after it nobody waits for them any more. */
+const LONGEST_HEALING = 150_000;
 
 let here;
 
@@ -32,7 +36,7 @@ export function go([id, tab]) {
 
 export async function show(root, [id, tab], signal) {
   const model = { job: undefined, pages: new Map(), events: new Map(), hasEvents: false };
-  const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  const path = `/v1/jobs/${id}`;
   inView([
     ...TABS.map(([name, label], at) => [String(at + 1), label, () => (location.hash = `#/jobs/${id}/${name}`)]),
     ['Escape', 'Back to the jobs', () => (location.hash = '#/jobs')],
@@ -56,7 +60,7 @@ export async function show(root, [id, tab], signal) {
     details: details(model),
   };
   const plan = approval(model, path, changed);
-  const bar = actions(model, path, { changed, healing });
+  const bar = actions(model, path, { changed, beforeHealing: loadEvents, healing });
   const waiting = h('div', { hidden: true });
   panels.pages.element.append(waiting);
 
@@ -196,27 +200,32 @@ export async function show(root, [id, tab], signal) {
     }, both);
   }
 
-  /** Pages of an ended job are read once more: waits for the version that has them. */
-  function healing(until) {
-    const version = model.job.result?.version;
+  const timesSettled = (page) => [...model.events.values()].filter(({ type, aggregate }) => type === 'page.settled' && aggregate.endsWith(`/page/${page}`)).length;
+
+  /** Pages of an ended job are read once more: follows until each of them is settled again. */
+  function healing(pages) {
+    const before = new Map(pages.map((page) => [page, timesSettled(page)]));
+    const until = Date.now() + LONGEST_HEALING;
     const over = new AbortController();
-    const both = AbortSignal.any([signal, over.signal]);
     model.healing = true;
     renderSoon();
-    every(1000, async () => {
+    every(() => LOOK_AT_PAGES(model.pages.size), async () => {
+      await loadEvents();
+      const isDone = pages.every((page) => timesSettled(page) > before.get(page)) || Date.now() > until;
+      if (isDone) {
+        over.abort();
+        model.healing = false;
+      }
       await refresh();
-      if (model.job.result?.version === version && Date.now() < until) return;
-      over.abort();
-      model.healing = false;
-      if (model.hasEvents) await loadEvents();
       renderSoon();
-    }, both);
+    }, AbortSignal.any([signal, over.signal]));
   }
 
   choose(tab ?? 'pages');
   render();
   await loadPages();
   if (!isOver(model.job)) watch();
+  every(LOOK_AT_ENDED, () => isOver(model.job) && refresh(), signal);
   every(1000, tick, signal);
 }
 

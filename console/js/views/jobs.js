@@ -99,7 +99,7 @@ export async function show(root, _, signal, search) {
   const soon = gathered(700, () => refresh().catch(() => {}), signal);
   addEventListener('everypage:uploaded', soon, { signal });
   follow('/v1/events', { on: soon, poll: refresh, ms: 3000, signal });
-  every(1000, () => state.items.forEach((job) => isOpen(job) && update(body.known.get(job.id), job)), signal);
+  every(1000, () => state.items.forEach((job) => update(body.known.get(job.id), job)), signal);
 }
 
 /** The focus goes to the next or the last row's link. */

@@ -14,7 +14,7 @@ const LOOK = 1500;
 
 export async function show(root, [id, text], signal) {
   const number = Number(text);
-  const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  const path = `/v1/jobs/${id}`;
   const at = (page) => `#/jobs/${id}/pages/${page}`;
   const to = (page) => page >= 1 && page <= last && (location.hash = at(page));
   let last = Infinity;
