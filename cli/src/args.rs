@@ -138,6 +138,9 @@ pub enum Command {
     /// API keys: who may come in
     #[command(subcommand)]
     Keys(Keys),
+    /// Where a tenant is told of the ends of its jobs
+    #[command(subcommand)]
+    Webhook(Webhook),
     /// Watch a sample report get read while one model is down and another hangs
     Demo,
     /// Tools for trying things out
@@ -453,6 +456,32 @@ pub enum Tenants {
         tenant: String,
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// Tell a server of every end, and print the secret that messages are signed with, once
+    Set {
+        /// Takes a POST for each end, such as https://example.com/hooks
+        url: String,
+        /// Whose jobs [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+    },
+    /// Show where messages go
+    Show {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Tell nobody any more
+    Unset {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
     },
 }
 

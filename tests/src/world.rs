@@ -16,6 +16,7 @@ use everypage_core::{
         bus::Bus,
         clock::{Clock, within},
         flow::Flow,
+        hooks::Hooks,
         notifier::Notifier,
         queue::Queue,
         records::Records,
@@ -24,7 +25,7 @@ use everypage_core::{
     store::jobs,
     usecases::{
         intake::{Submission, SubmitError, Submitted, submit},
-        relay, result,
+        relay, result, webhooks,
     },
 };
 use everypage_local::{Driver, LocalFlow};
@@ -32,7 +33,9 @@ use everypage_testkit::{
     clock::VirtualClock,
     faulty::{Faults, Faulty},
     ids::CountingIds,
-    memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingNotifier},
+    memory::{
+        MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingHooks, RecordingNotifier,
+    },
     pdf::{FakeDocument, FakePdf},
     vision::FakeVision,
 };
@@ -47,6 +50,7 @@ pub struct World {
     pub pdf: Arc<FakePdf>,
     pub bus: Arc<RecordingBus>,
     pub notifier: Arc<RecordingNotifier>,
+    pub hooks: Arc<RecordingHooks>,
     pub ids: Arc<CountingIds>,
     pub faults: Arc<Faults>,
     pub settings: Settings,
@@ -85,6 +89,7 @@ impl World {
             pdf: Arc::default(),
             bus: Arc::default(),
             notifier: Arc::default(),
+            hooks: Arc::default(),
             ids: Arc::default(),
             faults,
             settings: settings(pairs),
@@ -105,6 +110,7 @@ impl World {
         let (queue, flow_port): (Arc<dyn Queue>, Arc<dyn Flow>) = (self.queue.clone(), flow.clone());
         let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
         let vault: Arc<dyn Vault> = Arc::new(PlainVault);
+        let hooks: Arc<dyn Hooks> = self.hooks.clone();
         let ports = Ports {
             records: Arc::new(Faulty::new(records, faults)),
             blobs: Arc::new(Faulty::new(blobs, faults)),
@@ -112,6 +118,7 @@ impl World {
             flow: Arc::new(Faulty::new(flow_port, faults)),
             bus: Arc::new(Faulty::new(bus, faults)),
             notifier: Arc::new(Faulty::new(notifier, faults)),
+            hooks: Arc::new(Faulty::new(hooks, faults)),
             vault: Arc::new(Faulty::new(vault, faults)),
             pdf: self.pdf.clone(),
             vision: self.vision.clone(),
@@ -168,7 +175,7 @@ impl Process {
         tokio::select! {
             biased;
             job = work => job,
-            _ = futures::future::join(self.driver.work(), relay::run(&self.app)) => unreachable!("they work for ever"),
+            _ = futures::future::join3(self.driver.work(), relay::run(&self.app), webhooks::run(&self.app)) => unreachable!("they work for ever"),
         }
     }
 

@@ -14,7 +14,10 @@ use everypage_core::{
     usecases::intake::{Submission, submit},
 };
 use everypage_local::Engine;
-use everypage_testkit::pdf::{FakeDocument, FakePdf};
+use everypage_testkit::{
+    memory::RecordingHooks,
+    pdf::{FakeDocument, FakePdf},
+};
 
 #[derive(Clone, Copy)]
 pub struct Caps {
@@ -70,9 +73,14 @@ pub async fn measure(
     vision: Arc<dyn Vision>,
 ) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir_in(folder)?;
-    let engine =
-        Engine::open(&folder.path().join("data"), settings(caps)?, Arc::new(FakePdf::default()), vision)
-            .await?;
+    let engine = Engine::open(
+        &folder.path().join("data"),
+        settings(caps)?,
+        Arc::new(FakePdf::default()),
+        vision,
+        Arc::new(RecordingHooks::default()),
+    )
+    .await?;
     let file = folder.path().join("document");
     std::fs::write(&file, FakeDocument::graphics(pages).bytes())?;
     let submission = Submission {

@@ -118,6 +118,7 @@ fn kind(subject: &Subject) -> String {
     match subject {
         Subject::Job { .. } => "document".into(),
         Subject::Page { page, .. } => format!("page {page}"),
+        Subject::Webhook { .. } => "webhook".into(),
         Subject::Message => "message".into(),
     }
 }
@@ -126,6 +127,7 @@ fn subject(subject: &Subject) -> String {
     match subject {
         Subject::Job { job } => format!("job {job}"),
         Subject::Page { job, page } => format!("page {page} of job {job}"),
+        Subject::Webhook { job, .. } => format!("webhook of job {job}"),
         Subject::Message => "message".into(),
     }
 }

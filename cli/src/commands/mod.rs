@@ -18,6 +18,7 @@ mod serve;
 mod stack;
 mod submit;
 mod tenants;
+mod webhook;
 
 use crate::{
     args::{Command, Config, Dev, Dlq},
@@ -41,6 +42,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
         Command::Keys(command) => keys::run(&context, command).await,
+        Command::Webhook(command) => webhook::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
         Command::Completions { shell } => completions::run(&context, shell),

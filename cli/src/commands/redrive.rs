@@ -14,6 +14,7 @@ use everypage_core::{
     usecases::{
         heal as healing,
         redrive::{Redriven, redrive},
+        webhooks,
     },
 };
 
@@ -67,8 +68,13 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                     exit = exit.max(Exit::Failed);
                     screen.error(&format!("{}: {problem}", letter.id));
                 }
-                Ok((redriven, watch)) => {
-                    let (Redriven::Job(job) | Redriven::Page(job)) = &redriven;
+                // Sent here and now; what is not delivered is tried again by whoever works next.
+                Ok((Redriven::Webhook(job), _)) => {
+                    webhooks::deliver(engine.app()).await?;
+                    screen.print_line(&format!("webhook of job {job} sent once more"))?;
+                }
+                Ok((Redriven::Job(job) | Redriven::Page(job), watch)) => {
+                    let job = &job;
                     if let Some(kept) = jobs::find(engine.app(), job).await? {
                         progress.begin(job, &kept.value.received.document.name);
                     }
@@ -117,7 +123,7 @@ async fn watch<'a>(engine: &'a Engine, letter: &DeadLetter) -> Result<Option<Wat
         Subject::Page { job, .. } => {
             Ok(Some(engine.watch(&jobs::load(engine.app(), job).await?.value).await?))
         }
-        Subject::Job { .. } | Subject::Message => Ok(None),
+        Subject::Job { .. } | Subject::Webhook { .. } | Subject::Message => Ok(None),
     }
 }
 

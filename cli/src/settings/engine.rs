@@ -8,19 +8,24 @@ use std::{
 use everypage_core::config::Settings;
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::Providers;
+use everypage_providers::{HttpHooks, Providers};
 
 use crate::problem::Problem;
 
 /// The engine over `folder`. Nothing runs yet.
 pub async fn open_engine(settings: &Settings, folder: &Path) -> Result<Engine, Problem> {
     let vision = Arc::new(providers(settings)?);
-    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision).await?)
+    let hooks = Arc::new(hooks(settings)?);
+    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision, hooks).await?)
 }
 
 /// PDFs are read by children of this program.
 pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
     Ok(IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf))
+}
+
+pub fn hooks(settings: &Settings) -> Result<HttpHooks, Problem> {
+    HttpHooks::new(settings.webhook_allow_private).map_err(|error| Problem::Failed(error.to_string()))
 }
 
 /// What is wrong here is wrong with a setting.

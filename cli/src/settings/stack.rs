@@ -19,5 +19,6 @@ pub async fn connect(settings: &Settings, address: &StackAddress) -> Result<Stac
     // Images that a deadline left unmade are made here, if somebody asks for them (`heal`).
     let pdf = Arc::new(engine::pdf(settings)?);
     let vision = Arc::new(engine::providers(settings)?);
-    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision)?)
+    let hooks = Arc::new(engine::hooks(settings)?);
+    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision, hooks)?)
 }

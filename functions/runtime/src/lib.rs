@@ -26,7 +26,7 @@ use everypage_core::{
     store::nodes,
     usecases::relay,
 };
-use everypage_providers::Providers;
+use everypage_providers::{HttpHooks, Providers};
 use jiff::Timestamp;
 use tracing::warn;
 
@@ -61,7 +61,9 @@ impl Instance {
         let vision = vision.and_then(|adapter| Providers::new(adapter).map_err(|error| error.to_string()));
         let vision = vision.map_err(|error| StackError::Settings(vec![error]))?;
         let pdf = pdf(&settings);
-        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision))?;
+        let hooks = HttpHooks::new(settings.webhook_allow_private)
+            .map_err(|error| StackError::Settings(vec![error.to_string()]))?;
+        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision), Arc::new(hooks))?;
         Ok(Self { stack, emf, told: Mutex::new(None) })
     }
 

@@ -18,7 +18,10 @@ use utoipa_axum::{
 use crate::{
     Api,
     problem::{self, KINDS, Rejected},
-    routes::{breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats, submit},
+    routes::{
+        breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats, submit,
+        webhook,
+    },
 };
 
 #[derive(OpenApi)]
@@ -66,7 +69,7 @@ fn with_problems(mut document: openapi::OpenApi) -> openapi::OpenApi {
     let components = document.components.get_or_insert_with(Components::new);
     components.responses.insert("Problem".to_owned(), problem.into());
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.delete];
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             let problem = RefOr::Ref(Ref::from_response_name("Problem"));
             operation.responses.responses.insert("default".to_owned(), problem);
@@ -100,6 +103,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(events::of_tenant))
         .routes(routes!(stats::stats))
         .routes(routes!(me::me))
+        .routes(routes!(webhook::show, webhook::set, webhook::unset))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

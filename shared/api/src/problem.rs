@@ -52,6 +52,7 @@ kinds! {
     UNKNOWN_PAGE = "unknown_page", NOT_FOUND, "There is no such page";
     NO_IMAGE = "no_image", NOT_FOUND, "There is no picture of the page";
     NO_METRICS = "no_metrics", NOT_FOUND, "There are no metrics here";
+    NO_WEBHOOK = "no_webhook", NOT_FOUND, "The tenant has no webhook";
     UNKNOWN_DEAD_LETTER = "unknown_dead_letter", NOT_FOUND, "There is no such dead letter";
     METHOD_NOT_ALLOWED = "method_not_allowed", METHOD_NOT_ALLOWED, "The method does not fit the address";
     NOT_ACCEPTABLE = "not_acceptable", NOT_ACCEPTABLE, "There is no such form of it";

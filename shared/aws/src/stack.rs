@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everypage_core::{
     app::{App, Ports},
     config::{Reading, Settings},
-    ports::{Fault, ids::Ids, pdf::Pdf, records::Records, vision::Vision},
+    ports::{Fault, hooks::Hooks, ids::Ids, pdf::Pdf, records::Records, vision::Vision},
 };
 use everypage_system::{SystemClock, UlidIds};
 
@@ -52,6 +52,7 @@ impl Stack {
         settings: Settings,
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
+        hooks: Arc<dyn Hooks>,
     ) -> Result<Self, StackError> {
         let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &place.table));
         let blobs = Arc::new(S3Blobs::new(clients.s3, &place.bucket));
@@ -66,6 +67,7 @@ impl Stack {
             pdf,
             vision,
             bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &place.bus)),
+            hooks,
             notifier: Arc::new(SnsNotifier::new(clients.sns, &place.topic)),
             vault: Arc::new(KmsVault::new(clients.kms, &place.key)),
             clock: Arc::new(SystemClock),

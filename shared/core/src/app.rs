@@ -8,8 +8,8 @@ use crate::{
     config::Settings,
     domain::ids::JobId,
     ports::{
-        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, ids::Ids, notifier::Notifier, pdf::Pdf,
-        queue::Queue, records::Records, retrying::Retrying, vault::Vault, vision::Vision,
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
+        pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, vault::Vault, vision::Vision,
     },
     store::{breakers::BreakerCache, slots::Gates, tenants::TenantCache},
 };
@@ -25,6 +25,7 @@ pub struct Ports {
     pub vision: Arc<dyn Vision>,
     pub bus: Arc<dyn Bus>,
     pub notifier: Arc<dyn Notifier>,
+    pub hooks: Arc<dyn Hooks>,
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -42,6 +43,7 @@ pub struct App {
     pub vision: Arc<dyn Vision>,
     pub bus: Arc<dyn Bus>,
     pub notifier: Arc<dyn Notifier>,
+    pub hooks: Arc<dyn Hooks>,
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -54,6 +56,7 @@ pub struct App {
     interrupts: broadcast::Sender<JobId>,
     outbox: tokio::sync::Notify,
     news: watch::Sender<()>,
+    webhooks: tokio::sync::Notify,
 }
 
 /// A wish to stop, seen by work that can then put away what it holds.
@@ -89,6 +92,7 @@ impl App {
             vision: ports.vision,
             bus: ports.bus,
             notifier: ports.notifier,
+            hooks: ports.hooks,
             vault: ports.vault,
             clock: ports.clock,
             ids: ports.ids,
@@ -100,6 +104,7 @@ impl App {
             interrupts: broadcast::Sender::new(64),
             outbox: tokio::sync::Notify::new(),
             news: watch::Sender::new(()),
+            webhooks: tokio::sync::Notify::new(),
         }
     }
 
@@ -140,6 +145,16 @@ impl App {
     /// Changes with every event that this process stores; what other processes store is not told.
     pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
+    }
+
+    /// Tells the sender of this process that a webhook is due.
+    pub fn announced(&self) {
+        self.webhooks.notify_one();
+    }
+
+    /// Ends when a webhook became due since the last time.
+    pub async fn announcement(&self) {
+        self.webhooks.notified().await;
     }
 
     /// Ends when an event was stored since the last time.

@@ -14,12 +14,13 @@ use everypage_core::{
     ports::{
         Fault,
         clock::{Clock, within},
+        hooks::Hooks,
         ids::Ids,
         pdf::Pdf,
         vision::Vision,
     },
     store::{jobs, pages, slots},
-    usecases::relay,
+    usecases::{relay, webhooks},
 };
 use everypage_system::{SystemClock, UlidIds};
 use tokio::task::JoinSet;
@@ -81,6 +82,7 @@ impl Engine {
         settings: Settings,
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
+        hooks: Arc<dyn Hooks>,
     ) -> Result<Self, OpenError> {
         // It holds documents and their text: for this user's eyes only.
         std::fs::DirBuilder::new()
@@ -104,6 +106,7 @@ impl Engine {
             vision,
             bus: bus.clone(),
             notifier: Arc::new(LogNotifier),
+            hooks,
             vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
             clock,
             ids: Arc::new(UlidIds),
@@ -174,6 +177,7 @@ impl Engine {
             biased;
             () = self.driver.work_until(stop) => {}
             () = relay::run(&self.app) => {}
+            () = webhooks::run(&self.app) => {}
             () = drive => {}
         }
         Ok(())
@@ -247,7 +251,11 @@ impl Engine {
                 adopted.push(job.id);
             }
         }
-        owner::sweep(&self.owners);
+        for name in owner::dead(&self.owners) {
+            // The last events of jobs that it ended may not have gone out.
+            relay::relay(&self.app, &name).await?;
+            owner::forget(&self.owners, &name);
+        }
         Ok(adopted)
     }
 

@@ -43,15 +43,16 @@ pub fn is_alive(folder: &Path, name: &str) -> bool {
     }
 }
 
-/// Removes the files that the dead left behind.
-pub fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with('.') && !is_alive(folder, &name) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+/// Processes that died without a word: their files are still there.
+pub fn dead(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return vec![] };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.') && !is_alive(folder, name)).collect()
+}
+
+/// Removes the file that a dead process left behind, once there is nothing else of it.
+pub fn forget(folder: &Path, name: &str) {
+    let _ = fs::remove_file(folder.join(name));
 }
 
 #[cfg(test)]
@@ -67,7 +68,8 @@ mod tests {
         fs::write(folder.path().join("b"), "").unwrap();
         assert!(!is_alive(folder.path(), "b"));
         assert!(!is_alive(folder.path(), "never was"));
-        sweep(folder.path());
+        assert_eq!(dead(folder.path()), ["b"]);
+        forget(folder.path(), "b");
         assert!(folder.path().join("a").exists() && !folder.path().join("b").exists());
         drop(living);
         assert!(!is_alive(folder.path(), "a"));

@@ -44,6 +44,10 @@ impl HttpHooks {
 
 #[async_trait]
 impl Hooks for HttpHooks {
+    fn check(&self, url: &str) -> Result<(), String> {
+        check(url, self.private).map(drop)
+    }
+
     async fn post(&self, call: &Call) -> Result<(), HookError> {
         let url = check(&call.url, self.private).map_err(HookError::Refused)?;
         let mut request = self.client.post(url).body(call.body.clone());
@@ -59,7 +63,7 @@ impl Hooks for HttpHooks {
 }
 
 /// An address that may be called, as far as that is seen without looking its name up.
-pub fn check(text: &str, private: bool) -> Result<Url, String> {
+fn check(text: &str, private: bool) -> Result<Url, String> {
     let wanted = "an address such as https://example.com/hooks";
     let url: Url = text.parse().map_err(|_| format!("it is not {wanted}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

@@ -13,6 +13,7 @@
 
 mod anthropic;
 mod failure;
+mod hooks;
 mod openai;
 mod prices;
 mod providers;
@@ -23,6 +24,7 @@ mod settings;
 mod tls;
 mod transport;
 
+pub use hooks::HttpHooks;
 pub use prices::{Prices, PricesError};
 pub use providers::Providers;
 pub use settings::{ANTHROPIC_BASE_URL, OPENAI_BASE_URL, ProviderSettings, Settings, SettingsError};

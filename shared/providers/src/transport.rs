@@ -112,7 +112,7 @@ async fn start_of_body(mut response: Response) -> Vec<u8> {
 }
 
 /// What happened and the innermost cause; the address is left out.
-fn describe(error: &reqwest::Error) -> String {
+pub(crate) fn describe(error: &reqwest::Error) -> String {
     let what = if error.is_connect() && error.is_timeout() {
         "no connection in time"
     } else if error.is_connect() {

@@ -21,6 +21,7 @@ use everypage_core::{
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
         flow::{Flow, Settlement},
+        hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Index, Item, Key, Listing, Records, Written},
@@ -223,6 +224,20 @@ impl Bus for Faulty<dyn Bus> {
 impl Notifier for Faulty<dyn Notifier> {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
         self.faults.around("notifier.notify", self.inner.notify(notice)).await
+    }
+}
+
+#[async_trait]
+impl Hooks for Faulty<dyn Hooks> {
+    fn check(&self, url: &str) -> Result<(), String> {
+        self.inner.check(url)
+    }
+    async fn post(&self, call: &Call) -> Result<(), HookError> {
+        let posted = async { Ok(self.inner.post(call).await) };
+        self.faults
+            .around("hooks.post", posted)
+            .await
+            .unwrap_or_else(|fault: Fault| Err(HookError::Failed(fault.to_string())))
     }
 }
 

@@ -20,7 +20,7 @@ use everypage_core::{
     usecases::upload::object_id,
 };
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::Providers;
+use everypage_providers::{HttpHooks, Providers};
 use everypage_testkit::provider::ScriptedProvider;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -155,7 +155,15 @@ fn connect(clients: &Clients, outputs: &Value) -> Stack {
     let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
     let pdf = Arc::new(IsolatedPdf::new(child, settings.pdf));
     let vision = Arc::new(Providers::new(everypage_providers::Settings::of(&settings).unwrap()).unwrap());
-    Stack::connect(clients.clone(), place.unwrap(), settings, pdf, vision).unwrap()
+    Stack::connect(
+        clients.clone(),
+        place.unwrap(),
+        settings,
+        pdf,
+        vision,
+        Arc::new(HttpHooks::new(true).unwrap()),
+    )
+    .unwrap()
 }
 
 #[async_trait(?Send)]

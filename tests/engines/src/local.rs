@@ -14,7 +14,7 @@ use everypage_core::{
 };
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::Providers;
+use everypage_providers::{HttpHooks, Providers};
 use everypage_testkit::provider::ScriptedProvider;
 use tokio::task::JoinHandle;
 
@@ -57,7 +57,9 @@ impl OneMachine {
         let pdf = Arc::new(IsolatedPdf::new(child, self.settings.pdf));
         let adapter = everypage_providers::Settings::of(&self.settings).unwrap();
         let vision = Arc::new(Providers::new(adapter).unwrap());
-        let engine = Engine::open(self.folder.path(), self.settings.clone(), pdf, vision).await.unwrap();
+        let hooks = Arc::new(HttpHooks::new(true).unwrap());
+        let engine =
+            Engine::open(self.folder.path(), self.settings.clone(), pdf, vision, hooks).await.unwrap();
         let engine = Arc::new(engine);
         let driven = {
             let engine = engine.clone();

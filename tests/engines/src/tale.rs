@@ -57,6 +57,7 @@ fn kind(subject: &dead::Subject) -> Value {
     match subject {
         dead::Subject::Job { .. } => json!("job"),
         dead::Subject::Page { page, .. } => json!({ "page": page }),
+        dead::Subject::Webhook { .. } => json!("webhook"),
         dead::Subject::Message => json!("message"),
     }
 }

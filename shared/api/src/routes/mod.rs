@@ -13,3 +13,4 @@ pub mod pages;
 pub mod results;
 pub mod stats;
 pub mod submit;
+pub mod webhook;

@@ -19,7 +19,7 @@ pub use operations::{
 };
 pub use page::{Attempt, Page, PageDetail, PageImage, PageStatus, Settlement};
 pub use progress::progress;
-pub use service::{InFlight, Lane, Load, Me, Span, Stats};
+pub use service::{InFlight, Lane, Load, Me, Span, Stats, Webhook};
 
 /// A piece of a listing.
 #[derive(Debug, Serialize, ToSchema)]

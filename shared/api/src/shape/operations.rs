@@ -86,6 +86,10 @@ pub enum Subject {
         job: String,
         page: u32,
     },
+    /// The tenant could not be told of the job's end.
+    Webhook {
+        job: String,
+    },
     /// A message that nobody could read.
     Message,
 }
@@ -112,6 +116,7 @@ impl From<dead::DeadLetter> for DeadLetter {
             subject: match letter.subject {
                 dead::Subject::Job { job } => Subject::Job { job: job.to_string() },
                 dead::Subject::Page { job, page } => Subject::Page { job: job.to_string(), page: page.get() },
+                dead::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
                 dead::Subject::Message => Subject::Message,
             },
             reason: letter.reason,

@@ -122,3 +122,15 @@ impl From<figures::Figures> for Stats {
         }
     }
 }
+
+/// Where the tenant is told of the ends of its jobs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Webhook {
+    #[schema(example = "https://example.com/hooks/everypage")]
+    pub url: String,
+    /// Messages are signed with it; only in the answer that sets it, and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+}

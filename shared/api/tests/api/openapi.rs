@@ -21,7 +21,7 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 /// What the API promises; a route is taken back or added here on purpose.
-const ROUTES: [(&str, &str); 27] = [
+const ROUTES: [(&str, &str); 30] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -49,6 +49,9 @@ const ROUTES: [(&str, &str); 27] = [
     ("GET", "/v1/load"),
     ("GET", "/v1/events"),
     ("GET", "/v1/stats"),
+    ("GET", "/v1/webhook"),
+    ("PUT", "/v1/webhook"),
+    ("DELETE", "/v1/webhook"),
 ];
 
 #[tokio::test(start_paused = true)]

@@ -209,3 +209,25 @@ async fn breakers_are_shown_to_operators() {
     assert_eq!(breakers.at("/items/0/trips"), 1);
     let _: Caller = operator();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_set_with_a_secret_shown_once() {
+    let service = Service::new(&[]);
+    service.get(operator(), "/v1/webhook").await.is_problem(404, "no_webhook");
+    let put = |body: &str| request("PUT", "/v1/webhook", "application/json", body.as_bytes().to_vec());
+    service.send(Some(user()), put("{}")).await.is_problem(403, "forbidden");
+    for bad in ["{}", "{\"url\":\"nowhere\"}", &format!("{{\"url\":\"http{}\"}}", "x".repeat(3000))] {
+        service.send(Some(operator()), put(bad)).await.is_problem(422, "bad_options");
+    }
+    let set = service.send(Some(operator()), put("{\"url\":\"https://example.com/hook\"}")).await;
+    assert!(set.text("/secret").starts_with("whsec_"), "{set:?}");
+    let shown = service.get(operator(), "/v1/webhook").await;
+    assert_eq!(
+        (shown.text("/url"), shown.at("/secret")),
+        ("https://example.com/hook".into(), Default::default())
+    );
+    service.get(stranger(), "/v1/webhook").await.is_problem(404, "no_webhook");
+    let unset = service.send(Some(operator()), request("DELETE", "/v1/webhook", "", vec![])).await;
+    assert_eq!(unset.status, 204);
+    service.get(operator(), "/v1/webhook").await.is_problem(404, "no_webhook");
+}

@@ -128,6 +128,10 @@ pub struct Settings {
     pub data_dir: Option<String>,
     pub log: LogSettings,
     pub port: u16,
+    /// Webhooks may go to addresses of this machine and of private networks.
+    pub webhook_allow_private: bool,
+    /// Requests a second that one caller may make of the API, over a while; none is counted when 0.
+    pub rate_limit: u32,
 }
 
 /// One variable as it was understood; for `everypage config check`.

@@ -244,6 +244,9 @@ impl<'a> Reader<'a> {
                 file: self.text("LOG_FILE", "logs go here instead of to standard error"),
             },
             port: self.bounded("PORT", 8080, 1, 65_535, "of the HTTP server"),
+            webhook_allow_private: self
+                .flag("WEBHOOK_ALLOW_PRIVATE", "webhooks may go to this machine and private networks"),
+            rate_limit: self.bounded("RATE_LIMIT", 100, 0, 1_000_000, "requests a second of one caller"),
         }
     }
 

@@ -20,3 +20,4 @@ pub mod secret;
 pub mod selection;
 pub mod slots;
 pub mod target;
+pub mod webhook;

@@ -22,6 +22,9 @@ pub enum HookError {
 
 #[async_trait]
 pub trait Hooks: Send + Sync {
+    /// What is wrong with an address, as far as it is seen without looking its name up.
+    fn check(&self, url: &str) -> Result<(), String>;
+
     /// Sends it once, within a time of its own. An answer of 2xx counts as delivered; redirects are
     /// never followed.
     async fn post(&self, call: &Call) -> Result<(), HookError>;

@@ -7,6 +7,7 @@ pub mod bus;
 pub mod clock;
 mod fault;
 pub mod flow;
+pub mod hooks;
 pub mod ids;
 pub mod notifier;
 pub mod pdf;

@@ -27,6 +27,11 @@ pub enum Subject {
         job: JobId,
         page: PageNumber,
     },
+    /// A message to the tenant about a job's end.
+    Webhook {
+        job: JobId,
+        delivery: String,
+    },
     /// A message that nobody could read.
     Message,
 }

@@ -9,6 +9,8 @@
 //! | `job#J` | `secret` | a sealed password, until intake is over |
 //! | `tenant#T` | `overrides` | a tenant's own values of some settings |
 //! | `tenant#T` | `apikey#ID` | which record is the key of that id |
+//! | `tenant#T` | `webhook` | where a tenant is told of ends, with its sealed secret |
+//! | `webhook#ID` | `webhook` | one message to a tenant, on its way or over |
 //! | `apikey#SHA256` | `apikey` | an API key: whose it is, never the key itself |
 //! | `upload#ID` | `upload` | an upload that was begun, or an object that came by itself |
 //! | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
@@ -31,6 +33,7 @@ pub mod slots;
 pub mod tenants;
 pub mod trail;
 pub mod uploads;
+pub mod webhooks;
 
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -25,7 +25,7 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
     forget_request(app, id, &job.value.received).await?;
     for letter in dead::waiting(app, usize::MAX).await? {
         match &letter.value.subject {
-            Subject::Job { job } | Subject::Page { job, .. } if job == id => {
+            Subject::Job { job } | Subject::Page { job, .. } | Subject::Webhook { job, .. } if job == id => {
                 purge(app, &letter.value.id, by).await?
             }
             _ => {}

@@ -25,6 +25,7 @@ mod step;
 pub mod sweep;
 pub mod upload;
 pub mod verify;
+pub mod webhooks;
 pub mod wishes;
 
 pub use step::StepError;

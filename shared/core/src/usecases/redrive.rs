@@ -1,6 +1,6 @@
 //! Bringing dead letters back to work, or letting them go.
 
-use super::StepError;
+use super::{StepError, webhooks};
 use crate::{
     app::App,
     domain::{
@@ -29,6 +29,8 @@ pub enum Redriven {
     Job(JobId),
     /// The page was sent to the workers once more.
     Page(JobId),
+    /// The tenant is told once more of the job's end.
+    Webhook(JobId),
 }
 
 async fn load(app: &App, id: &DeadLetterId) -> Result<Kept<DeadLetter>, StepError> {
@@ -57,6 +59,13 @@ pub async fn redrive(
             resend(app, letter).await?;
             Redriven::Page(job.clone())
         }
+        Subject::Webhook { job, delivery } => {
+            if !webhooks::redrive(app, delivery).await? {
+                let reason = "the message to the tenant is gone".to_owned();
+                return Err(StepError::Broken { code: "unreadable_message", reason });
+            }
+            Redriven::Webhook(job.clone())
+        }
         Subject::Message => {
             let reason = format!("the message can't be read and would die again: {}", letter.reason);
             return Err(StepError::Broken { code: "unreadable_message", reason });
@@ -84,7 +93,7 @@ pub async fn estimate(app: &App, letter: &DeadLetter, sum: &mut Estimate) -> Res
     let (job, page) = match &letter.subject {
         Subject::Job { job } => (job, false),
         Subject::Page { job, .. } => (job, true),
-        Subject::Message => return Ok(()),
+        Subject::Webhook { .. } | Subject::Message => return Ok(()),
     };
     let job = jobs::find(app, job).await?.map(|kept| kept.value);
     let Some(plan) = job.and_then(|job| job.plan).filter(|plan| plan.ai_pages > 0) else {

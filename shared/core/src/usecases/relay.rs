@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
+use super::webhooks;
 use crate::{
     app::App,
     domain::event::Event,
@@ -38,6 +39,8 @@ pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
         }
         let events =
             items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
+        // Before the marks go, so that no end is forgotten.
+        webhooks::announce(app, &events).await?;
         app.bus.publish(&events).await?;
         published += events.len();
         for some in items.chunks(AT_ONCE) {

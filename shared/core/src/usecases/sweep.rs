@@ -4,6 +4,7 @@
 //! - A job whose flow died, or was never started, is started or finalized.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Events that a vanished process left unpublished go out.
+//! - Tenants are told of ends.
 //! - How much waits is measured.
 //!
 //! Each part does what it can; one that fails does not keep the others from their work.
@@ -18,7 +19,7 @@ use super::{
     finalize::finalize,
     give_up::{self, Exhausted},
     measure::measure,
-    relay,
+    relay, webhooks,
 };
 use crate::{
     app::App,
@@ -45,6 +46,9 @@ const DEAD_AT_ONCE: usize = 1000;
 /// Time to look at them all, before others see them again.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// Webhooks are sent for so long: their pauses of 1 s, 4 s and 16 s fit in.
+const WEBHOOKS: Duration = Duration::from_secs(25);
+
 /// What a sweep did, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -52,6 +56,8 @@ pub struct Swept {
     pub finalized: usize,
     pub dead_letters: usize,
     pub events: usize,
+    /// Sendings, whatever became of them.
+    pub webhooks: usize,
     /// Parts that have to be tried again.
     pub faults: usize,
 }
@@ -76,6 +82,10 @@ pub async fn sweep(app: &App) -> Swept {
     match relay::relay_silent(app, SILENT).await {
         Ok(count) => swept.events = count,
         Err(fault) => missed(&mut swept, "unpublished events", &fault),
+    }
+    match webhooks::run_for(app, WEBHOOKS).await {
+        Ok(count) => swept.webhooks = count,
+        Err(fault) => missed(&mut swept, "webhooks", &fault),
     }
     if let Err(fault) = measure(app).await {
         missed(&mut swept, "what waits", &fault);

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     domain::{
         event::{Aggregate, Event},
-        ids::DeadLetterId,
+        ids::{CorrelationId, DeadLetterId},
         webhook,
     },
     ports::{
@@ -93,7 +93,8 @@ async fn send(app: &App, kept: &Kept<Delivery>) -> Result<bool, Fault> {
     let delivery = &kept.value;
     let hook = webhooks::of_tenant(app, &delivery.tenant).await?;
     let Some(hook) = hook else {
-        webhooks::store(app, Some(kept), Delivery { progress: Progress::Dropped, ..delivery.clone() }).await?;
+        webhooks::store(app, Some(kept), Delivery { progress: Progress::Dropped, ..delivery.clone() })
+            .await?;
         return Ok(false);
     };
     let now = app.clock.now();
@@ -133,17 +134,15 @@ async fn put_off(app: &App, taken: &Kept<Delivery>, error: &HookError) -> Result
     warn!(webhook = %delivery.id, job = %delivery.job, attempt = delivery.attempts, %error, "webhook not delivered");
     let pause = app.settings.retry_intervals.get(delivery.tries as usize - 1);
     let next = match (error, pause) {
-        (HookError::Failed(_), Some(pause)) => {
-            Delivery { due: after(app.clock.now(), *pause), last_error: Some(error.to_string()), ..delivery.clone() }
-        }
+        (HookError::Failed(_), Some(pause)) => Delivery {
+            due: after(app.clock.now(), *pause),
+            last_error: Some(error.to_string()),
+            ..delivery.clone()
+        },
         _ => {
             // The letter first: a crash in between buries it again, which changes nothing.
             bury(app, death(app, delivery, &error.to_string()).await?).await?;
-            Delivery {
-                progress: Progress::Dead,
-                last_error: Some(error.to_string()),
-                ..delivery.clone()
-            }
+            Delivery { progress: Progress::Dead, last_error: Some(error.to_string()), ..delivery.clone() }
         }
     };
     webhooks::store(app, Some(taken), next).await?;
@@ -158,7 +157,7 @@ async fn death(app: &App, delivery: &Delivery, error: &str) -> Result<Death, Fau
         subject: Subject::Webhook { job: delivery.job.clone(), delivery: delivery.id.clone() },
         tenant: delivery.tenant.clone(),
         priority: job.map(|job| job.received.options.priority).unwrap_or_default(),
-        correlation_id: correlation_id.unwrap_or_else(|| delivery.id.as_str().into()),
+        correlation_id: correlation_id.unwrap_or_else(|| CorrelationId::new(&delivery.id)),
         reason: format!("the tenant's webhook was not reached: {error}"),
         deliveries: delivery.attempts,
         sending: delivery.redrives,
@@ -191,7 +190,9 @@ pub async fn redrive(app: &App, id: &str) -> Result<bool, Fault> {
 pub async fn run(app: &App) {
     loop {
         let pause = match deliver(app).await {
-            Ok((_, next)) => next.unwrap_or(LOOK).min(LOOK),
+            // What was put off is among the waiting only now.
+            Ok((1.., _)) => continue,
+            Ok((0, next)) => next.unwrap_or(LOOK).min(LOOK),
             Err(fault) => {
                 warn!(%fault, "webhooks not sent yet");
                 LOOK
@@ -212,9 +213,9 @@ pub async fn run_for(app: &App, time: Duration) -> Result<usize, Fault> {
     loop {
         let (count, next) = deliver(app).await?;
         sent += count;
-        match next.map(|next| next.max(Duration::from_millis(50))) {
+        match next {
+            _ if count > 0 && app.clock.now() < end => {}
             Some(pause) if after(app.clock.now(), pause) < end => app.clock.sleep(pause).await,
-            None if count > 0 && app.clock.now() < end => {}
             _ => return Ok(sent),
         }
     }

@@ -5,6 +5,7 @@
 
 mod behaviours;
 mod canned;
+mod hooks;
 mod limits;
 mod secrets;
 mod support;

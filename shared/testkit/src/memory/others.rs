@@ -1,4 +1,7 @@
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -6,6 +9,7 @@ use everypage_core::{
     ports::{
         Fault,
         bus::Bus,
+        hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
         vault::Vault,
     },
@@ -48,6 +52,39 @@ impl Notifier for RecordingNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
         self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(notice.clone());
         Ok(())
+    }
+}
+
+/// A receiver that keeps what it was sent, and answers as it is told.
+#[derive(Default)]
+pub struct RecordingHooks {
+    calls: Mutex<Vec<Call>>,
+    /// So many calls fail from now on.
+    failing: AtomicU32,
+}
+
+impl RecordingHooks {
+    pub fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    pub fn fail_next(&self, count: u32) {
+        self.failing.store(count, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Hooks for RecordingHooks {
+    fn check(&self, url: &str) -> Result<(), String> {
+        if url.starts_with("http") { Ok(()) } else { Err("it is not an address".into()) }
+    }
+
+    async fn post(&self, call: &Call) -> Result<(), HookError> {
+        self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(call.clone());
+        match self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => Err(HookError::Failed("it answered 503".into())),
+            Err(_) => Ok(()),
+        }
     }
 }
 

@@ -1,0 +1,208 @@
+//! Tenants are told of ends: at least once, signed, in the face of faults and crashes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use everypage_core::{
+    domain::{
+        ids::{JobId, TenantId},
+        secret::Secret,
+        webhook,
+    },
+    ports::hooks::Call,
+    store::{
+        dead::{self, Subject},
+        webhooks::{self, Progress},
+    },
+    usecases::{redrive::redrive, relay, sweep::sweep, webhooks as usecase},
+};
+use everypage_testkit::{
+    faulty::{Faults, Mode},
+    pdf::FakeDocument,
+};
+use everypage_tests::world::{Process, World};
+
+fn tenant() -> TenantId {
+    TenantId::new("local")
+}
+
+async fn told(world: &World) -> (Process, Secret) {
+    let process = world.start("a");
+    let secret = webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
+    (process, secret)
+}
+
+fn header<'a>(call: &'a Call, name: &str) -> &'a str {
+    &call.headers.iter().find(|(found, _)| *found == name).unwrap().1
+}
+
+/// What a receiver does with each message it takes.
+fn verified(call: &Call, secret: &Secret) -> serde_json::Value {
+    let (id, time) = (header(call, "webhook-id"), header(call, "webhook-timestamp").parse().unwrap());
+    assert_eq!(header(call, "webhook-signature"), webhook::sign(secret, id, time, &call.body));
+    serde_json::from_str(&call.body).unwrap()
+}
+
+/// Sends and relays for a while, as a process does that lives on.
+async fn settle(process: &Process, time: Duration) {
+    let app = &process.app;
+    let _ = relay::relay(app, "a").await;
+    let _ = relay::relay(app, &app.node).await;
+    tokio::select! {
+        () = usecase::run(app) => {}
+        () = app.clock.sleep(time) => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_told_once_signed_and_without_text() {
+    let world = World::new(&[]);
+    let (process, secret) = told(&world).await;
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let failed = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
+    let failed = process.submit(&failed).await.unwrap().job.id;
+    process.finish(&failed).await;
+    settle(&process, Duration::from_secs(60)).await;
+    let bodies: Vec<_> = world.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
+    assert_eq!(bodies.len(), 2, "{bodies:?}");
+    assert_eq!((&bodies[0]["type"], &bodies[0]["data"]["id"]), (&"job.success".into(), &id.as_str().into()));
+    assert_eq!(bodies[0]["data"]["result"]["metadata"]["final_ai_pages"], 2);
+    assert_eq!(
+        (&bodies[1]["type"], &bodies[1]["data"]["error"]["code"]),
+        (&"job.failed".into(), &"password_needed".into())
+    );
+    let all = format!("{bodies:?}");
+    assert!(!all.contains("read by") && !all.contains("layer of page"), "document text in {all}");
+    for item in world.records.dump() {
+        assert!(
+            !item.draft.body.contains(secret.expose()) || item.draft.body.contains("sealed:"),
+            "a secret in clear"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redriven() {
+    let world = World::new(&[]);
+    let (process, secret) = told(&world).await;
+    world.hooks.fail_next(4);
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    settle(&process, Duration::from_secs(60)).await;
+    let calls = world.hooks.calls();
+    let times: Vec<i64> =
+        calls.iter().map(|call| header(call, "webhook-timestamp").parse().unwrap()).collect();
+    let pauses: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(pauses, [1, 4, 16]);
+    let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
+    assert_eq!(ids.len(), 1, "receivers know it again");
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert!(matches!(&letters[0].value.subject, Subject::Webhook { job, .. } if *job == id), "{letters:?}");
+    assert!(letters[0].value.reason.contains("503"), "{letters:?}");
+    redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    settle(&process, Duration::from_secs(10)).await;
+    let calls = world.hooks.calls();
+    assert_eq!(calls.len(), 5);
+    verified(&calls[4], &secret);
+    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 0);
+    let delivery = webhooks::find(&process.app, header(&calls[4], "webhook-id")).await.unwrap().unwrap();
+    assert_eq!((delivery.value.progress, delivery.value.attempts), (Progress::Delivered, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_no_more_or_not_yet_gets_nothing() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let before = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&before).await;
+    webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
+    world.hooks.fail_next(1);
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    assert!(webhooks::unset(&process.app, &tenant()).await.unwrap());
+    settle(&process, Duration::from_secs(60)).await;
+    assert_eq!(world.hooks.calls().len(), 1, "the one that failed before");
+    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0);
+}
+
+/// Where no process lives on, the sweep tells.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_sends_what_is_due_with_its_retries() {
+    let world = World::new(&[]);
+    let (process, _) = told(&world).await;
+    world.hooks.fail_next(2);
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.driver.drive(&id).await;
+    relay::relay(&process.app, "a").await.unwrap();
+    assert_eq!(sweep(&process.app).await.webhooks, 3);
+    assert_eq!(sweep(&process.app).await.webhooks, 0);
+}
+
+async fn accepted(process: &Process) -> JobId {
+    for _ in 0..10 {
+        if webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.is_ok()
+            && let Ok(submitted) = process.submit(&FakeDocument::graphics(1)).await
+        {
+            return submitted.job.id;
+        }
+        process.app.clock.sleep(Duration::from_secs(1)).await;
+    }
+    panic!("never accepted");
+}
+
+/// However often it was told: of one end, by one id, and nothing waits any more.
+async fn check(world: &World, process: &Process, what: &str) {
+    settle(process, Duration::from_secs(300)).await;
+    let calls = world.hooks.calls();
+    let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
+    assert_eq!(ids.len(), 1, "{what}: {} calls", calls.len());
+    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0, "{what}");
+    let delivery = webhooks::find(&process.app, ids.first().unwrap()).await.unwrap().unwrap();
+    assert_eq!(delivery.value.progress, Progress::Delivered, "{what}");
+}
+
+async fn run(faults: Arc<Faults>) -> (World, Process) {
+    let world = World::with_faults(&[], faults, false);
+    let process = world.start("a");
+    let id = accepted(&process).await;
+    process.finish(&id).await;
+    settle(&process, Duration::from_secs(30)).await;
+    (world, process)
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_one_call_refused_or_its_reply_lost_still_tells() {
+    let (world, process) = run(Faults::none()).await;
+    let calls = world.faults.calls();
+    check(&world, &process, "no fault").await;
+    assert_eq!(world.hooks.calls().len(), 1);
+    for (at, mode) in (0..calls).flat_map(|at| [(at, Mode::Refuse), (at, Mode::LoseReply)]) {
+        let (world, process) = run(Faults::at(at, 1, mode)).await;
+        let what = format!("{mode:?} of call {at} ({:?})", world.faults.struck());
+        check(&world, &process, &what).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_at_any_call_it_is_told_by_the_next_process() {
+    let calls = run(Faults::none()).await.0.faults.calls();
+    for at in 0..calls {
+        let world = World::with_faults(&[], Faults::stop_at(at), false);
+        let first = world.start("a");
+        let killed = async {
+            let id = accepted(&first).await;
+            first.finish(&id).await;
+            settle(&first, Duration::from_secs(30)).await;
+        };
+        let stopped = world.faults.stopped();
+        tokio::select! { () = killed => {}, () = stopped => {} }
+        drop(first);
+        world.faults.resume();
+        let second = world.start("b");
+        let id = accepted(&second).await;
+        second.finish(&id).await;
+        check(&world, &second, &format!("killed at call {at}")).await;
+    }
+}
