@@ -72,20 +72,6 @@ class Tab:
 
 
 @pytest.fixture
-def tab(browser):
-    """Opens tabs on servers: tab(server, *expected complaints, **options of the browser)."""
-    tabs = []
-
-    def make(server, *expected, **options):
-        tabs.append(Tab(browser, server, list(expected), **options))
-        return tabs[-1]
-
-    yield make
-    for made in tabs:
-        made.close()
-
-
-@pytest.fixture
 def everypage():
     """Starts servers that end with the test."""
     servers = []
@@ -97,6 +83,21 @@ def everypage():
     yield make
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def tab(browser, everypage):
+    """Opens tabs on servers: tab(server, *expected complaints, **options of the browser). They are closed
+    before the test's servers end, which would cut off their streams."""
+    tabs = []
+
+    def make(server, *expected, **options):
+        tabs.append(Tab(browser, server, list(expected), **options))
+        return tabs[-1]
+
+    yield make
+    for made in tabs:
+        made.close()
 
 
 @pytest.fixture(scope="session")
