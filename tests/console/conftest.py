@@ -46,6 +46,8 @@ class Tab:
         self.page.add_init_script(WATCH)
         self.server, self.expected = server, expected
         self.complaints: list[str] = []
+        # Origins that may be asked besides the server's own.
+        self.others: list[str] = []
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
         self.page.on("pageerror", lambda error: self.complain(str(error)))
         self.page.on("dialog", lambda dialog: (self.complain(f"dialog {dialog.message}"), dialog.dismiss()))
@@ -56,7 +58,7 @@ class Tab:
             self.complaints.append(text)
 
     def check_origin(self, url: str) -> None:
-        if not url.startswith((self.server.url + "/", "blob:" + self.server.url, "data:")):
+        if not url.startswith((self.server.url + "/", "blob:" + self.server.url, "data:", *self.others)):
             self.complain(f"a request to {url}")
 
     def open(self, place: str = "/jobs", there: str = "main h1") -> Page:
