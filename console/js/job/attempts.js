@@ -6,13 +6,15 @@ import { empty } from '../parts.js';
 import { ATTEMPT } from '../words.js';
 
 const ROW = 20;
-const TOP = 28;
+const TOP = 40;
 const LEFT = 56;
-const RIGHT = 12;
+const RIGHT = 70;
 const MOST_ROWS = 500;
 /** Longer silences, of this part of all busy time, are cut short: a healing comes hours later. */
 const SILENCE = 0.25;
 const CUT = 24;
+/** Room that the name of a mark takes. */
+const NAME = 62;
 
 const MARKS = {
   'job.acked': 'accepted', 'job.deadline_reached': 'deadline', 'job.cancel_requested': 'cancelled',
@@ -112,9 +114,14 @@ export function attempts(model) {
         svg('text', { class: 'axis', x: LEFT + part.x, y: 12 }, part.from === first ? '0 s' : `+${duration(part.from - first)}`));
       if (part.width > 120) picture.append(svg('text', { class: 'axis end', x: LEFT + part.x + part.width, y: 12 }, `+${duration(part.to - first)}`));
     }
-    for (const { at: time, name } of marks) {
+    let free = width;
+    for (const { at: time, name } of marks.sort((a, b) => b.at - a.at)) {
       const x = LEFT + at(time);
       picture.append(svg('line', { class: 'mark', x1: x, x2: x, y1: TOP - 8, y2: height - 8 }, svg('title', {}, name)));
+      // From the right, so that of two that are close the later is named.
+      if (x + NAME > free) continue;
+      picture.append(svg('text', { class: 'axis', x, y: TOP - 12 }, name));
+      free = x;
     }
     rows.forEach(([page, list], index) => {
       const y = TOP + index * ROW;
