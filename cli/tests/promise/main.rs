@@ -15,6 +15,7 @@ mod hostile;
 mod kill;
 mod privacy;
 mod processes;
+mod serve;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use more of it")]
 mod support;

@@ -32,8 +32,11 @@ pub async fn check_key(State(api): State<Api>, mut request: Request, next: Next)
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     match authenticate(&api.app, header).await {
         Ok(Some(caller)) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+            request.extensions_mut().insert(caller.clone());
+            let mut response = next.run(request).await;
+            // For whoever writes down who was answered.
+            response.extensions_mut().insert(caller);
+            response
         }
         Ok(None) => next.run(request).await,
         Err(fault) => Problem::from(fault).into_response(),

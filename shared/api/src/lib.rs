@@ -14,13 +14,14 @@ mod answer;
 mod auth;
 mod cursor;
 mod document;
+mod limit;
 mod problem;
 mod routes;
 pub mod shape;
 mod spool;
 mod stream;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
@@ -36,6 +37,7 @@ use tower_http::{
 
 pub use auth::{Caller, Role, authenticate};
 pub use document::openapi;
+pub use limit::Peer;
 pub use problem::{Problem, Rejected};
 
 /// Bodies other than documents are small.
@@ -67,6 +69,7 @@ pub struct Api {
     metrics: Option<Metrics>,
     streams: Option<stream::Streams>,
     draws: bool,
+    limits: Option<Arc<limit::Limits>>,
     spool: Option<PathBuf>,
     patience: Duration,
     link_time: Duration,
@@ -82,6 +85,7 @@ impl Api {
             metrics: None,
             streams: None,
             draws: false,
+            limits: None,
             spool: None,
             patience: PATIENCE,
             link_time: LINK_TIME,
@@ -113,6 +117,11 @@ impl Api {
         Self { draws: true, ..self }
     }
 
+    /// Each caller may ask so often a second over a while, and twice as often for a moment.
+    pub fn limiting(self, per_second: NonZeroU32) -> Self {
+        Self { limits: Some(Arc::new(limit::Limits::new(per_second))), ..self }
+    }
+
     /// Documents wait in this folder while they are read from the network, instead of in the
     /// system's temporary one.
     pub fn spooling_in(self, folder: PathBuf) -> Self {
@@ -135,6 +144,10 @@ pub fn router(api: Api) -> Router {
     let (router, _) = document::routes().split_for_parts();
     let ids = RequestIds(api.app.clone());
     let router = router.layer(DefaultBodyLimit::max(MOST_JSON));
+    let router = match &api.limits {
+        Some(_) => router.layer(middleware::from_fn_with_state(api.clone(), limit::count)),
+        None => router,
+    };
     let router = match api.checks_keys {
         true => router.layer(middleware::from_fn_with_state(api.clone(), auth::check_key)),
         false => router,

@@ -71,6 +71,7 @@ kinds! {
     KEY_REUSED = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key stands for another request";
     UNREADABLE_MESSAGE = "unreadable_message", UNPROCESSABLE_ENTITY, "The dead letter can't be sent again";
     TOO_MANY_REQUESTS = "too_many_requests", TOO_MANY_REQUESTS, "Too much at once";
+    TIMEOUT = "timeout", REQUEST_TIMEOUT, "The request took too long";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "Something broke on our side";
     NO_UPLOADS = "uploads_not_available", UNPROCESSABLE_ENTITY, "Uploads past the API are not available";
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "Try again in a moment";
@@ -150,6 +151,10 @@ impl Problem {
             true => Self::new(&UNKNOWN_JOB, format!("there is no job {id}")),
             false => Self::new(&UNKNOWN_JOB, "there is no such job"),
         }
+    }
+
+    pub fn timeout() -> Self {
+        Self::new(&TIMEOUT, "it was given up; send it again, faster or in smaller parts")
     }
 
     pub fn forbidden(detail: impl Into<String>) -> Self {

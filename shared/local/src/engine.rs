@@ -70,6 +70,7 @@ pub struct Engine {
     queue: Arc<SqliteQueue>,
     driver: Arc<Driver>,
     database: Database,
+    folder: PathBuf,
     owners: PathBuf,
     /// Held while this process drives jobs.
     owner: std::sync::Mutex<Option<Owner>>,
@@ -121,9 +122,27 @@ impl Engine {
             queue,
             driver,
             database,
+            folder: folder.to_owned(),
             owners: folder.join("owners"),
             owner: Default::default(),
         })
+    }
+
+    /// A folder for documents on their way in, on the same disk as those that have come. What dead
+    /// processes left in theirs is removed.
+    pub fn spool(&self) -> Result<PathBuf, OpenError> {
+        let all = self.folder.join("spool");
+        let made = || {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.node))?;
+            for entry in std::fs::read_dir(&all)?.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name != self.app.node && !owner::is_alive(&self.owners, &name) {
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+            Ok(all.join(&self.app.node))
+        };
+        made().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
     }
 
     /// Commits of this process to its database so far: what durable work is measured by.

@@ -38,7 +38,10 @@ async fn pass(State(door): State<Arc<Door>>, mut request: Request, next: Next) -
         }
         let tenant = TenantId::new(door.app.settings.tenant.clone());
         let caller = Caller { tenant, user: "this machine".to_owned(), role: Role::Operator };
-        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(caller.clone());
+        let mut response = next.run(request).await;
+        response.extensions_mut().insert(caller);
+        return response;
     }
     next.run(request).await
 }

@@ -1,10 +1,11 @@
 //! Everypage as a service in one process: API, workers and console over the embedded engine.
 
+mod access;
 mod connections;
 mod console;
 mod door;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::Router;
@@ -22,6 +23,8 @@ use tracing::{info, warn};
 
 /// What is held when a stop is asked for may take so long to be finished.
 pub const GRACE: Duration = Duration::from_secs(20);
+
+const UPKEEP: Duration = Duration::from_secs(300);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -86,26 +89,42 @@ impl Server {
         self.address
     }
 
-    fn router(&self, stop: &Stop) -> Router {
+    fn router(&self, stop: &Stop) -> Result<Router, ServeError> {
         let app = &self.engine.app;
         let mut api = Api::new(app.clone())
             .with_workers(Arc::new(Here(self.engine.clone())))
             .streaming(stop.clone())
             .drawing()
+            .spooling_in(self.engine.spool()?)
             .checking_keys();
+        if let Some(limit) = NonZeroU32::new(app.settings.rate_limit) {
+            api = api.limiting(limit);
+        }
         if let Some(prometheus) = self.prometheus.clone() {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
         let router = everypage_api::router(api).merge(console::routes());
-        door::guard(router, app.clone(), self.open)
+        Ok(access::logged(door::guard(router, app.clone(), self.open), app.clock.clone()))
+    }
+
+    /// What histograms gather is taken in from time to time even where nobody scrapes.
+    async fn upkeep(&self) {
+        loop {
+            self.engine.app.clock.sleep(UPKEEP).await;
+            if let Some(prometheus) = &self.prometheus {
+                prometheus.upkeep();
+            }
+        }
     }
 
     /// Answers and works until `stop` is asked for; then takes nothing new, finishes what it holds
     /// within its grace and leaves the rest to the next start.
     pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
-        let router = self.router(stop);
+        // Before documents come in, so that others see that this process lives.
+        self.engine.adopt().await?;
+        let router = self.router(stop)?;
         let clock = self.engine.app.clock.clone();
-        let answering = connections::serve(self.listener, router, clock.clone(), stop);
+        let answering = connections::serve(&self.listener, router, clock.clone(), stop);
         let working = self.engine.run_until(stop);
         let (mut answering, mut working) = (std::pin::pin!(answering), std::pin::pin!(working));
         tokio::select! {
@@ -117,6 +136,7 @@ impl Server {
                 return Err(Fault::broken("engine", "it stopped by itself").into());
             }
             () = &mut answering => {}
+            () = self.upkeep() => {}
         }
         let ending = async { tokio::join!(answering, working) };
         match within(clock.as_ref(), self.grace, ending).await {

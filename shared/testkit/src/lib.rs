@@ -6,6 +6,8 @@ pub mod clock;
 #[cfg(feature = "doubles")]
 pub mod faulty;
 #[cfg(feature = "doubles")]
+pub mod http;
+#[cfg(feature = "doubles")]
 pub mod ids;
 #[cfg(feature = "doubles")]
 pub mod memory;

@@ -78,8 +78,8 @@ pub async fn deliver(app: &App) -> Result<(usize, Option<Duration>), Fault> {
     let now = app.clock.now();
     let (due, later): (Vec<_>, Vec<_>) =
         webhooks::waiting(app, LOOKED_AT).await?.into_iter().partition(|kept| kept.value.due <= now);
-    let sent = stream::iter(due.iter().map(|kept| send(app, kept))).buffer_unordered(AT_ONCE);
-    let sent: Vec<Result<bool, Fault>> = sent.collect().await;
+    let sendings: Vec<_> = due.iter().map(|kept| send(app, kept)).collect();
+    let sent: Vec<Result<bool, Fault>> = stream::iter(sendings).buffer_unordered(AT_ONCE).collect().await;
     let mut count = 0;
     for sent in sent {
         count += usize::from(sent?);

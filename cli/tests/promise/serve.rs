@@ -1,0 +1,165 @@
+//! The served program: open on this machine until a key is made, stopped in good order, killed and
+//! started again.
+
+use std::net::SocketAddr;
+
+use everypage_core::domain::{secret::Secret, webhook};
+use everypage_testkit::{
+    http::{self, Answer},
+    paper,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpListener,
+    process::Child,
+};
+
+use crate::support::{Bench, bounded, end};
+
+struct Served {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Served {
+    async fn start(bench: &Bench) -> Self {
+        let mut process = bench.start(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = bounded(lines.next_line()).await.unwrap().expect("it says where it listens");
+        let address = line.trim_start_matches("http://").parse().unwrap();
+        Self { process, address }
+    }
+
+    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        bounded(http::send(self.address, method, path, headers, body)).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], b"").await
+    }
+
+    /// The id of a new job.
+    async fn submit(&self, pages: u32) -> String {
+        let headers = [("content-type", "application/pdf")];
+        let answer = self.ask("POST", "/v1/jobs", &headers, &paper::with_pictures(pages)).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn until_success(&self, job: &str) -> serde_json::Value {
+        bounded(async {
+            loop {
+                let seen = self.get(&format!("/v1/jobs/{job}")).await.json();
+                match seen["status"].as_str().unwrap() {
+                    "success" => return seen,
+                    "queued" | "processing" => tokio::task::yield_now().await,
+                    other => panic!("{other}: {seen}"),
+                }
+            }
+        })
+        .await
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().unwrap().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
+    let bench = Bench::new(&[]).await;
+    let refused = bench.run(&["serve", "--listen", "0.0.0.0:0"]).await.code(2);
+    refused.says("keys create");
+    let served = Served::start(&bench).await;
+    assert_eq!(served.get("/readyz").await.status, 200);
+    assert_eq!(served.get("/v1/jobs").await.status, 200);
+    assert!(served.get("/metrics").await.body.contains("everypage_queue_depth"));
+    let console = served.get("/").await;
+    assert!(console.header("content-security-policy").unwrap().contains("default-src 'none'"), "{console:?}");
+    let tag = console.header("etag").unwrap();
+    assert_eq!(served.ask("GET", "/", &[("if-none-match", tag)], b"").await.status, 304);
+    // Other sites' pages in a browser of this machine, by their name or through ours.
+    for header in [("origin", "http://evil.example"), ("host", "evil.example")] {
+        let answer = served.ask("GET", "/v1/jobs", &[header], b"").await;
+        assert!([400, 403].contains(&answer.status), "{answer:?}");
+    }
+    let missing = served.get("/nothing").await;
+    assert_eq!((missing.status, missing.header("content-type")), (404, Some("application/problem+json")));
+    // From the moment there is a key, one is needed.
+    let key = bench.run(&["keys", "create", "--role", "operator"]).await.code(0).stdout;
+    assert_eq!(served.get("/v1/jobs").await.status, 401);
+    let bearer = format!("Bearer {}", key.trim());
+    assert_eq!(served.ask("GET", "/v1/jobs", &[("authorization", &bearer)], b"").await.status, 200);
+    served.signal(Signal::TERM);
+    end(served.process).await.code(0);
+}
+
+#[tokio::test]
+async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
+    let bench = Bench::new(&["answer;delay=300ms"]).await.with("JOB_TIMEOUT", "60s").with("IMAGE_DPI", "30");
+    let served = Served::start(&bench).await;
+    let job = served.submit(12).await;
+    bench.calls(2).await;
+    served.signal(Signal::TERM);
+    end(served.process).await.code(0).says("stopping");
+    let asked = bench.provider.calls().len();
+    let served = Served::start(&bench).await;
+    let done = served.until_success(&job).await;
+    assert_eq!(done["result"]["metadata"]["final_ai_pages"], 12, "{done}");
+    // What was in hand at the stop was finished, not thrown away and paid for again.
+    assert_eq!(bench.provider.calls().len(), 12, "{asked} before the stop");
+    served.signal(Signal::INT);
+    end(served.process).await.code(0);
+}
+
+/// A receiver that takes one message: its head and body.
+async fn taken(listener: &TcpListener) -> (String, String) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut bytes = Vec::new();
+    loop {
+        stream.read_buf(&mut bytes).await.unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if Some(body.len()) == length {
+            stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await.unwrap();
+            return (head.to_lowercase(), body.to_owned());
+        }
+    }
+}
+
+#[tokio::test]
+async fn killed_while_it_serves_it_goes_on_when_started_again_and_tells_of_the_end() {
+    let bench = Bench::new(&["answer;delay=60ms"])
+        .await
+        .with("JOB_TIMEOUT", "60s")
+        .with("IMAGE_DPI", "30")
+        .with("MAX_RECEIVE_COUNT", "10")
+        .with("WEBHOOK_ALLOW_PRIVATE", "true");
+    let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", receiver.local_addr().unwrap());
+    let secret = bench.run(&["webhook", "set", &url]).await.code(0).stdout;
+    let mut served = Served::start(&bench).await;
+    let job = served.submit(20).await;
+    bench.calls(5).await;
+    served.signal(Signal::KILL);
+    bounded(served.process.wait()).await.unwrap();
+    let served = Served::start(&bench).await;
+    let done = served.until_success(&job).await;
+    assert_eq!(done["result"]["metadata"]["final_ai_pages"], 20, "{done}");
+    let (head, body) = bounded(taken(&receiver)).await;
+    let header = |name: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| *found == name).unwrap().1.to_owned()
+    };
+    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&told["type"], &told["data"]["id"]), (&"job.success".into(), &job.as_str().into()));
+    let (time, secret) = (header("webhook-timestamp").parse().unwrap(), Secret::new(secret.trim()));
+    let signature = webhook::sign(&secret, &header("webhook-id"), time, &body);
+    assert_eq!(header("webhook-signature"), signature.to_lowercase());
+    served.signal(Signal::TERM);
+    end(served.process).await.code(0);
+}
