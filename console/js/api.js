@@ -1,6 +1,9 @@
 // The HTTP API: requests with the caller's key, answers as values, errors as what the server says.
 
 const KEPT = 'everypage.key';
+const MOST_TRIES = 4;
+/** In seconds; who is told to wait longer is told so. */
+const LONGEST_PAUSE = 10;
 
 /** An answer that is no success, by its problem document; `status` 0 where nobody answered. */
 export class ApiError extends Error {
@@ -26,6 +29,9 @@ export async function configure(ask) {
 export const key = () => sessionStorage.getItem(KEPT);
 export const setKey = (value) => (value ? sessionStorage.setItem(KEPT, value) : sessionStorage.removeItem(KEPT));
 
+/** Whether the server answered the last time; the frame shows when it does not. */
+const tell = (answers) => dispatchEvent(new CustomEvent('everypage:answers', { detail: answers }));
+
 export const address = (path) => base + path;
 
 export const authorization = () => (key() ? { authorization: `Bearer ${key()}` } : {});
@@ -35,7 +41,7 @@ export const query = (values) => {
   return given.length ? `?${new URLSearchParams(given)}` : '';
 };
 
-export async function problemOf(status, text) {
+export function problemOf(status, text) {
   try {
     const problem = JSON.parse(text);
     return new ApiError(status, problem.code ?? '', problem.detail ?? problem.message ?? problem.title ?? text);
@@ -50,7 +56,7 @@ const isUnknown = (answer) =>
 
 /** One request. A caller who is not known is asked for a key, and the request is made again. */
 export async function request(path, { method = 'GET', json, headers = {}, signal } = {}) {
-  for (;;) {
+  for (let asked = 1; ; asked += 1) {
     const options = { method, signal, headers: { ...authorization(), ...headers } };
     if (json !== undefined) {
       options.body = JSON.stringify(json);
@@ -62,14 +68,23 @@ export async function request(path, { method = 'GET', json, headers = {}, signal
       answer = await fetch(address(path), options);
     } catch (error) {
       if (signal?.aborted) throw error;
+      tell(false);
       throw new ApiError(0, 'unreachable', 'the server does not answer');
     }
+    tell(true);
     if (isUnknown(answer)) {
       // Somebody may have given a key while this request was out.
       if (used !== key() || (await askForKey(used))) continue;
     }
     if (answer.ok) return answer;
-    throw await problemOf(answer.status, await answer.text());
+    // Too much at once, or a moment's trouble: the server says when to come back. What was not done may be asked for again.
+    const pause = Number(answer.headers.get('retry-after')) || 0;
+    const isPassing = answer.status === 429 || (answer.status === 503 && method === 'GET');
+    if (isPassing && pause > 0 && pause <= LONGEST_PAUSE && asked < MOST_TRIES && !signal?.aborted) {
+      await new Promise((resolve) => setTimeout(resolve, pause * 1000));
+      continue;
+    }
+    throw problemOf(answer.status, await answer.text());
   }
 }
 

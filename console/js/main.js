@@ -117,6 +117,8 @@ function shortcuts() {
   everywhere('?', 'Keyboard shortcuts', showAll);
 }
 
+addEventListener('everypage:answers', ({ detail: answers }) => (document.getElementById('silence').hidden = answers));
+
 document.getElementById('skip').addEventListener('click', (event) => {
   // The address says which view is shown; a jump inside of the page must not change it.
   event.preventDefault();

@@ -27,7 +27,7 @@ export async function listen(path, { on, signal, isOver = () => false }) {
       if (answer.status === 204) return;
       const type = answer.headers.get('content-type') ?? '';
       if (!answer.ok || !type.startsWith('text/event-stream')) {
-        const problem = await problemOf(answer.status, await answer.text());
+        const problem = problemOf(answer.status, await answer.text());
         if (!opened) throw Object.assign(problem, { noStream: true });
       } else {
         opened = true;

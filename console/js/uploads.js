@@ -33,7 +33,7 @@ async function throughTheApi(file, { password, ...wanted }, onProgress) {
     if (password) headers['everypage-password'] = password;
     const { status, text } = await send('POST', address(path), headers, file, onProgress);
     if (status === 401 && (await askForKey())) continue;
-    if (status >= 300) throw await problemOf(status, text);
+    if (status >= 300) throw problemOf(status, text);
     return JSON.parse(text);
   }
 }

@@ -33,7 +33,16 @@ class Everypage:
             "ANTHROPIC_BASE_URL": provider, "ANTHROPIC_API_KEY": "scripted",
         } | settings
         self.keys = [self.run("keys", "create", "--role", role) for role in keys]
-        self.url = self.start("serve", "--listen", "127.0.0.1:0", "--grace", "1s", until=r"(http://\S+)").group(1)
+        self.serve("127.0.0.1:0")
+
+    def serve(self, address: str) -> None:
+        self.url = self.start("serve", "--listen", address, "--grace", "1s", until=r"(http://\S+)").group(1)
+
+    def end_serving(self) -> None:
+        process = self.processes.pop()
+        process.terminate()
+        process.wait()
+        process.stdout.close()
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run([BINARY, *arguments], env=self.settings, capture_output=True, text=True, check=True)

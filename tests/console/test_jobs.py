@@ -161,3 +161,17 @@ def test_a_server_without_streams_is_asked_again_and_again(tab, calm):
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(4)
     assert "text/event-stream" not in asked
+
+
+def test_a_server_that_went_away_is_noticed_and_found_again(tab, everypage):
+    server = everypage("hang")
+    page = tab(server, "net::ERR").open()
+    choose(page)
+    expect(page.locator(".tile.working").first).to_be_visible()
+    server.end_serving()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    server.serve(server.url.removeprefix("http://"))
+    expect(page.get_by_role("alert")).to_be_hidden()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    is_now(page, "Cancelled")
