@@ -52,7 +52,8 @@ export function problemOf(status, text) {
 
 /** Nobody the server knows. API Gateway refuses a wrong key itself, with 403 and no problem document. */
 const isUnknown = (answer) =>
-  answer.status === 401 || (answer.status === 403 && !answer.headers.get('content-type')?.startsWith('application/problem+json'));
+  answer.status === 401 ||
+  (answer.status === 403 && !answer.headers.get('content-type')?.startsWith('application/problem+json'));
 
 /** One request. A caller who is not known is asked for a key, and the request is made again. */
 export async function request(path, { method = 'GET', json, headers = {}, signal } = {}) {

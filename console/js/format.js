@@ -1,8 +1,12 @@
 // Numbers, times and sizes as people read them.
 
 const whole = new Intl.NumberFormat('en');
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
-const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 export const count = (number) => whole.format(number);
@@ -47,12 +51,6 @@ export function bytes(number) {
 export const timeOfDay = (time) => clock.format(new Date(time));
 
 export const exactTime = (time) => full.format(new Date(time));
-
-/** Times of today by the clock, others with their day. */
-export function when(time) {
-  const date = new Date(time);
-  return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
-}
 
 /** How long ago, in one unit. */
 export function ago(time, now = Date.now()) {

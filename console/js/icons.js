@@ -26,5 +26,8 @@ const PATHS = {
 };
 
 export const icon = (name) =>
-  svg('svg', { class: 'icon', viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', focusable: 'false' },
-    svg('path', { d: PATHS[name] }));
+  svg(
+    'svg',
+    { class: 'icon', viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': 'true', focusable: 'false' },
+    svg('path', { d: PATHS[name] }),
+  );

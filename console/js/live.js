@@ -29,11 +29,14 @@ export function gathered(ms, work, signal) {
   let due = 0;
   return () => {
     if (timer || signal.aborted) return;
-    timer = setTimeout(() => {
-      timer = undefined;
-      due = Date.now() + ms;
-      if (!signal.aborted) work();
-    }, Math.max(0, due - Date.now()));
+    timer = setTimeout(
+      () => {
+        timer = undefined;
+        due = Date.now() + ms;
+        if (!signal.aborted) work();
+      },
+      Math.max(0, due - Date.now()),
+    );
   };
 }
 

@@ -40,7 +40,9 @@ let shown;
 /** Shows what the address names. The old view is told by its signal that it is over. */
 async function show() {
   const [path, search] = (location.hash.slice(1) || '/jobs').split('?');
-  const found = ROUTES.map(([pattern, view, place]) => ({ match: path.match(pattern), view, place })).find(({ match }) => match);
+  const found = ROUTES.map(([pattern, view, place]) => ({ match: path.match(pattern), view, place })).find(
+    ({ match }) => match,
+  );
   const parts = found?.match.slice(1);
   // A tab of the same thing is not another view: nothing is lost by going there.
   if (found && shown?.view === found.view && found.view.go?.(parts)) return;
@@ -57,14 +59,20 @@ async function show() {
   content.replaceChildren(root);
   scrollTo(0, 0);
   if (!found) {
-    root.append(h('h1', {}, 'Nothing here'), empty('There is no such page.', h('a', { href: '#/jobs' }, 'To the jobs')));
+    root.append(
+      h('h1', {}, 'Nothing here'),
+      empty('There is no such page.', h('a', { href: '#/jobs' }, 'To the jobs')),
+    );
     return;
   }
   try {
     await found.view.show(root, parts, over.signal, new URLSearchParams(search));
   } catch (error) {
     if (over.signal.aborted) return;
-    root.replaceChildren(h('h1', {}, 'That did not work'), empty(error.message, h('a', { href: '#/jobs' }, 'To the jobs')));
+    root.replaceChildren(
+      h('h1', {}, 'That did not work'),
+      empty(error.message, h('a', { href: '#/jobs' }, 'To the jobs')),
+    );
   }
   // What had the focus is gone with the old view: whoever listens hears where they are now.
   const title = root.querySelector('h1');
@@ -76,9 +84,19 @@ async function show() {
 
 function frame() {
   const places = PLACES.filter(({ operator }) => !operator || isOperator());
-  document.getElementById('nav').replaceChildren(...places.map(({ name, place, symbol }) =>
-    h('a', { href: `#/${place}`, 'data-place': place }, icon(symbol), h('span', {}, name),
-      place === 'dead-letters' && h('span', { class: 'pill', id: 'dead-count', hidden: true }))));
+  document
+    .getElementById('nav')
+    .replaceChildren(
+      ...places.map(({ name, place, symbol }) =>
+        h(
+          'a',
+          { href: `#/${place}`, 'data-place': place },
+          icon(symbol),
+          h('span', {}, name),
+          place === 'dead-letters' && h('span', { class: 'pill', id: 'dead-count', hidden: true }),
+        ),
+      ),
+    );
   const theme = h('button', { type: 'button', class: 'icon-button', id: 'theme', onclick: toggle });
   onTheme((name) => {
     const other = name === 'dark' ? 'light' : 'dark';
@@ -88,10 +106,36 @@ function frame() {
   });
   document.getElementById('foot').replaceChildren(
     me.tenant && h('p', { class: 'who' }, h('strong', {}, me.tenant), h('span', {}, `${me.user} · ${me.role}`)),
-    h('div', { class: 'tools' }, theme,
-      h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Keyboard shortcuts', title: 'Keyboard shortcuts (?)', onclick: showAll }, icon('keyboard')),
-      hasKey() && h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Forget the API key', title: 'Forget the API key', onclick: forget }, icon('key')),
-      me.version && h('span', { class: 'version' }, me.version)));
+    h(
+      'div',
+      { class: 'tools' },
+      theme,
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'icon-button',
+          'aria-label': 'Keyboard shortcuts',
+          title: 'Keyboard shortcuts (?)',
+          onclick: showAll,
+        },
+        icon('keyboard'),
+      ),
+      hasKey() &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'icon-button',
+            'aria-label': 'Forget the API key',
+            title: 'Forget the API key',
+            onclick: forget,
+          },
+          icon('key'),
+        ),
+      me.version && h('span', { class: 'version' }, me.version),
+    ),
+  );
 }
 
 /** How many letters wait, beside their place in the menu. */

@@ -8,10 +8,26 @@ const STAY = 6000;
 export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'bad' } = {}) {
   const box = document.getElementById('notices');
   const remove = () => element.remove();
-  const element = h('div', { class: `notice ${tone}` },
+  const element = h(
+    'div',
+    { class: `notice ${tone}` },
     h('span', { class: 'notice-text' }, text),
-    actions.map(([name, run]) => h('button', { type: 'button', class: 'link', onclick: () => { remove(); run(); } }, name)),
-    h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Dismiss', onclick: remove }, icon('close')));
+    actions.map(([name, run]) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'link',
+          onclick: () => {
+            remove();
+            run();
+          },
+        },
+        name,
+      ),
+    ),
+    h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Dismiss', onclick: remove }, icon('close')),
+  );
   box.append(element);
   if (!stays && !actions.length) setTimeout(remove, STAY);
   return remove;

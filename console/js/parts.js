@@ -1,13 +1,16 @@
 // Small pieces that several views show.
 
 import { h, setText } from './dom.js';
-import { ago, exactTime } from './format.js';
 import { icon } from './icons.js';
 
 /** A state with its sign and its name. */
 export function badge(meaning) {
-  return h('span', { class: `badge ${meaning.tone}` },
-    h('span', { class: 'sign', 'aria-hidden': 'true' }, meaning.sign), h('span', {}, meaning.name));
+  return h(
+    'span',
+    { class: `badge ${meaning.tone}` },
+    h('span', { class: 'sign', 'aria-hidden': 'true' }, meaning.sign),
+    h('span', {}, meaning.name),
+  );
 }
 
 /** Brings a badge up to date without replacing it. */
@@ -19,8 +22,6 @@ export function setBadge(element, meaning) {
 
 export const button = (name, symbol, onclick, properties = {}) =>
   h('button', { type: 'button', class: 'button', onclick, ...properties }, symbol && icon(symbol), h('span', {}, name));
-
-export const time = (value) => h('time', { datetime: value, title: exactTime(value) }, ago(value));
 
 /** A name and its value. */
 export const fact = (name, ...value) => h('div', { class: 'fact' }, h('dt', {}, name), h('dd', {}, ...value));
@@ -35,11 +36,21 @@ export function field(label, input, hint) {
   const id = `field-${Math.random().toString(36).slice(2)}`;
   input.id = id;
   if (hint) input.setAttribute('aria-describedby', `${id}-hint`);
-  return h('div', { class: 'field' }, h('label', { for: id }, label), input, hint && h('p', { class: 'hint', id: `${id}-hint` }, hint));
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label),
+    input,
+    hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),
+  );
 }
 
 export const choice = (name, options, value) => {
-  const select = h('select', { name }, options.map(([option, label]) => h('option', { value: option }, label)));
+  const select = h(
+    'select',
+    { name },
+    options.map(([option, label]) => h('option', { value: option }, label)),
+  );
   select.value = value ?? '';
   return select;
 };

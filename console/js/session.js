@@ -29,7 +29,14 @@ export function askForKey(refused) {
 }
 
 async function ask(refused) {
-  const input = h('input', { type: 'password', name: 'key', autocomplete: 'off', spellcheck: 'false', required: true, placeholder: 'ep_…' });
+  const input = h('input', {
+    type: 'password',
+    name: 'key',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    required: true,
+    placeholder: 'ep_…',
+  });
   const answer = await openDialog({
     title: 'API key',
     action: 'Continue',

@@ -12,7 +12,7 @@ let here = [];
 let before;
 let beforeAt = 0;
 
-export const enabled = () => localStorage.getItem(KEPT) !== 'off';
+const enabled = () => localStorage.getItem(KEPT) !== 'off';
 
 /** `keys` such as 'g j', '?' or 'ArrowLeft'. */
 export const everywhere = (keys, says, run) => always.push({ keys, says, run });
@@ -20,7 +20,8 @@ export const everywhere = (keys, says, run) => always.push({ keys, says, run });
 /** Shortcuts of the view that is shown; they go with it. */
 export const inView = (list) => (here = list.map(([keys, says, run]) => ({ keys, says, run })));
 
-const typing = (target) => target.closest?.('input, select, textarea, [contenteditable]') && !['checkbox', 'radio'].includes(target.type);
+const typing = (target) =>
+  target.closest?.('input, select, textarea, [contenteditable]') && !['checkbox', 'radio'].includes(target.type);
 
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
@@ -41,17 +42,28 @@ document.addEventListener('keydown', (event) => {
 });
 
 const shown = (keys) =>
-  keys.split(' ').map((key) => h('kbd', {}, { ArrowLeft: '←', ArrowRight: '→', Escape: 'Esc', Enter: '↵' }[key] ?? key));
+  keys
+    .split(' ')
+    .map((key) => h('kbd', {}, { ArrowLeft: '←', ArrowRight: '→', Escape: 'Esc', Enter: '↵' }[key] ?? key));
 
 export function showAll() {
-  const list = (title, all) => all.length > 0 && [
-    h('h3', {}, title),
-    h('dl', { class: 'keys' }, all.map(({ keys, says }) => [h('dt', {}, shown(keys)), h('dd', {}, says)])),
-  ];
+  const list = (title, all) =>
+    all.length > 0 && [
+      h('h3', {}, title),
+      h(
+        'dl',
+        { class: 'keys' },
+        all.map(({ keys, says }) => [h('dt', {}, shown(keys)), h('dd', {}, says)]),
+      ),
+    ];
   const box = h('input', { type: 'checkbox', onchange: () => localStorage.setItem(KEPT, box.checked ? 'on' : 'off') });
   box.checked = enabled();
   return openDialog({
     title: 'Keyboard shortcuts',
-    body: [list('On this page', here), list('Everywhere', always), h('label', { class: 'check' }, box, 'Shortcuts are on')].flat(),
+    body: [
+      list('On this page', here),
+      list('Everywhere', always),
+      h('label', { class: 'check' }, box, 'Shortcuts are on'),
+    ].flat(),
   });
 }

@@ -9,7 +9,7 @@ const chosen = () => {
   return kept === 'light' || kept === 'dark' ? kept : undefined;
 };
 
-export const current = () => chosen() ?? (system.matches ? 'dark' : 'light');
+const current = () => chosen() ?? (system.matches ? 'dark' : 'light');
 
 function apply() {
   document.documentElement.dataset.theme = current();

@@ -30,8 +30,17 @@ export function tiles(jobId) {
   });
 
   function make(page) {
-    return h('li', {}, h('a', { href: `#/jobs/${jobId}/pages/${page.page}`, tabindex: -1 },
-      h('span', { class: 'tile-number' }, count(page.page)), h('span', { class: 'tile-sign', 'aria-hidden': 'true' }), h('span', { class: 'tile-by' })));
+    return h(
+      'li',
+      {},
+      h(
+        'a',
+        { href: `#/jobs/${jobId}/pages/${page.page}`, tabindex: -1 },
+        h('span', { class: 'tile-number' }, count(page.page)),
+        h('span', { class: 'tile-sign', 'aria-hidden': 'true' }),
+        h('span', { class: 'tile-by' }),
+      ),
+    );
   }
 
   function update(element, page) {
@@ -42,7 +51,14 @@ export function tiles(jobId) {
     setText(link.children[1], PAGE[state].sign);
     setText(link.children[2], page.model ?? (page.source && state !== 'missing' ? 'MuPDF' : ''));
     const took = page.started_at && page.settled_at ? new Date(page.settled_at) - new Date(page.started_at) : undefined;
-    const says = [`Page ${page.page} ${PAGE[state].says}`, page.model && `${page.provider} ${page.model}`, took && duration(took), page.why].filter(Boolean).join(', ');
+    const says = [
+      `Page ${page.page} ${PAGE[state].says}`,
+      page.model && `${page.provider} ${page.model}`,
+      took && duration(took),
+      page.why,
+    ]
+      .filter(Boolean)
+      .join(', ');
     link.setAttribute('aria-label', says);
     link.title = says;
   }
@@ -54,9 +70,20 @@ export function tiles(jobId) {
     if (!grid.querySelector('a[tabindex="0"]')) grid.querySelector('a')?.setAttribute('tabindex', '0');
     const counts = {};
     for (const page of pages) counts[pageState(page)] = (counts[pageState(page)] ?? 0) + 1;
-    keyed(legend, Object.keys(PAGE).filter((state) => counts[state]), (state) => state,
-      (state) => h('li', { 'data-state': state }, h('span', { class: `swatch ${state}`, 'aria-hidden': 'true' }, PAGE[state].sign), h('span', {}, PAGE[state].name), h('strong', {})),
-      (element, state) => setText(element.lastChild, count(counts[state])));
+    keyed(
+      legend,
+      Object.keys(PAGE).filter((state) => counts[state]),
+      (state) => state,
+      (state) =>
+        h(
+          'li',
+          { 'data-state': state },
+          h('span', { class: `swatch ${state}`, 'aria-hidden': 'true' }, PAGE[state].sign),
+          h('span', {}, PAGE[state].name),
+          h('strong', {}),
+        ),
+      (element, state) => setText(element.lastChild, count(counts[state])),
+    );
   }
 
   return { element: h('div', { class: 'tile-view' }, legend, grid), render, pages: () => list };

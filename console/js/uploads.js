@@ -80,7 +80,7 @@ async function upload(file, wanted) {
 }
 
 /** Sends documents one after the other. One alone is shown at once, several in the list. */
-export async function take(files, more = {}) {
+async function take(files, more = {}) {
   const wanted = { ...options, ...more };
   const jobs = [];
   for (const file of files) {
@@ -93,7 +93,11 @@ export async function take(files, more = {}) {
 }
 
 const input = h('input', {
-  type: 'file', accept: 'application/pdf,.pdf', multiple: true, hidden: true, id: 'files',
+  type: 'file',
+  accept: 'application/pdf,.pdf',
+  multiple: true,
+  hidden: true,
+  id: 'files',
   onchange: () => {
     const files = [...input.files];
     input.value = '';

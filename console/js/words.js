@@ -14,7 +14,8 @@ export const STATUS = {
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
 /** Nothing more happens by itself. A published job is sealed a moment later. */
-export const isOver = (job) => ['AUDITED', 'CANCELLED', 'FAILED', 'REJECTED'].includes(job.state) || (!job.state && !isOpen(job));
+export const isOver = (job) =>
+  ['AUDITED', 'CANCELLED', 'FAILED', 'REJECTED'].includes(job.state) || (!job.state && !isOpen(job));
 
 /** How a page stands, in the order of the legend. */
 export const PAGE = {
@@ -23,7 +24,11 @@ export const PAGE = {
   ai: { name: 'Read by AI', sign: 'A', says: 'read by AI' },
   mupdf: { name: 'MuPDF, as planned', sign: 'T', says: "keeps MuPDF's text, as planned" },
   mupdf_fallback: { name: 'MuPDF, no model answered', sign: '!', says: "fell back to MuPDF's text" },
-  mupdf_timeout_fallback: { name: 'MuPDF, out of time', sign: '⧖', says: "kept MuPDF's text because the deadline came" },
+  mupdf_timeout_fallback: {
+    name: 'MuPDF, out of time',
+    sign: '⧖',
+    says: "kept MuPDF's text because the deadline came",
+  },
   missing: { name: 'No text', sign: '✕', says: 'has no text from anybody' },
 };
 
@@ -66,5 +71,3 @@ export const REASON = {
   garbage_text: 'text layer is garbage',
   unreadable: "can't be parsed",
 };
-
-export const STATES = ['RECEIVED', 'ACKED', 'UNDERSTOOD', 'PROPOSED', 'APPROVED', 'EXECUTED', 'AUDITED'];

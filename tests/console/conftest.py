@@ -51,6 +51,8 @@ class Tab:
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
         self.page.on("pageerror", lambda error: self.complain(str(error)))
         self.page.on("dialog", lambda dialog: (self.complain(f"dialog {dialog.message}"), dialog.dismiss()))
+        # Whoever listens from the start need not be quicker than a key to hear of a file chooser.
+        self.page.on("filechooser", lambda _: None)
         self.page.on("request", lambda request: self.check_origin(request.url))
 
     def complain(self, text: str) -> None:

@@ -19,7 +19,13 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
   let shown;
 
   async function cancel() {
-    const sure = await confirm('Cancel this job?', 'Calls to the models stop. What was read by then is published.', 'Cancel the job', 'danger', () => post(`${path}/cancel`));
+    const sure = await confirm(
+      'Cancel this job?',
+      'Calls to the models stop. What was read by then is published.',
+      'Cancel the job',
+      'danger',
+      () => post(`${path}/cancel`),
+    );
     if (sure) changed(sure);
   }
 
@@ -27,11 +33,20 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
     const { job } = model;
     const cost = job.plan?.ai_pages ? (job.plan.estimated_cost_micro_usd / job.plan.ai_pages) * unread(job) : 0;
     await beforeHealing();
-    const healed = await confirm('Ask the models again?',
-      [`${plural(unread(job), 'page')} without an AI's text, about ${money(cost)}.`, 'What is read replaces the fallback in a new version. The old one stays readable.'],
-      'Ask again', 'primary', () => post(`${path}/heal`));
+    const healed = await confirm(
+      'Ask the models again?',
+      [
+        `${plural(unread(job), 'page')} without an AI's text, about ${money(cost)}.`,
+        'What is read replaces the fallback in a new version. The old one stays readable.',
+      ],
+      'Ask again',
+      'primary',
+      () => post(`${path}/heal`),
+    );
     if (!healed) return;
-    notice(healed.sent.length ? `${plural(healed.sent.length, 'page')} went to the models` : 'There was nothing to ask for');
+    notice(
+      healed.sent.length ? `${plural(healed.sent.length, 'page')} went to the models` : 'There was nothing to ask for',
+    );
     if (healed.sent.length) healing(healed.sent);
   }
 
@@ -45,10 +60,17 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
     const wantsPassword = job.error?.code.includes('password');
     const sent = await openDialog({
       title: 'Start this job again?',
-      body: [h('p', {}, `It failed: ${job.error?.reason ?? job.message}.`), wantsPassword && field('Password of the PDF', password)].filter(Boolean),
+      body: [
+        h('p', {}, `It failed: ${job.error?.reason ?? job.message}.`),
+        wantsPassword && field('Password of the PDF', password),
+      ].filter(Boolean),
       action: 'Start again',
       run: async () => {
-        const answer = await post('/v1/dlq/redrive', { ids: [letter.id] }, password.value ? { 'everypage-password': password.value } : {});
+        const answer = await post(
+          '/v1/dlq/redrive',
+          { ids: [letter.id] },
+          password.value ? { 'everypage-password': password.value } : {},
+        );
         if (answer.failed.length) throw new Error(answer.failed[0].reason);
         return answer;
       },
@@ -57,7 +79,13 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
   }
 
   async function remove() {
-    const gone = await confirm('Delete this job?', 'Its document, images, texts, results and trail are gone for good.', 'Delete', 'danger', () => request(path, { method: 'DELETE' }));
+    const gone = await confirm(
+      'Delete this job?',
+      'Its document, images, texts, results and trail are gone for good.',
+      'Delete',
+      'danger',
+      () => request(path, { method: 'DELETE' }),
+    );
     if (gone) location.hash = '#/jobs';
   }
 
@@ -74,8 +102,13 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
     const names = list.map(({ name, text }) => name ?? text).join('|');
     if (names === shown) return;
     shown = names;
-    element.replaceChildren(...list.map(({ name, symbol, run, more, text }) =>
-      text ? h('span', { class: 'busy-text', role: 'status' }, text) : button(name, symbol, () => run().catch(trouble), more)));
+    element.replaceChildren(
+      ...list.map(({ name, symbol, run, more, text }) =>
+        text
+          ? h('span', { class: 'busy-text', role: 'status' }, text)
+          : button(name, symbol, () => run().catch(trouble), more),
+      ),
+    );
   }
 
   return { element, render };

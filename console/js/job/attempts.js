@@ -17,15 +17,23 @@ const CUT = 24;
 const NAME = 62;
 
 const MARKS = {
-  'job.acked': 'accepted', 'job.deadline_reached': 'deadline', 'job.cancel_requested': 'cancelled',
-  'job.executed': 'version 1', 'job.healed': 'new version', 'job.redriven': 'started again',
+  'job.acked': 'accepted',
+  'job.deadline_reached': 'deadline',
+  'job.cancel_requested': 'cancelled',
+  'job.executed': 'version 1',
+  'job.healed': 'new version',
+  'job.redriven': 'started again',
 };
 
 function collect(events) {
   const rows = new Map();
   const marks = [];
   for (const { type, data, aggregate, timestamp } of events.values()) {
-    if (MARKS[type]) marks.push({ at: Date.parse(timestamp), name: type === 'job.healed' ? `version ${data.result.version}` : MARKS[type] });
+    if (MARKS[type])
+      marks.push({
+        at: Date.parse(timestamp),
+        name: type === 'job.healed' ? `version ${data.result.version}` : MARKS[type],
+      });
     const page = Number(aggregate.match(/\/page\/(\d+)$/)?.[1]);
     if (type !== 'page.settled' || !data.attempts.length) continue;
     const list = rows.get(page) ?? rows.set(page, []).get(page);
@@ -38,7 +46,7 @@ function collect(events) {
 }
 
 /** Busy stretches of time; what lies between them is cut short. */
-export function stretches(spans) {
+function stretches(spans) {
   const sorted = [...spans].sort((a, b) => a.from - b.from);
   const busy = sorted.reduce((sum, { from, to }) => sum + to - from, 0);
   const extent = sorted.length ? sorted.at(-1).to - sorted[0].from : 0;
@@ -52,7 +60,7 @@ export function stretches(spans) {
   return merged;
 }
 
-export function scale(parts, width) {
+function scale(parts, width) {
   const busy = parts.reduce((sum, { from, to }) => sum + to - from, 0) || 1;
   const room = width - CUT * (parts.length - 1);
   let x = 0;
@@ -74,8 +82,29 @@ export function attempts(model) {
   const body = h('tbody', {});
   const note = h('p', { class: 'hint' });
   const none = empty('No model was asked yet.');
-  const table = h('details', {}, h('summary', {}, 'As a table'), h('div', { class: 'card flush' }, h('table', { class: 'rows' },
-    h('thead', {}, h('tr', {}, ['Page', 'Started', 'Model', 'Result', 'Took', 'Cost'].map((name) => h('th', { scope: 'col' }, name)))), body)));
+  const table = h(
+    'details',
+    {},
+    h('summary', {}, 'As a table'),
+    h(
+      'div',
+      { class: 'card flush' },
+      h(
+        'table',
+        { class: 'rows' },
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            ['Page', 'Started', 'Model', 'Result', 'Took', 'Cost'].map((name) => h('th', { scope: 'col' }, name)),
+          ),
+        ),
+        body,
+      ),
+    ),
+  );
   const frame = h('div', { class: 'timeline card' }, chart);
   const element = h('div', {}, note, legend, frame, table, none);
   let drawn;
@@ -91,16 +120,47 @@ export function attempts(model) {
     if (!rows.length || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;
     drawn = state;
     const results = Object.keys(ATTEMPT).filter((result) => every.some((attempt) => attempt.result === result));
-    legend.replaceChildren(...results.map((result) => h('li', {},
-      h('span', { class: `swatch call ${ATTEMPT[result].tone}`, 'aria-hidden': 'true' }, ATTEMPT[result].sign), h('span', {}, ATTEMPT[result].name),
-      h('strong', {}, count(every.filter((attempt) => attempt.result === result).length)))));
-    setText(note, `${plural(every.length, 'attempt')} for ${plural(rows.length, 'page')}${rows.length > MOST_ROWS ? `; the first ${MOST_ROWS} pages are shown` : ''}`);
+    legend.replaceChildren(
+      ...results.map((result) =>
+        h(
+          'li',
+          {},
+          h('span', { class: `swatch call ${ATTEMPT[result].tone}`, 'aria-hidden': 'true' }, ATTEMPT[result].sign),
+          h('span', {}, ATTEMPT[result].name),
+          h('strong', {}, count(every.filter((attempt) => attempt.result === result).length)),
+        ),
+      ),
+    );
+    setText(
+      note,
+      `${plural(every.length, 'attempt')} for ${plural(rows.length, 'page')}${rows.length > MOST_ROWS ? `; the first ${MOST_ROWS} pages are shown` : ''}`,
+    );
     draw(rows.slice(0, MOST_ROWS), marks, state.width);
-    body.replaceChildren(...every.sort((a, b) => a.from - b.from).slice(0, 2000).map((attempt) => h('tr', {},
-      h('td', { class: 'number' }, h('a', { href: `#/jobs/${model.job.id}/pages/${attempt.page}` }, String(attempt.page))),
-      h('td', { class: 'nowrap' }, timeOfDay(attempt.started_at)), h('td', {}, `${attempt.provider} ${attempt.model}`),
-      h('td', {}, `${ATTEMPT[attempt.result].sign} ${ATTEMPT[attempt.result].name}${attempt.detail ? `: ${attempt.detail}` : ''}`),
-      h('td', { class: 'number' }, duration(attempt.latency_ms)), h('td', { class: 'number' }, money(attempt.cost_micro_usd)))));
+    body.replaceChildren(
+      ...every
+        .sort((a, b) => a.from - b.from)
+        .slice(0, 2000)
+        .map((attempt) =>
+          h(
+            'tr',
+            {},
+            h(
+              'td',
+              { class: 'number' },
+              h('a', { href: `#/jobs/${model.job.id}/pages/${attempt.page}` }, String(attempt.page)),
+            ),
+            h('td', { class: 'nowrap' }, timeOfDay(attempt.started_at)),
+            h('td', {}, `${attempt.provider} ${attempt.model}`),
+            h(
+              'td',
+              {},
+              `${ATTEMPT[attempt.result].sign} ${ATTEMPT[attempt.result].name}${attempt.detail ? `: ${attempt.detail}` : ''}`,
+            ),
+            h('td', { class: 'number' }, duration(attempt.latency_ms)),
+            h('td', { class: 'number' }, money(attempt.cost_micro_usd)),
+          ),
+        ),
+    );
   }
 
   function draw(rows, marks, width) {
@@ -108,11 +168,25 @@ export function attempts(model) {
     const { at, placed } = scale(stretches(spans), width - LEFT - RIGHT);
     const height = TOP + rows.length * ROW + 8;
     const first = placed[0].from;
-    const picture = svg('svg', { width, height, role: 'img', 'aria-label': `Attempts over time, ${plural(rows.length, 'page')}; the table below has the same` });
+    const picture = svg('svg', {
+      width,
+      height,
+      role: 'img',
+      'aria-label': `Attempts over time, ${plural(rows.length, 'page')}; the table below has the same`,
+    });
     for (const part of placed) {
-      picture.append(svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * ROW }),
-        svg('text', { class: 'axis', x: LEFT + part.x, y: 12 }, part.from === first ? '0 s' : `+${duration(part.from - first)}`));
-      if (part.width > 120) picture.append(svg('text', { class: 'axis end', x: LEFT + part.x + part.width, y: 12 }, `+${duration(part.to - first)}`));
+      picture.append(
+        svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * ROW }),
+        svg(
+          'text',
+          { class: 'axis', x: LEFT + part.x, y: 12 },
+          part.from === first ? '0 s' : `+${duration(part.from - first)}`,
+        ),
+      );
+      if (part.width > 120)
+        picture.append(
+          svg('text', { class: 'axis end', x: LEFT + part.x + part.width, y: 12 }, `+${duration(part.to - first)}`),
+        );
     }
     let free = width;
     for (const { at: time, name } of marks.sort((a, b) => b.at - a.at)) {
@@ -130,10 +204,19 @@ export function attempts(model) {
         const { tone, sign, name } = ATTEMPT[attempt.result];
         const x = LEFT + at(attempt.from);
         const wide = Math.max(attempt.result === 'breaker_open' ? 5 : 3, at(attempt.to) - at(attempt.from));
-        picture.append(svg('g', { class: `call ${tone}` },
-          svg('title', {}, `Page ${page}: ${attempt.provider} ${attempt.model}, ${name.toLowerCase()} in ${duration(attempt.latency_ms)}${attempt.detail ? `: ${attempt.detail}` : ''}`),
-          svg('rect', { x, y: y + 3, width: wide, height: ROW - 6, rx: 3 }),
-          wide > 16 && svg('text', { x: x + 5, y: y + 14 }, wide > 130 ? `${sign} ${attempt.model}` : sign)));
+        picture.append(
+          svg(
+            'g',
+            { class: `call ${tone}` },
+            svg(
+              'title',
+              {},
+              `Page ${page}: ${attempt.provider} ${attempt.model}, ${name.toLowerCase()} in ${duration(attempt.latency_ms)}${attempt.detail ? `: ${attempt.detail}` : ''}`,
+            ),
+            svg('rect', { x, y: y + 3, width: wide, height: ROW - 6, rx: 3 }),
+            wide > 16 && svg('text', { x: x + 5, y: y + 14 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
+          ),
+        );
       }
     });
     chart.replaceChildren(picture);

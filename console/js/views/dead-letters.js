@@ -1,19 +1,16 @@
 // What was given up, and why: chosen, weighed, sent back to work or let go.
 
-import { all, post } from '../api.js';
+import { all } from '../api.js';
 import { h, keyed, setText } from '../dom.js';
-import { openDialog } from '../dialogs.js';
-import { ago, count, duration, exactTime, money, plural } from '../format.js';
+import { ago, count, exactTime, plural } from '../format.js';
 import { icon } from '../icons.js';
+import { inWords, purge, redrive, weigh } from '../letters.js';
 import { every, gathered } from '../live.js';
 import { notice, trouble } from '../notices.js';
-import { button, empty, field } from '../parts.js';
+import { button, empty } from '../parts.js';
 import { inView } from '../shortcuts.js';
 
 const LOOK = 5000;
-/** One request may name so many. */
-const AT_ONCE = 1000;
-const RATE = 10;
 
 export async function show(root, _, signal) {
   document.title = 'Dead letters · Everypage';
@@ -21,137 +18,175 @@ export async function show(root, _, signal) {
   let letters = [];
 
   const body = h('tbody', {});
-  const everyBox = h('input', { type: 'checkbox', 'aria-label': 'Select all that are shown', onchange: () => {
-    for (const letter of visible()) (everyBox.checked ? chosen.add(letter.id) : chosen.delete(letter.id));
-    render();
-  } });
-  const filter = h('input', { type: 'search', placeholder: 'Filter by reason or job', 'aria-label': 'Filter by reason or job', oninput: () => render() });
-  const table = h('table', { class: 'rows select' }, h('caption', { class: 'unseen' }, 'Dead letters, oldest first'),
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, everyBox), ['What', 'Reason', 'Deliveries', 'Priority', 'Given up'].map((name, at) => h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name)))), body);
+  const everyBox = h('input', {
+    type: 'checkbox',
+    'aria-label': 'Select all that are shown',
+    onchange: () => {
+      for (const letter of visible()) everyBox.checked ? chosen.add(letter.id) : chosen.delete(letter.id);
+      render();
+    },
+  });
+  const filter = h('input', {
+    type: 'search',
+    placeholder: 'Filter by reason or job',
+    'aria-label': 'Filter by reason or job',
+    oninput: () => render(),
+  });
+  const table = h(
+    'table',
+    { class: 'rows select' },
+    h('caption', { class: 'unseen' }, 'Dead letters, oldest first'),
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h('th', { scope: 'col' }, everyBox),
+        ['What', 'Reason', 'Deliveries', 'Priority', 'Given up'].map((name, at) =>
+          h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name),
+        ),
+      ),
+    ),
+    body,
+  );
   const nothing = h('div', { hidden: true });
   const summary = h('p', { class: 'hint', role: 'status' });
   const cost = h('strong', { id: 'estimate' });
-  const redriveButton = button('Redrive', 'redo', () => redrive().catch(trouble), { class: 'button primary', id: 'redrive' });
-  const purgeButton = button('Purge', 'trash', () => purge().catch(trouble), { class: 'button danger', id: 'purge' });
-  const bar = h('div', { class: 'choice card' }, summary, cost, h('div', { class: 'actions' }, redriveButton, purgeButton));
+  const redriveButton = button('Redrive', 'redo', () => sendBack().catch(trouble), {
+    class: 'button primary',
+    id: 'redrive',
+  });
+  const purgeButton = button('Purge', 'trash', () => letGo().catch(trouble), { class: 'button danger', id: 'purge' });
+  const bar = h(
+    'div',
+    { class: 'choice card' },
+    summary,
+    cost,
+    h('div', { class: 'actions' }, redriveButton, purgeButton),
+  );
 
-  root.append(h('div', { class: 'head' }, h('h1', {}, 'Dead letters')),
-    h('p', { class: 'message' }, 'Pages that no worker could finish, and documents that failed. Sent back they make a new version of their result.'),
-    h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), filter)), bar, h('div', { class: 'card flush' }, table, nothing));
+  root.append(
+    h('div', { class: 'head' }, h('h1', {}, 'Dead letters')),
+    h(
+      'p',
+      { class: 'message' },
+      'Pages that no worker could finish, and documents that failed. Sent back they make a new version of their result.',
+    ),
+    h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), filter)),
+    bar,
+    h('div', { class: 'card flush' }, table, nothing),
+  );
 
   const visible = () => {
     const text = filter.value.trim().toLowerCase();
-    return letters.filter((letter) => !text || `${letter.reason} ${letter.subject.job ?? ''}`.toLowerCase().includes(text));
+    return letters.filter(
+      (letter) => !text || `${letter.reason} ${letter.subject.job ?? ''}`.toLowerCase().includes(text),
+    );
   };
 
   function render() {
     const shown = visible();
-    keyed(body, shown, (letter) => letter.id, row, (element, letter) => {
-      element.querySelector('input').checked = chosen.has(letter.id);
-      element.classList.toggle('chosen', chosen.has(letter.id));
-      setText(element.querySelector('.last time'), ago(letter.last_at));
-    });
+    keyed(
+      body,
+      shown,
+      (letter) => letter.id,
+      row,
+      (element, letter) => {
+        element.querySelector('input').checked = chosen.has(letter.id);
+        element.classList.toggle('chosen', chosen.has(letter.id));
+        setText(element.querySelector('.last time'), ago(letter.last_at));
+      },
+    );
     table.hidden = shown.length === 0;
     nothing.hidden = shown.length > 0;
-    if (!shown.length) nothing.replaceChildren(letters.length ? empty('No letter fits.') : empty('No dead letters.', 'Nothing was given up.'));
+    if (!shown.length)
+      nothing.replaceChildren(
+        letters.length ? empty('No letter fits.') : empty('No dead letters.', 'Nothing was given up.'),
+      );
     everyBox.checked = shown.length > 0 && shown.every(({ id }) => chosen.has(id));
     everyBox.indeterminate = !everyBox.checked && chosen.size > 0;
     bar.hidden = letters.length === 0;
-    setText(summary, chosen.size ? `${plural(chosen.size, 'letter')} of ${count(letters.length)} selected` : `${plural(letters.length, 'letter')}; select some to send them back`);
+    setText(
+      summary,
+      chosen.size
+        ? `${plural(chosen.size, 'letter')} of ${count(letters.length)} selected`
+        : `${plural(letters.length, 'letter')}; select some to send them back`,
+    );
     redriveButton.disabled = purgeButton.disabled = chosen.size === 0;
-    weigh();
+    weighSoon();
   }
 
   function row(letter) {
     const { subject } = letter;
-    const what = subject.kind === 'page' ? h('a', { href: `#/jobs/${subject.job}/pages/${subject.page}` }, `Page ${subject.page}`)
-      : subject.kind === 'job' ? h('a', { href: `#/jobs/${subject.job}` }, 'Document') : h('span', {}, 'A message nobody could read');
-    const label = subject.kind === 'page' ? `page ${subject.page} of ${subject.job}` : subject.job ?? letter.id;
-    return h('tr', {},
-      h('td', {}, h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, onchange: (event) => {
-        if (event.target.checked) chosen.add(letter.id);
-        else chosen.delete(letter.id);
-        render();
-      } })),
-      h('th', { scope: 'row' }, what, subject.job && h('span', { class: 'sub mono' }, subject.job)), h('td', {}, letter.reason),
-      h('td', { class: 'number' }, count(letter.attempts)), h('td', { class: 'number' }, letter.priority),
-      h('td', { class: 'number last' }, h('time', { datetime: letter.last_at, title: exactTime(letter.last_at) })));
+    const what =
+      subject.kind === 'page'
+        ? h('a', { href: `#/jobs/${subject.job}/pages/${subject.page}` }, `Page ${subject.page}`)
+        : subject.kind === 'job'
+          ? h('a', { href: `#/jobs/${subject.job}` }, 'Document')
+          : h('span', {}, 'A message nobody could read');
+    const label = subject.kind === 'page' ? `page ${subject.page} of ${subject.job}` : (subject.job ?? letter.id);
+    return h(
+      'tr',
+      {},
+      h(
+        'td',
+        {},
+        h('input', {
+          type: 'checkbox',
+          'aria-label': `Select ${label}`,
+          onchange: (event) => {
+            if (event.target.checked) chosen.add(letter.id);
+            else chosen.delete(letter.id);
+            render();
+          },
+        }),
+      ),
+      h('th', { scope: 'row' }, what, subject.job && h('span', { class: 'sub mono' }, subject.job)),
+      h('td', {}, letter.reason),
+      h('td', { class: 'number' }, count(letter.attempts)),
+      h('td', { class: 'number' }, letter.priority),
+      h('td', { class: 'number last' }, h('time', { datetime: letter.last_at, title: exactTime(letter.last_at) })),
+    );
   }
 
   let weighed = '';
   let weight;
-  const weigh = gathered(200, async () => {
-    const ids = [...chosen].slice(0, AT_ONCE);
-    if (ids.join() === weighed) return;
-    weighed = ids.join();
-    weight = undefined;
-    cost.textContent = '';
-    if (!ids.length) return;
-    try {
-      const answer = await post('/v1/dlq/estimate', { ids });
-      if (weighed === ids.join()) {
+  const weighSoon = gathered(
+    200,
+    async () => {
+      const ids = [...chosen];
+      if (ids.join() === weighed) return;
+      weighed = ids.join();
+      weight = undefined;
+      cost.textContent = '';
+      if (!ids.length) return;
+      try {
+        const answer = await weigh(ids);
+        if (weighed !== ids.join()) return;
         weight = answer;
-        cost.textContent = estimate(answer);
+        cost.textContent = inWords(answer);
+      } catch {
+        // A server that can't say what it costs still sends.
       }
-    } catch {
-      // A server that can't say what it costs still sends.
-    }
-  }, signal);
+    },
+    signal,
+  );
 
-  async function redrive() {
-    const ids = [...chosen];
-    const rate = h('input', { type: 'number', min: 0.1, max: 1000, step: 'any', value: RATE, required: true });
-    const password = h('input', { type: 'password', autocomplete: 'off' });
-    const meter = h('progress', { max: ids.length, value: 0, 'aria-label': 'Sent', hidden: true });
-    const takes = h('p', { class: 'hint' });
-    const say = () => setText(takes, `Takes about ${duration(Math.max(0, ids.length - 1) / (Number(rate.value) || RATE) * 1000)}.`);
-    rate.addEventListener('input', say);
-    say();
-    let stopped = false;
-    signal.addEventListener('abort', () => (stopped = true), { once: true });
-    const sent = await openDialog({
-      title: `Send ${plural(ids.length, 'letter')} back to work?`, action: 'Redrive',
-      body: [h('p', { class: 'big' }, weight ? estimate(weight) : 'What it costs is not known.'), field('Letters a second', rate), takes,
-        h('details', {}, h('summary', {}, 'Encrypted documents'), field('Password', password)), meter],
-      run: async (__, dialog) => {
-        dialog.addEventListener('close', () => (stopped = true), { once: true });
-        meter.hidden = false;
-        const outcome = { redriven: [], failed: [] };
-        let left = ids;
-        // A request ends before a gateway loses patience, and says what it has not reached.
-        while (left.length && !stopped) {
-          const part = left.slice(0, AT_ONCE);
-          const answer = await post('/v1/dlq/redrive', { ids: part, rate: Number(rate.value) }, password.value ? { 'everypage-password': password.value } : {});
-          outcome.redriven.push(...answer.redriven);
-          outcome.failed.push(...answer.failed);
-          const done = new Set([...answer.redriven, ...answer.failed.map(({ id }) => id)]);
-          if (!done.size) break;
-          left = left.filter((id) => !done.has(id));
-          meter.value = ids.length - left.length;
-        }
-        return outcome;
-      },
-    });
+  async function sendBack() {
+    const sent = await redrive([...chosen], weight, signal);
     if (!sent) return;
     sent.redriven.forEach((id) => chosen.delete(id));
-    notice(`${plural(sent.redriven.length, 'letter')} sent back to work${sent.failed.length ? `; ${sent.failed.length} could not be: ${sent.failed[0].reason}` : ''}`, { tone: sent.failed.length ? 'bad' : 'good' });
+    const bad = sent.failed.length ? `; ${sent.failed.length} could not be: ${sent.failed[0].reason}` : '';
+    notice(`${plural(sent.redriven.length, 'letter')} sent back to work${bad}`, { tone: bad ? 'bad' : 'good' });
     await refresh();
   }
 
-  async function purge() {
-    const ids = [...chosen].slice(0, AT_ONCE);
-    const typed = h('input', { inputmode: 'numeric', autocomplete: 'off', required: true });
-    const done = await openDialog({
-      title: `Let ${plural(ids.length, 'letter')} go for good?`, action: 'Purge', tone: 'danger',
-      body: [h('p', {}, 'They can never be sent back. The results of their jobs stay as they are.'), field(`Type ${ids.length} to confirm`, typed)],
-      run: () => {
-        if (typed.value.trim() !== String(ids.length)) throw new Error(`type ${ids.length}, the number of letters`);
-        return post('/v1/dlq/purge', { ids, confirm: ids.length });
-      },
-    });
-    if (!done) return;
-    ids.forEach((id) => chosen.delete(id));
-    notice(`${plural(done.purged, 'letter')} gone`);
+  async function letGo() {
+    const gone = await purge([...chosen]);
+    if (gone === undefined) return;
+    chosen.clear();
+    notice(`${plural(gone, 'letter')} gone`);
     await refresh();
   }
 
@@ -165,7 +200,8 @@ export async function show(root, _, signal) {
   inView([
     ['a', 'Select all', () => everyBox.click()],
     ['r', 'Redrive what is selected', () => redriveButton.click()],
-    ['j', 'Next letter', () => step(1)], ['k', 'Letter before', () => step(-1)],
+    ['j', 'Next letter', () => step(1)],
+    ['k', 'Letter before', () => step(-1)],
   ]);
   const step = (by) => {
     const boxes = [...body.querySelectorAll('input')];
@@ -174,6 +210,3 @@ export async function show(root, _, signal) {
   await refresh();
   every(LOOK, refresh, signal);
 }
-
-const estimate = ({ pages, cost_micro_usd: cost, unknown }) =>
-  `${plural(pages, 'page')} to AI, about ${money(cost)}${unknown ? `, and ${plural(unknown, 'document')} not weighed yet` : ''}`;

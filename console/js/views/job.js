@@ -8,15 +8,23 @@ import { approval } from '../job/approval.js';
 import { attempts } from '../job/attempts.js';
 import { details } from '../job/details.js';
 import { result } from '../job/result.js';
+import { steps } from '../job/steps.js';
 import { trail } from '../job/trail.js';
 import { every, follow, gathered } from '../live.js';
 import { trouble } from '../notices.js';
 import { badge, empty, setBadge } from '../parts.js';
 import { inView } from '../shortcuts.js';
+import { tabs } from '../tabs.js';
 import { tiles } from '../tiles.js';
-import { isOpen, isOver, STATES, STATUS } from '../words.js';
+import { isOpen, isOver, STATUS } from '../words.js';
 
-const TABS = [['pages', 'Pages'], ['result', 'Result'], ['attempts', 'Attempts'], ['trail', 'Trail'], ['details', 'Details']];
+const TABS = [
+  ['pages', 'Pages'],
+  ['result', 'Result'],
+  ['attempts', 'Attempts'],
+  ['trail', 'Trail'],
+  ['details', 'Details'],
+];
 
 /** Who holds a page is not told by events; small jobs are asked more often. */
 const LOOK_AT_PAGES = (pages) => Math.min(10_000, 1000 + pages * 5);
@@ -51,7 +59,7 @@ export async function show(root, [id, tab], signal) {
   const message = h('p', { class: 'message' });
   const meter = h('progress', { max: 100, 'aria-label': 'Progress' });
   const clock = h('span', { class: 'clock' });
-  const steps = h('ol', { class: 'steps', 'aria-label': 'Life cycle' });
+  const life = steps();
   const panels = {
     pages: { element: h('div', {}, grid.element), render: renderPages },
     result: result(model, path, signal),
@@ -64,38 +72,23 @@ export async function show(root, [id, tab], signal) {
   const waiting = h('div', { hidden: true });
   panels.pages.element.append(waiting);
 
-  const list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Parts of the job' }, TABS.map(([name, label]) =>
-    h('a', { role: 'tab', id: `tab-${name}`, href: `#/jobs/${id}/${name}`, 'aria-controls': `panel-${name}` }, label)));
-  list.addEventListener('keydown', (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const at = TABS.findIndex(([name]) => name === current);
-    location.hash = `#/jobs/${id}/${TABS[(at + by + TABS.length) % TABS.length][0]}`;
-    list.children[(at + by + TABS.length) % TABS.length].focus();
-  });
-  for (const [name, panel] of Object.entries(panels)) {
-    Object.assign(panel.element, { id: `panel-${name}`, hidden: true });
-    panel.element.setAttribute('role', 'tabpanel');
-    panel.element.setAttribute('aria-labelledby', `tab-${name}`);
-  }
+  const parts = Object.fromEntries(Object.entries(panels).map(([name, panel]) => [name, panel.element]));
+  const list = tabs('Parts of the job', TABS, (name) => `#/jobs/${id}/${name}`, parts);
   let current;
 
   root.append(
     h('p', { class: 'crumbs' }, h('a', { href: '#/jobs' }, 'Jobs')),
     h('div', { class: 'head' }, h('div', { class: 'head-title' }, title, status), bar.element),
-    h('div', { class: 'progress-line' }, meter, clock), message, steps, plan.element, list,
-    ...Object.values(panels).map((panel) => panel.element));
+    h('div', { class: 'progress-line' }, meter, clock),
+    message,
+    life.element,
+    plan.element,
+    list.element,
+    ...Object.values(parts),
+  );
 
   function choose(name) {
-    current = panels[name] ? name : 'pages';
-    for (const [other, panel] of Object.entries(panels)) {
-      const chosen = other === current;
-      panel.element.hidden = !chosen;
-      const link = document.getElementById(`tab-${other}`);
-      link.setAttribute('aria-selected', String(chosen));
-      link.tabIndex = chosen ? 0 : -1;
-    }
+    current = list.choose(name);
     if (['attempts', 'trail'].includes(current) && !model.hasEvents) loadEvents().catch(trouble);
     panels[current].render();
   }
@@ -106,7 +99,11 @@ export async function show(root, [id, tab], signal) {
     grid.element.hidden = pages.length === 0;
     waiting.hidden = pages.length > 0;
     if (!pages.length) {
-      waiting.replaceChildren(isOpen(model.job) ? empty('The document is being opened.') : empty('The document was never opened.', model.job.message));
+      waiting.replaceChildren(
+        isOpen(model.job)
+          ? empty('The document is being opened.')
+          : empty('The document was never opened.', model.job.message),
+      );
     }
   }
 
@@ -118,14 +115,7 @@ export async function show(root, [id, tab], signal) {
     setText(message, sentence(job));
     meter.value = job.progress ?? 0;
     meter.className = STATUS[job.status].tone;
-    const reached = STATES.indexOf(job.state === 'MODIFIED' ? 'PROPOSED' : job.state);
-    const ended = ['FAILED', 'CANCELLED', 'REJECTED'].includes(job.state);
-    const names = ended ? [...STATES.slice(0, 2), job.state] : STATES;
-    steps.replaceChildren(...names.map((name, at) => {
-      const done = ended || at <= reached;
-      const is = name === job.state || (ended && at === names.length - 1);
-      return h('li', { class: `${done ? 'done' : ''} ${ended && is ? 'bad' : ''}`, 'aria-current': is ? 'step' : null }, name.toLowerCase());
-    }));
+    life.render(job);
     bar.render();
     plan.render();
     if (current) panels[current].render();
@@ -165,7 +155,14 @@ export async function show(root, [id, tab], signal) {
     if (kind === 'page.settled' && number) {
       const { target, ...outcome } = data.data;
       const cost = outcome.attempts.reduce((sum, attempt) => sum + attempt.cost_micro_usd, 0);
-      model.pages.set(number, { ...model.pages.get(number), page: number, status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
+      model.pages.set(number, {
+        ...model.pages.get(number),
+        page: number,
+        status: 'settled',
+        ...outcome,
+        ...target,
+        cost_micro_usd: cost,
+      });
     }
     renderSoon();
   }
@@ -174,7 +171,11 @@ export async function show(root, [id, tab], signal) {
   function changed(job) {
     const before = model.job;
     model.job = job;
-    const isNew = (!before.pages && job.pages) || (isOpen(before) && !isOpen(job)) || before.result?.version !== job.result?.version || before.plan?.version !== job.plan?.version;
+    const isNew =
+      (!before.pages && job.pages) ||
+      (isOpen(before) && !isOpen(job)) ||
+      before.result?.version !== job.result?.version ||
+      before.plan?.version !== job.plan?.version;
     if (isNew) {
       loadPages().catch(() => {});
       if (model.hasEvents) loadEvents().catch(() => {});
@@ -194,13 +195,20 @@ export async function show(root, [id, tab], signal) {
     watched = new AbortController();
     const both = AbortSignal.any([signal, watched.signal]);
     follow(`${path}/events`, { on: heard, poll: refresh, ms: 1500, signal: both, isOver: () => isOver(model.job) });
-    every(() => LOOK_AT_PAGES(model.pages.size), async () => {
-      if (isOver(model.job)) watched.abort();
-      else if (isOpen(model.job)) await loadPages();
-    }, both);
+    every(
+      () => LOOK_AT_PAGES(model.pages.size),
+      async () => {
+        if (isOver(model.job)) watched.abort();
+        else if (isOpen(model.job)) await loadPages();
+      },
+      both,
+    );
   }
 
-  const timesSettled = (page) => [...model.events.values()].filter(({ type, aggregate }) => type === 'page.settled' && aggregate.endsWith(`/page/${page}`)).length;
+  const timesSettled = (page) =>
+    [...model.events.values()].filter(
+      ({ type, aggregate }) => type === 'page.settled' && aggregate.endsWith(`/page/${page}`),
+    ).length;
 
   /** Pages of an ended job are read once more: follows until each of them is settled again. */
   function healing(pages) {
@@ -209,16 +217,20 @@ export async function show(root, [id, tab], signal) {
     const over = new AbortController();
     model.healing = true;
     renderSoon();
-    every(() => LOOK_AT_PAGES(model.pages.size), async () => {
-      await loadEvents();
-      const isDone = pages.every((page) => timesSettled(page) > before.get(page)) || Date.now() > until;
-      if (isDone) {
-        over.abort();
-        model.healing = false;
-      }
-      await refresh();
-      renderSoon();
-    }, AbortSignal.any([signal, over.signal]));
+    every(
+      () => LOOK_AT_PAGES(model.pages.size),
+      async () => {
+        await loadEvents();
+        const isDone = pages.every((page) => timesSettled(page) > before.get(page)) || Date.now() > until;
+        if (isDone) {
+          over.abort();
+          model.healing = false;
+        }
+        await refresh();
+        renderSoon();
+      },
+      AbortSignal.any([signal, over.signal]),
+    );
   }
 
   choose(tab ?? 'pages');

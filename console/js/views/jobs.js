@@ -5,9 +5,10 @@ import { h, keyed, setText } from '../dom.js';
 import { ago, between, count, duration, exactTime, money } from '../format.js';
 import { icon } from '../icons.js';
 import { every, follow, gathered } from '../live.js';
-import { badge, button, choice, empty, field, setBadge } from '../parts.js';
+import { badge, button, empty, setBadge } from '../parts.js';
 import { inView } from '../shortcuts.js';
-import { chooseFiles, options } from '../uploads.js';
+import { uploadForm } from '../upload-form.js';
+import { chooseFiles } from '../uploads.js';
 import { isOpen, STATUS } from '../words.js';
 
 const PIECE = 50;
@@ -15,45 +16,114 @@ const MOST_PIECES = 40;
 /** A list does not say how far its jobs are; of so many it is asked. */
 const MOST_ASKED = 8;
 
-const FILTERS = [['', 'All'], ...['processing', 'awaiting_approval', 'success', 'failed', 'cancelled', 'rejected'].map((status) => [status, STATUS[status].name])];
+const FILTERS = [
+  ['', 'All'],
+  ...['processing', 'awaiting_approval', 'success', 'failed', 'cancelled', 'rejected'].map((status) => [
+    status,
+    STATUS[status].name,
+  ]),
+];
 
 export async function show(root, _, signal, search) {
   document.title = 'Jobs · Everypage';
-  const state = { status: search.get('status') ?? '', text: search.get('q') ?? '', items: [], next: undefined, pieces: 1 };
+  const state = {
+    status: search.get('status') ?? '',
+    text: search.get('q') ?? '',
+    items: [],
+    next: undefined,
+    pieces: 1,
+  };
 
-  const find = h('input', { type: 'search', placeholder: 'Search by name or id', 'aria-label': 'Search jobs by name or id', value: state.text });
-  const filter = h('div', { class: 'segments', role: 'group', 'aria-label': 'Status' }, FILTERS.map(([status, name]) =>
-    h('button', { type: 'button', 'aria-pressed': String(status === state.status), onclick: (event) => {
-      state.status = status;
-      for (const other of filter.children) other.setAttribute('aria-pressed', String(other === event.currentTarget));
-      renew();
-    } }, name)));
+  const find = h('input', {
+    type: 'search',
+    placeholder: 'Search by name or id',
+    'aria-label': 'Search jobs by name or id',
+    value: state.text,
+  });
+  const filter = h(
+    'div',
+    { class: 'segments', role: 'group', 'aria-label': 'Status' },
+    FILTERS.map(([status, name]) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          'aria-pressed': String(status === state.status),
+          onclick: (event) => {
+            state.status = status;
+            for (const other of filter.children)
+              other.setAttribute('aria-pressed', String(other === event.currentTarget));
+            renew();
+          },
+        },
+        name,
+      ),
+    ),
+  );
   const body = h('tbody', {});
-  const table = h('table', { class: 'rows' },
+  const table = h(
+    'table',
+    { class: 'rows' },
     h('caption', { class: 'unseen' }, 'Jobs, newest first'),
-    h('thead', {}, h('tr', {}, ['Document', 'Status', 'Pages', 'Took', 'Cost', 'Came in'].map((name, at) => h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name)))), body);
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        ['Document', 'Status', 'Pages', 'Took', 'Cost', 'Came in'].map((name, at) =>
+          h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name),
+        ),
+      ),
+    ),
+    body,
+  );
   const nothing = h('div', { hidden: true });
-  const more = button('Show more', null, () => {
-    state.pieces += 1;
-    refresh().catch(() => {});
-  }, { hidden: true });
+  const more = button(
+    'Show more',
+    null,
+    () => {
+      state.pieces += 1;
+      refresh().catch(() => {});
+    },
+    { hidden: true },
+  );
   const summary = h('p', { class: 'unseen', role: 'status' });
 
   root.append(
-    h('div', { class: 'head' }, h('h1', {}, 'Jobs'), h('div', { class: 'actions' }, button('Upload PDF', 'upload', chooseFiles, { class: 'button primary', id: 'upload' }))),
-    dropPlace(),
+    h(
+      'div',
+      { class: 'head' },
+      h('h1', {}, 'Jobs'),
+      h(
+        'div',
+        { class: 'actions' },
+        button('Upload PDF', 'upload', chooseFiles, { class: 'button primary', id: 'upload' }),
+      ),
+    ),
+    uploadForm(),
     h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), find), filter),
-    h('div', { class: 'card flush' }, table, nothing), more, summary);
+    h('div', { class: 'card flush' }, table, nothing),
+    more,
+    summary,
+  );
 
   const renew = () => {
     state.pieces = 1;
     history.replaceState(null, '', `#/jobs${query({ status: state.status, q: state.text })}`);
     refresh().catch((error) => signal.aborted || fail(error));
   };
-  find.addEventListener('input', gathered(250, () => {
-    state.text = find.value.trim();
-    renew();
-  }, signal));
+  find.addEventListener(
+    'input',
+    gathered(
+      250,
+      () => {
+        state.text = find.value.trim();
+        renew();
+      },
+      signal,
+    ),
+  );
 
   async function refresh() {
     const asked = `${state.status}|${state.text}|${state.pieces}`;
@@ -61,7 +131,10 @@ export async function show(root, _, signal, search) {
     let cursor;
     // A piece may hold few jobs that fit, or none, and have more after it.
     for (let asked = 0; asked < MOST_PIECES; asked += 1) {
-      const answer = await get(`/v1/jobs${query({ limit: PIECE, status: state.status, search: state.text, cursor })}`, signal);
+      const answer = await get(
+        `/v1/jobs${query({ limit: PIECE, status: state.status, search: state.text, cursor })}`,
+        signal,
+      );
       items.push(...answer.items);
       cursor = answer.next;
       if (!cursor || items.length >= state.pieces * PIECE) break;
@@ -76,9 +149,11 @@ export async function show(root, _, signal, search) {
     table.hidden = items.length === 0;
     nothing.hidden = items.length > 0;
     if (!items.length) {
-      nothing.replaceChildren(state.status || state.text
-        ? empty('No job fits.', 'Try another name or status.')
-        : empty('No documents yet.', 'Drop a PDF anywhere on this page, or press u to choose one.'));
+      nothing.replaceChildren(
+        state.status || state.text
+          ? empty('No job fits.', 'Try another name or status.')
+          : empty('No documents yet.', 'Drop a PDF anywhere on this page, or press u to choose one.'),
+      );
     }
     setText(summary, `${items.length}${cursor ? ' or more' : ''} jobs`);
   }
@@ -94,7 +169,9 @@ export async function show(root, _, signal, search) {
     ['k', 'Job before', () => step(body, -1)],
     ['o', 'Open the job', () => document.activeElement.closest?.('tr')?.querySelector('a')?.click()],
   ]);
-  await refresh().catch((error) => { if (!signal.aborted) fail(error); });
+  await refresh().catch((error) => {
+    if (!signal.aborted) fail(error);
+  });
   if (search.has('search')) find.focus();
   const soon = gathered(700, () => refresh().catch(() => {}), signal);
   addEventListener('everypage:uploaded', soon, { signal });
@@ -109,43 +186,34 @@ function step(body, by) {
   links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
 }
 
-function dropPlace() {
-  const keep = (name) => (event) => (options[name] = event.target.value.trim() || undefined);
-  const text = (name, label, placeholder, hint) =>
-    field(label, h('input', { name, placeholder, autocomplete: 'off', value: options[name] ?? '', oninput: keep(name), type: name === 'password' ? 'password' : 'text' }), hint);
-  const pick = (name, label, list) => {
-    const select = choice(name, [['', 'As configured'], ...list], options[name]);
-    select.addEventListener('change', keep(name));
-    return field(label, select);
-  };
-  return h('div', { class: 'drop card' },
-    h('div', { class: 'drop-face' }, icon('upload'),
-      h('p', {}, h('strong', {}, 'Drop PDFs anywhere'), ' or ', h('button', { type: 'button', class: 'link', onclick: chooseFiles }, 'choose files'),
-        '. Every page ends with text, inside the deadline.')),
-    h('details', {}, h('summary', {}, 'Options'),
-      h('form', { class: 'fields', onsubmit: (event) => event.preventDefault() },
-        text('pages', 'Pages', 'all', 'Such as 1-10,12,40-'),
-        pick('ai_pages', 'Pages for AI', [['graphics', 'Those that need eyes'], ['all', 'All']]),
-        pick('tier', 'Model asked first', [['primary', 'Primary'], ['fast', 'Fast'], ['secondary', 'Secondary']]),
-        pick('engine', 'Provider asked first', [['openai', 'OpenAI'], ['anthropic', 'Anthropic']]),
-        text('deadline', 'Deadline', 'as configured', 'Such as 90s, 5m or 1h'),
-        pick('priority', 'Priority', ['low', 'normal', 'high', 'critical', 'urgent'].map((name) => [name, name[0].toUpperCase() + name.slice(1)])),
-        text('password', 'Password', '', 'For encrypted documents'))));
-}
-
 function row(job) {
-  return h('tr', {},
-    h('th', { scope: 'row' }, h('a', { href: `#/jobs/${job.id}` }, job.document.name), h('span', { class: 'sub mono' }, job.id)),
+  return h(
+    'tr',
+    {},
+    h(
+      'th',
+      { scope: 'row' },
+      h('a', { href: `#/jobs/${job.id}` }, job.document.name),
+      h('span', { class: 'sub mono' }, job.id),
+    ),
     h('td', {}, badge(STATUS[job.status]), h('span', { class: 'sub' })),
-    h('td', { class: 'number' }), h('td', { class: 'number' }), h('td', { class: 'number' }),
-    h('td', { class: 'number' }, h('time', { datetime: job.created_at, title: exactTime(job.created_at) })));
+    h('td', { class: 'number' }),
+    h('td', { class: 'number' }),
+    h('td', { class: 'number' }),
+    h('td', { class: 'number' }, h('time', { datetime: job.created_at, title: exactTime(job.created_at) })),
+  );
 }
 
 function update(element, job) {
   const [, status, pages, took, cost, came] = element.children;
   const result = job.result?.metadata;
   setBadge(status.firstChild, STATUS[job.status]);
-  setText(status.lastChild, isOpen(job) && job.status === 'processing' && job.progress !== undefined ? `${job.progress} %` : remark(job, result));
+  setText(
+    status.lastChild,
+    isOpen(job) && job.status === 'processing' && job.progress !== undefined
+      ? `${job.progress} %`
+      : remark(job, result),
+  );
   setText(pages, job.pages ? count(job.pages.selected) : '');
   setText(took, job.started_at ? duration(between(job.started_at, job.finished_at)) : '');
   setText(cost, result ? money(result.cost_micro_usd) : '');
