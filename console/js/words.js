@@ -1,6 +1,12 @@
 // What states, sources and results are called, with a sign for each: colour is never the only one.
 
-export const STATUS = {
+/** A newer server may have names that are not known here: those are shown as they are. */
+const open = (table) =>
+  new Proxy(table, {
+    get: (known, name) => known[name] ?? { name: String(name), sign: '?', tone: 'quiet', says: String(name) },
+  });
+
+export const STATUS = open({
   awaiting_upload: { name: 'Awaiting upload', sign: '↑', tone: 'quiet' },
   queued: { name: 'Queued', sign: '◌', tone: 'quiet' },
   processing: { name: 'Processing', sign: '◐', tone: 'busy' },
@@ -9,7 +15,7 @@ export const STATUS = {
   failed: { name: 'Failed', sign: '✕', tone: 'bad' },
   rejected: { name: 'Rejected', sign: '⊘', tone: 'bad' },
   cancelled: { name: 'Cancelled', sign: '■', tone: 'quiet' },
-};
+});
 
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
@@ -18,7 +24,7 @@ export const isOver = (job) =>
   ['AUDITED', 'CANCELLED', 'FAILED', 'REJECTED'].includes(job.state) || (!job.state && !isOpen(job));
 
 /** How a page stands, in the order of the legend. */
-export const PAGE = {
+export const PAGE = open({
   waiting: { name: 'Waiting', sign: '·', says: 'waits' },
   working: { name: 'Being read', sign: '…', says: 'is being read' },
   ai: { name: 'Read by AI', sign: 'A', says: 'read by AI' },
@@ -30,7 +36,7 @@ export const PAGE = {
     says: "kept MuPDF's text because the deadline came",
   },
   missing: { name: 'No text', sign: '✕', says: 'has no text from anybody' },
-};
+});
 
 export function pageState(page) {
   if (page.status !== 'settled') return page.status;
@@ -38,7 +44,7 @@ export function pageState(page) {
   return page.source;
 }
 
-export const ATTEMPT = {
+export const ATTEMPT = open({
   answered: { name: 'Answered', sign: '✓', tone: 'good' },
   timeout: { name: 'Timed out', sign: '⧖', tone: 'warn' },
   transient: { name: 'Failed', sign: '✕', tone: 'bad' },
@@ -52,13 +58,13 @@ export const ATTEMPT = {
   repeating: { name: 'Repeated itself', sign: '↻', tone: 'warn' },
   incomplete: { name: 'Incomplete', sign: '◔', tone: 'warn' },
   breaker_open: { name: 'Passed by, breaker open', sign: '↷', tone: 'quiet' },
-};
+});
 
-export const BREAKER = {
+export const BREAKER = open({
   closed: { name: 'Closed', sign: '✓', tone: 'good', says: 'takes calls' },
   open: { name: 'Open', sign: '✕', tone: 'bad', says: 'rests' },
   half_open: { name: 'Probing', sign: '◐', tone: 'warn', says: 'one call tries it' },
-};
+});
 
 /** Why a page was classified as it was. */
 export const REASON = {

@@ -11,7 +11,7 @@ function says({ type, data, aggregate }) {
   const page = aggregate.match(/\/page\/(\d+)$/)?.[1];
   switch (type) {
     case 'page.settled':
-      return `Page ${page} ${PAGE[data.source]?.says ?? data.source}${data.target ? `, ${data.target.provider} ${data.target.model}` : ''}${data.why ? `: ${data.why}` : ''}`;
+      return `Page ${page} ${PAGE[data.source].says}${data.target ? `, ${data.target.provider} ${data.target.model}` : ''}${data.why ? `: ${data.why}` : ''}`;
     case 'job.received':
       return `${data.document.name} came in through ${data.source}`;
     case 'job.acked':

@@ -11,6 +11,7 @@ import { button, empty } from '../parts.js';
 import { inView } from '../shortcuts.js';
 
 const LOOK = 5000;
+const WHAT = { page: 'Page', job: 'Document', webhook: 'Webhook', message: 'A message nobody could read' };
 
 export async function show(root, _, signal) {
   document.title = 'Dead letters · Everypage';
@@ -119,13 +120,9 @@ export async function show(root, _, signal) {
 
   function row(letter) {
     const { subject } = letter;
-    const what =
-      subject.kind === 'page'
-        ? h('a', { href: `#/jobs/${subject.job}/pages/${subject.page}` }, `Page ${subject.page}`)
-        : subject.kind === 'job'
-          ? h('a', { href: `#/jobs/${subject.job}` }, 'Document')
-          : h('span', {}, 'A message nobody could read');
-    const label = subject.kind === 'page' ? `page ${subject.page} of ${subject.job}` : (subject.job ?? letter.id);
+    const place = subject.page ? `#/jobs/${subject.job}/pages/${subject.page}` : `#/jobs/${subject.job}`;
+    const name = subject.page ? `${WHAT.page} ${subject.page}` : (WHAT[subject.kind] ?? subject.kind);
+    const what = subject.job ? h('a', { href: place }, name) : name;
     return h(
       'tr',
       {},
@@ -134,7 +131,7 @@ export async function show(root, _, signal) {
         {},
         h('input', {
           type: 'checkbox',
-          'aria-label': `Select ${label}`,
+          'aria-label': `Select ${name}${subject.job ? ` of ${subject.job}` : ''}`,
           onchange: (event) => {
             if (event.target.checked) chosen.add(letter.id);
             else chosen.delete(letter.id);

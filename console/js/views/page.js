@@ -200,7 +200,7 @@ export async function show(root, [id, text], signal) {
               h(
                 'td',
                 { colspan: 5 },
-                `Settled: ${PAGE[time.source]?.name ?? time.source}${time.why ? `, ${time.why}` : ''}`,
+                `Settled: ${PAGE[time.source].name}${time.why ? `, ${time.why}` : ''}`,
               ),
             ),
           ),
