@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as somebody chose. Loaded first, so that nothing flashes.
+// Light and dark: as the system has it, or as somebody chose.
 
 const KEPT = 'everypage.theme';
 const system = matchMedia('(prefers-color-scheme: dark)');

@@ -36,7 +36,7 @@ export function tiles(jobId) {
       h(
         'a',
         { href: `#/jobs/${jobId}/pages/${page.page}`, tabindex: -1 },
-        h('span', { class: 'tile-number' }, count(page.page)),
+        h('span', { class: 'tile-number' }, String(page.page)),
         h('span', { class: 'tile-sign', 'aria-hidden': 'true' }),
         h('span', { class: 'tile-by' }),
       ),
