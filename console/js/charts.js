@@ -1,0 +1,147 @@
+// Charts as plain SVG, each with the same figures in a table.
+
+import { h, svg } from './dom.js';
+
+const HEIGHT = 180;
+const LEFT = 52;
+const BOTTOM = 22;
+const TOP = 10;
+
+/** The next round number, so that an axis has few and whole steps. */
+function ceiling(value) {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value);
+}
+
+/**
+ * `series`: [{ name, tone, values }], drawn as stacked bars or as lines. `labels` name the places on
+ * the axis, `format` says how a value is written, `least` is the smallest value that the axis reaches.
+ */
+export function chart({ title, labels, series, format, kind = 'bars', total, least = 0 }) {
+  const box = h('div', { class: 'chart' });
+  const sums = labels.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
+  const most = ceiling(
+    Math.max(
+      least,
+      ...(kind === 'bars' ? sums : series.flatMap(({ values }) => values.filter((value) => value !== undefined))),
+    ),
+  );
+
+  function draw() {
+    const width = box.clientWidth;
+    if (!width) return;
+    const inner = width - LEFT - 8;
+    const step = inner / labels.length;
+    const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / most);
+    const picture = svg('svg', { width, height: HEIGHT, role: 'img', 'aria-label': `${title}: ${total}` });
+    for (const part of [0, 0.5, 1]) {
+      picture.append(
+        svg('line', { class: 'grid', x1: LEFT, x2: width - 8, y1: y(most * part), y2: y(most * part) }),
+        svg('text', { class: 'axis end', x: LEFT - 8, y: y(most * part) + 4 }, format(most * part)),
+      );
+    }
+    const apart = Math.ceil(labels.length / Math.max(2, Math.floor(inner / 90)));
+    labels.forEach(
+      (label, at) =>
+        at % apart === 0 && picture.append(svg('text', { class: 'axis', x: LEFT + at * step, y: HEIGHT - 5 }, label)),
+    );
+    if (kind === 'bars') bars(picture, step, y);
+    else lines(picture, step, y);
+    labels.forEach((label, at) => {
+      const says = [
+        label,
+        ...series.map(({ name, values }) => `${name}: ${values[at] === undefined ? 'none' : format(values[at])}`),
+      ].join('\n');
+      picture.append(
+        svg(
+          'rect',
+          { class: 'hover', x: LEFT + at * step, y: TOP, width: step, height: HEIGHT - TOP - BOTTOM },
+          svg('title', {}, says),
+        ),
+      );
+    });
+    box.replaceChildren(picture);
+  }
+
+  function bars(picture, step, y) {
+    labels.forEach((_, at) => {
+      let below = 0;
+      for (const { tone, values } of series) {
+        const value = values[at] ?? 0;
+        if (value > 0)
+          picture.append(
+            svg('rect', {
+              class: `bar ${tone}`,
+              x: LEFT + at * step + step * 0.15,
+              y: y(below + value),
+              width: step * 0.7,
+              height: Math.max(1, y(below) - y(below + value)),
+            }),
+          );
+        below += value;
+      }
+    });
+  }
+
+  function lines(picture, step, y) {
+    for (const { tone, values } of series) {
+      let path = '';
+      values.forEach((value, at) => {
+        if (value === undefined) return;
+        const x = LEFT + (at + 0.5) * step;
+        path += `${at > 0 && values[at - 1] !== undefined ? 'L' : 'M'}${x} ${y(value)}`;
+        picture.append(svg('circle', { class: `dot ${tone}`, cx: x, cy: y(value), r: 3 }));
+      });
+      picture.append(svg('path', { class: `line ${tone}`, d: path }));
+    }
+  }
+
+  new ResizeObserver(draw).observe(box);
+  return h(
+    'section',
+    { class: 'card', 'aria-label': title },
+    h('div', { class: 'chart-head' }, h('h2', {}, title), h('strong', { class: 'chart-total' }, total)),
+    h(
+      'ul',
+      { class: 'legend' },
+      series.map(({ name, tone }) =>
+        h('li', {}, h('span', { class: `swatch series ${tone}`, 'aria-hidden': 'true' }), h('span', {}, name)),
+      ),
+    ),
+    box,
+    h(
+      'details',
+      {},
+      h('summary', {}, 'As a table'),
+      h(
+        'table',
+        { class: 'rows' },
+        h(
+          'thead',
+          {},
+          h(
+            'tr',
+            {},
+            h('th', { scope: 'col' }, 'From'),
+            series.map(({ name }) => h('th', { scope: 'col', class: 'number' }, name)),
+          ),
+        ),
+        h(
+          'tbody',
+          {},
+          labels.map((label, at) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row' }, label),
+              series.map(({ values }) =>
+                h('td', { class: 'number' }, values[at] === undefined ? '' : format(values[at])),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,66 @@
+// Numbers, times and sizes as people read them.
+
+const whole = new Intl.NumberFormat('en');
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+
+export const count = (number) => whole.format(number);
+
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** Millionths of a dollar. Small sums keep two digits that say something. */
+export function money(micro) {
+  const dollars = micro / 1e6;
+  if (dollars === 0) return '$0';
+  if (dollars >= 1) return `$${dollars.toFixed(2)}`;
+  if (dollars < 0.0001) return '< $0.0001';
+  return `$${dollars.toFixed(dollars < 0.01 ? 4 : 3)}`;
+}
+
+export function duration(ms) {
+  if (ms < 0) ms = 0;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+export function bytes(number) {
+  if (number === undefined) return '';
+  if (number < 1000) return `${number} bytes`;
+  const units = ['kB', 'MB', 'GB'];
+  let value = number / 1000;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}
+
+export const timeOfDay = (time) => clock.format(new Date(time));
+
+export const exactTime = (time) => full.format(new Date(time));
+
+/** How long ago, in one unit. */
+export function ago(time, now = Date.now()) {
+  const seconds = Math.floor((now - new Date(time).getTime()) / 1000);
+  if (seconds < 5) return 'just now';
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
+}
+
+/** `from` to `to` in milliseconds; to now where there is no end yet. */
+export const between = (from, to) => (to ? new Date(to).getTime() : Date.now()) - new Date(from).getTime();

@@ -1,0 +1,137 @@
+// Documents come in: dropped anywhere, or chosen.
+
+import { address, authorization, get, post, problemOf, query } from './api.js';
+import { h, setText } from './dom.js';
+import { bytes } from './format.js';
+import { notice, trouble } from './notices.js';
+import { askForKey, me } from './session.js';
+
+/** A body through API Gateway and Lambda has at most 6 MB, base64 included; larger go past it. */
+const MOST_THROUGH_THE_API = 4_000_000;
+const ASK_AGAIN = 1000;
+
+/** Options of the next uploads, as the form on the jobs' page has them. */
+export const options = {};
+
+/** Sends a body and tells how far it is; fetch can't tell. */
+function send(method, url, headers, body, onProgress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, url);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.onload = () => resolve({ status: request.status, text: request.responseText });
+    request.onerror = () => reject(new Error('the upload broke off: the server does not answer'));
+    request.send(body);
+  });
+}
+
+async function throughTheApi(file, { password, ...wanted }, onProgress) {
+  const path = `/v1/jobs${query({ name: file.name, ...wanted })}`;
+  for (;;) {
+    const headers = { 'content-type': 'application/pdf', ...authorization() };
+    if (password) headers['everypage-password'] = password;
+    const { status, text } = await send('POST', address(path), headers, file, onProgress);
+    if (status === 401 && (await askForKey())) continue;
+    if (status >= 300) throw problemOf(status, text);
+    return JSON.parse(text);
+  }
+}
+
+async function pastTheApi(file, wanted, onProgress) {
+  const job = await post('/v1/jobs', { upload: true, name: file.name, ...wanted });
+  const { method, url, headers } = job.upload;
+  const { status } = await send(method, url, headers, file, onProgress);
+  if (status >= 300) throw new Error(`the store refused ${file.name}: it answered ${status}`);
+  for (;;) {
+    const now = await get(`/v1/jobs/${job.id}`);
+    if (now.status !== 'awaiting_upload') return now;
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
+  }
+}
+
+async function upload(file, wanted) {
+  const name = h('span', { class: 'notice-text' }, `Sending ${file.name} (${bytes(file.size)})`);
+  const bar = h('progress', { max: 1, value: 0, 'aria-label': `Sending ${file.name}` });
+  const box = h('div', { class: 'notice' }, name, bar);
+  document.getElementById('notices').append(box);
+  const onProgress = (part) => {
+    bar.value = part;
+    if (part >= 1) setText(name, `${file.name} was sent`);
+  };
+  try {
+    if (me.max_file_bytes && file.size > me.max_file_bytes) {
+      throw new Error(`${file.name} has ${bytes(file.size)}; at most ${bytes(me.max_file_bytes)} are taken`);
+    }
+    const way = me.uploads && file.size > MOST_THROUGH_THE_API ? pastTheApi : throughTheApi;
+    const job = await way(file, wanted, onProgress);
+    if (job.repeated) {
+      notice(`${file.name} was sent before with the same options: this is that job`, {
+        actions: [['Read it again', () => take([file], { again: true })]],
+      });
+    }
+    return job;
+  } catch (error) {
+    trouble(new Error(`${file.name}: ${error.message}`));
+    return undefined;
+  } finally {
+    box.remove();
+  }
+}
+
+/** Sends documents one after the other. One alone is shown at once, several in the list. */
+async function take(files, more = {}) {
+  const wanted = { ...options, ...more };
+  const jobs = [];
+  for (const file of files) {
+    const job = await upload(file, wanted);
+    if (job) jobs.push(job);
+  }
+  if (jobs.length === 1) location.hash = `#/jobs/${jobs[0].id}`;
+  else if (jobs.length > 1) location.hash = '#/jobs';
+  dispatchEvent(new Event('everypage:uploaded'));
+}
+
+const input = h('input', {
+  type: 'file',
+  accept: 'application/pdf,.pdf',
+  multiple: true,
+  hidden: true,
+  id: 'files',
+  onchange: () => {
+    const files = [...input.files];
+    input.value = '';
+    take(files);
+  },
+});
+
+export function chooseFiles() {
+  input.click();
+}
+
+/** Makes the whole window a place to drop documents. */
+export function takeDrops() {
+  document.body.append(input);
+  const veil = h('div', { class: 'veil', hidden: true, 'aria-hidden': 'true' }, h('p', {}, 'Drop PDFs to read them'));
+  document.body.append(veil);
+  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes('Files');
+  let depth = 0;
+  const away = () => {
+    depth = 0;
+    veil.hidden = true;
+  };
+  addEventListener('dragenter', (event) => {
+    if (!hasFiles(event)) return;
+    depth += 1;
+    veil.hidden = false;
+  });
+  addEventListener('dragleave', (event) => hasFiles(event) && --depth <= 0 && away());
+  addEventListener('dragover', (event) => hasFiles(event) && event.preventDefault());
+  addEventListener('drop', (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    away();
+    const files = [...event.dataTransfer.files];
+    if (files.length) take(files);
+  });
+}

@@ -1,0 +1,62 @@
+"""What people do in the console."""
+
+import base64
+import re
+
+from playwright.sync_api import Page, expect
+
+from everypage import SAMPLE, variant
+
+
+def choose(page: Page, number: int | None = None, name: str = "report.pdf", key: str | None = None) -> str:
+    """Uploads the sample, or a variant of it, by the file chooser. Gives the job's id."""
+    content = SAMPLE.read_bytes() if number is None else variant(number)
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press(key) if key else page.locator("#upload").click()
+    chooser.value.set_files([{"name": name, "mimeType": "application/pdf", "buffer": content}])
+    page.wait_for_url(re.compile(r"#/jobs/\w+$"))
+    return page.url.rsplit("/", 1)[1]
+
+
+def drop(page: Page, files: dict[str, bytes]) -> None:
+    """Drops files on the window, as a browser reports it."""
+    encoded = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    transfer = page.evaluate_handle(
+        """(files) => {
+          const transfer = new DataTransfer();
+          for (const [name, content] of Object.entries(files)) {
+            const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+            transfer.items.add(new File([bytes], name, { type: 'application/pdf' }));
+          }
+          return transfer;
+        }""",
+        encoded,
+    )
+    page.dispatch_event("main", "dragenter", {"dataTransfer": transfer})
+    expect(page.get_by_text("Drop PDFs to read them")).to_be_visible()
+    page.dispatch_event("main", "drop", {"dataTransfer": transfer})
+    expect(page.get_by_text("Drop PDFs to read them")).to_be_hidden()
+
+
+def is_now(page: Page, status: str) -> None:
+    """Waits for the job's badge to say so."""
+    expect(page.locator(".head .badge")).to_contain_text(status)
+
+
+def tile(page: Page, number: int):
+    return page.locator(".tiles li").nth(number - 1).locator("a")
+
+
+def states(page: Page) -> dict[int, str]:
+    """How each page stands."""
+    return dict(enumerate(page.locator(".tile").evaluate_all("tiles => tiles.map((tile) => tile.dataset.state)"), 1))
+
+
+def legend(page: Page) -> dict[str, int]:
+    items = page.locator(".tile-view .legend li").evaluate_all("list => list.map((item) => [item.dataset.state, item.lastChild.textContent])")
+    return {state: int(number) for state, number in items}
+
+
+def go(page: Page, place: str) -> None:
+    """By the menu or a link's address, without loading the page anew."""
+    page.evaluate("place => { location.hash = place }", f"#{place}")

@@ -1,0 +1,40 @@
+"""One page: its image beside its text."""
+
+from playwright.sync_api import expect
+
+from steps import choose, go, is_now, tile
+
+
+def test_a_page_is_read_beside_its_image(tab, calm):
+    page = tab(calm).open()
+    job = choose(page, 10)
+    is_now(page, "Done")
+    tile(page, 4).click()
+    image = page.get_by_alt_text("Page 4 as it looks")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 400
+    text = page.get_by_label("Text of page 4")
+    expect(text).to_contain_text("Traffic by quarter")
+    expect(text).to_contain_text("[read by gpt-5.4]")
+    page.get_by_role("button", name="MuPDF").click()
+    expect(text).not_to_contain_text("[read by")
+    expect(page.get_by_label("Attempts")).to_contain_text("Answered")
+
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(f"**/#/jobs/{job}/pages/5")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Page 5")
+    page.keyboard.press("k")
+    page.wait_for_url(f"**/#/jobs/{job}/pages/4")
+
+    # No model saw a page of plain text; it is drawn all the same.
+    go(page, f"/jobs/{job}/pages/2")
+    expect(page.get_by_alt_text("Page 2 as it looks")).to_be_visible()
+    expect(page.get_by_text("No model was asked for this page.")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"**/#/jobs/{job}")
+
+
+def test_a_page_that_is_not_there_says_so(tab, calm):
+    page = tab(calm, "404").open("/jobs/nobody/pages/7")
+    expect(page.get_by_role("heading", level=1)).to_have_text("That did not work")
+    expect(page.get_by_text("there is no job nobody")).to_be_visible()
