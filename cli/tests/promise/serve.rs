@@ -98,7 +98,11 @@ async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
 
 #[tokio::test]
 async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
-    let bench = Bench::new(&["answer;delay=300ms"]).await.with("JOB_TIMEOUT", "60s").with("IMAGE_DPI", "30");
+    let bench = Bench::new(&["answer;delay=300ms"])
+        .await
+        .with("JOB_TIMEOUT", "60s")
+        .with("IMAGE_DPI", "30")
+        .with("RATE_LIMIT", "0");
     let served = Served::start(&bench).await;
     let job = served.submit(12).await;
     bench.calls(2).await;
@@ -138,6 +142,7 @@ async fn killed_while_it_serves_it_goes_on_when_started_again_and_tells_of_the_e
         .with("JOB_TIMEOUT", "60s")
         .with("IMAGE_DPI", "30")
         .with("MAX_RECEIVE_COUNT", "10")
+        .with("RATE_LIMIT", "0")
         .with("WEBHOOK_ALLOW_PRIVATE", "true");
     let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", receiver.local_addr().unwrap());

@@ -141,7 +141,13 @@ impl Api {
 
 /// Every route, ready to be served.
 pub fn router(api: Api) -> Router {
+    router_beside(api, Router::new())
+}
+
+/// The same with other routes beside them, for which the same limits and the same errors hold.
+pub fn router_beside(api: Api, others: Router<Api>) -> Router {
     let (router, _) = document::routes().split_for_parts();
+    let router = router.merge(others);
     let ids = RequestIds(api.app.clone());
     let router = router.layer(DefaultBodyLimit::max(MOST_JSON));
     let router = match &api.limits {

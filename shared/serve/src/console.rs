@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; f
     frame-ancestors 'none'";
 
 /// One route per file. A new file of a release needs a new build, so they are known from the start.
-pub fn routes() -> Router {
+pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = Router::new().route("/", get(|request| file("index.html".into(), request)));
     for name in Files::iter() {
         let path = format!("/{name}");

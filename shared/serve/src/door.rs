@@ -59,7 +59,11 @@ impl Door {
 /// The address that was asked for is this machine's, whatever a name server says, and the page that
 /// asks, if one does, is ours.
 fn from_here(headers: &HeaderMap) -> bool {
-    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let text = |name: HeaderName| {
+        let mut all = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+        // Given twice, it is anybody's guess which one counts.
+        all.next().map(|first| if all.next().is_some() { "?" } else { first })
+    };
     let Some(host) = text(HOST) else { return false };
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -80,4 +84,34 @@ async fn plain(mut response: Response) -> Response {
         HeaderValue::from_static("same-origin"),
     );
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_to_this_machine_by_its_own_pages_are_from_here() {
+        for (headers, here) in [
+            (vec![("host", "127.0.0.1:8080")], true),
+            (vec![("host", "localhost")], true),
+            (vec![("host", "LOCALHOST:1")], true),
+            (vec![("host", "[::1]:8080")], true),
+            (vec![("host", "127.0.0.1:8080"), ("origin", "http://127.0.0.1:8080")], true),
+            (vec![], false),
+            (vec![("host", "evil.example")], false),
+            (vec![("host", "localhost.evil.example:8080")], false),
+            (vec![("host", "192.168.0.7:8080")], false),
+            (vec![("host", "127.0.0.1:8080"), ("host", "evil.example")], false),
+            (vec![("host", "127.0.0.1:8080"), ("origin", "http://evil.example")], false),
+            (vec![("host", "127.0.0.1:8080"), ("origin", "http://127.0.0.1:9")], false),
+            (vec![("host", "127.0.0.1:8080"), ("origin", "null")], false),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in &headers {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            assert_eq!(from_here(&map), here, "{headers:?}");
+        }
+    }
 }

@@ -10,12 +10,7 @@ use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use axum::Router;
 use everypage_api::{Api, Workers};
-use everypage_core::{
-    app::Stop,
-    domain::ids::JobId,
-    ports::{Fault, clock::within},
-    store::keys,
-};
+use everypage_core::{app::Stop, domain::ids::JobId, ports::Fault, store::keys};
 use everypage_local::{Engine, OpenError};
 use everypage_system::prometheus::Prometheus;
 use tokio::net::TcpListener;
@@ -103,7 +98,7 @@ impl Server {
         if let Some(prometheus) = self.prometheus.clone() {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
-        let router = everypage_api::router(api).merge(console::routes());
+        let router = everypage_api::router_beside(api, console::routes());
         Ok(access::logged(door::guard(router, app.clone(), self.open), app.clock.clone()))
     }
 
@@ -125,23 +120,26 @@ impl Server {
         let router = self.router(stop)?;
         let clock = self.engine.app.clock.clone();
         let answering = connections::serve(&self.listener, router, clock.clone(), stop);
-        let working = self.engine.run_until(stop);
-        let (mut answering, mut working) = (std::pin::pin!(answering), std::pin::pin!(working));
+        let working = async {
+            let worked = self.engine.run_until(stop).await;
+            let by_itself = !stop.is_asked();
+            // Nobody would work on what is accepted from here on.
+            stop.ask();
+            worked?;
+            match by_itself {
+                true => Err(ServeError::from(Fault::broken("engine", "it stopped by itself"))),
+                false => Ok(()),
+            }
+        };
+        let out_of_time = async {
+            stop.asked().await;
+            clock.sleep(self.grace).await;
+        };
         tokio::select! {
             biased;
-            () = stop.asked() => {}
-            // Nobody would work on what is accepted then.
-            ended = &mut working => {
-                ended?;
-                return Err(Fault::broken("engine", "it stopped by itself").into());
-            }
-            () = &mut answering => {}
+            ((), worked) = async { tokio::join!(answering, working) } => worked?,
+            () = out_of_time => warn!("not everything was finished in time; it goes on at the next start"),
             () = self.upkeep() => {}
-        }
-        let ending = async { tokio::join!(answering, working) };
-        match within(clock.as_ref(), self.grace, ending).await {
-            Some(((), worked)) => worked?,
-            None => warn!("not everything was finished in time; it goes on at the next start"),
         }
         self.engine.flush().await?;
         info!("stopped");

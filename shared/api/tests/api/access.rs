@@ -116,3 +116,18 @@ async fn what_is_for_operators_is_forbidden_to_users() {
     assert!("boss".parse::<Role>().unwrap_err().contains("user or operator"));
     assert_eq!(caller("x", Role::User).role.to_string(), "user");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_too_often_is_told_when_to_come_back() {
+    let limited = |api: everypage_api::Api| api.limiting(2.try_into().unwrap());
+    let service = Service::of(World::new(&[]), limited);
+    for _ in 0..4 {
+        assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
+    }
+    let refused = service.get(user(), "/v1/jobs").await;
+    refused.is_problem(429, "too_many_requests").says("RATE_LIMIT");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(service.get(stranger(), "/v1/jobs").await.status, 200, "somebody else");
+    service.world.clock_moves(std::time::Duration::from_secs(1)).await;
+    assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
+}
