@@ -3,7 +3,7 @@
 import { h, svg } from './dom.js';
 
 const HEIGHT = 180;
-const LEFT = 52;
+const LEFT = 68;
 const BOTTOM = 22;
 const TOP = 10;
 

@@ -1,7 +1,7 @@
 """One browser for all tests, and for each a tab that must end without a complaint."""
 
+import os
 import pathlib
-import shutil
 import sys
 
 import pytest
@@ -31,7 +31,7 @@ new MutationObserver((changes) => {
 @pytest.fixture(scope="session")
 def browser():
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
         yield browser
         browser.close()
 

@@ -44,7 +44,7 @@ def is_now(page: Page, status: str) -> None:
 
 
 def tile(page: Page, number: int):
-    return page.locator(".tiles li").nth(number - 1).locator("a")
+    return page.locator(f".tile[aria-label^='Page {number} ']")
 
 
 def states(page: Page) -> dict[int, str]:

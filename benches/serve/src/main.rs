@@ -27,7 +27,7 @@ use server::Server;
 const DOCUMENTS: usize = 500;
 const CLIENTS: usize = 50;
 /// How long a client waits before it asks again after a job that is not done.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 pub fn now() -> Instant {

@@ -151,18 +151,12 @@ export async function show(root, [id, tab], signal) {
   function heard(kind, data) {
     if (kind === 'job') return changed(data);
     model.events.set(data.id, data);
-    const number = Number(data.aggregate?.match(/\/page\/(\d+)$/)?.[1]);
-    if (kind === 'page.settled' && number) {
+    const page = model.pages.get(Number(data.aggregate?.match(/\/page\/(\d+)$/)?.[1]));
+    // Pages are shown all or none: those that are not listed yet will be, as they are by then.
+    if (kind === 'page.settled' && page) {
       const { target, ...outcome } = data.data;
       const cost = outcome.attempts.reduce((sum, attempt) => sum + attempt.cost_micro_usd, 0);
-      model.pages.set(number, {
-        ...model.pages.get(number),
-        page: number,
-        status: 'settled',
-        ...outcome,
-        ...target,
-        cost_micro_usd: cost,
-      });
+      Object.assign(page, { status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
     }
     renderSoon();
   }
