@@ -463,7 +463,7 @@ pub enum Tenants {
 pub enum Webhook {
     /// Tell a server of every end, and print the secret that messages are signed with, once
     Set {
-        /// Takes a POST for each end, such as https://example.com/hooks
+        /// Takes a POST for each end, such as `https://example.com/hooks`
         url: String,
         /// Whose jobs [default: $TENANT]
         #[arg(long, value_name = "TENANT", value_parser = tenant)]
