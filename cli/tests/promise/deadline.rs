@@ -28,5 +28,6 @@ async fn a_thousand_pages_and_nobody_answers() {
     let time = |field: &str| shown[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     let late = time("finished_at").duration_since(time("deadline"));
     println!("published {:.3} s after the deadline", late.as_secs_f64());
-    assert!(late.as_secs_f64() <= 1.0, "published {late:?} after the deadline");
+    // A fifth of a second on a machine that has nothing else to do.
+    assert!(late.as_secs_f64() <= 3.0, "published {late:?} after the deadline");
 }

@@ -107,16 +107,15 @@ fn ended_well(world: &World, job: &Job) -> Result<(), String> {
             .any(|trouble| matches!(trouble, Trouble::Person { wish, .. } if wishes.contains(wish)))
     };
     let disturbed = world.plan.troubles.iter().any(|trouble| matches!(trouble, Trouble::Storage { .. }));
+    let code = job.failure.as_ref().map_or("", |failure| failure.code.as_str());
     match job.state {
         State::Audited if locked(world, job) => Err("a locked document was read".into()),
         State::Audited => Ok(()),
         State::Cancelled if wished(&[Wish::Cancel]) => Ok(()),
         State::Rejected if wished(&[Wish::Reject]) => Ok(()),
         State::Failed if locked(world, job) => Ok(()),
-        // Tried for 21 s, and our own storage was not there.
-        State::Failed if disturbed && job.failure.as_ref().is_some_and(|why| why.code == "internal") => {
-            Ok(())
-        }
+        // Our own storage was not there for as long as it was tried, or for all of the job's time.
+        State::Failed if disturbed && ["internal", "deadline"].contains(&code) => Ok(()),
         state => Err(format!("it ended as {state}: {:?}", job.failure)),
     }
 }

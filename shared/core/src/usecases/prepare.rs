@@ -21,7 +21,7 @@ use crate::{
     ports::{
         Fault,
         blobs::LocalFile,
-        clock::after,
+        clock::{after, within},
         pdf::{PdfError, ReadOptions, RenderPages},
     },
     store::{jobs, secrets, tenants},
@@ -251,14 +251,16 @@ pub async fn understand(app: &App, job: &Job) -> Result<Job, StepError> {
     note(app, &job.id, survey).await
 }
 
-/// At the deadline: whatever is prepared by now is all there will be. Unless the deadline is long
-/// past, because nobody was alive to keep it: then text for every page is worth more than seconds.
+/// At the deadline: whatever is prepared by now is all there will be. Unless that is nothing at all,
+/// or the deadline is long past because nobody was alive to keep it: then text is worth some seconds.
 pub async fn understand_what_is_there(app: &App, job: &Job) -> Result<Job, StepError> {
-    if after(job.deadline, LATE) <= app.clock.now() {
-        match read_texts(app, job).await {
+    let late = after(job.deadline, LATE) <= app.clock.now();
+    if late || inspected(app, job).await?.is_none() {
+        let time = if late { app.settings.step_timeout } else { LATE };
+        match within(app.clock.as_ref(), time, read_texts(app, job)).await {
             // Where finalize can't open documents.
-            Err(StepError::Fault(Fault::Unreachable { service: "pdf", .. })) => {}
-            read => read?,
+            None | Some(Err(StepError::Fault(Fault::Unreachable { service: "pdf", .. }))) => {}
+            Some(read) => read?,
         }
     }
     let Some(pages) = inspected(app, job).await? else {
