@@ -116,6 +116,10 @@ impl Plan {
         self.troubles.iter().map(Trouble::over).chain(arrived).max().unwrap_or_default()
     }
 
+    pub fn storage_fails(&self) -> bool {
+        self.troubles.iter().any(|trouble| matches!(trouble, Trouble::Storage { .. }))
+    }
+
     /// Does nothing keep breakers from hearing of each failure?
     pub fn breakers_know(&self) -> bool {
         let deaf = |trouble: &Trouble| {

@@ -106,7 +106,7 @@ fn ended_well(world: &World, job: &Job) -> Result<(), String> {
             .iter()
             .any(|trouble| matches!(trouble, Trouble::Person { wish, .. } if wishes.contains(wish)))
     };
-    let disturbed = world.plan.troubles.iter().any(|trouble| matches!(trouble, Trouble::Storage { .. }));
+    let disturbed = world.plan.storage_fails();
     let code = job.failure.as_ref().map_or("", |failure| failure.code.as_str());
     match job.state {
         State::Audited if locked(world, job) => Err("a locked document was read".into()),

@@ -8,7 +8,6 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    config::Settings,
     domain::{breaker::Breaker, event::Event, ids::JobId, job::Job, target::Target},
     invariants,
     ports::{
@@ -63,11 +62,11 @@ impl Witness {
         clock: Arc<VirtualClock>,
         records: Arc<MemoryRecords>,
         spread: Duration,
-        settings: &Settings,
+        cap: usize,
         rest: Option<Duration>,
         listening: bool,
     ) -> Self {
-        let (start, cap) = (clock.now(), settings.max_inflight_per_model);
+        let start = clock.now();
         Self { clock, records, start, spread, cap, rest, listening, seen: Mutex::default() }
     }
 

@@ -99,9 +99,12 @@ impl World {
         let settings = settings(&plan);
         let clock = Arc::new(VirtualClock::default());
         let records: Arc<MemoryRecords> = Arc::default();
+        // A lease that runs out in the middle of a call, because storage is out, does not end the call.
+        let lapses = plan.storage_fails() && settings.request_timeout >= settings.page_visibility;
+        let cap = if lapses { usize::MAX } else { settings.max_inflight_per_model };
         let rest = (plan.breakers_know() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_rest);
-        let witness = Witness::new(clock.clone(), records.clone(), plan.spread(), &settings, rest, listening);
+        let witness = Witness::new(clock.clone(), records.clone(), plan.spread(), cap, rest, listening);
         let (plan, witness) = (Arc::new(plan), Arc::new(witness));
         let queue = Arc::new(MemoryQueue::new(clock));
         let roster = settings.roster().steps(Tier::Primary);

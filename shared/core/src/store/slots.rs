@@ -14,7 +14,7 @@ use crate::{
     domain::{lease::Lease, slots::free_slot, target::Target},
     ports::{
         Fault,
-        clock::{until, within},
+        clock::{after, until, within},
         records::{Batch, Change, Draft, Item, Key, When, Written},
     },
 };
@@ -50,6 +50,8 @@ impl Gates {
 pub struct Slot {
     key: Key,
     version: u64,
+    /// When it lapses unless it is renewed.
+    until: Timestamp,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -86,7 +88,8 @@ pub async fn acquire(
             let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
             let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
             if app.records.write(&batch).await? == Written::Applied {
-                return Ok(Some(Slot { key, version: when.next_version(), _permit: permit }));
+                let (version, until) = (when.next_version(), lease.until);
+                return Ok(Some(Slot { key, version, until, _permit: permit }));
             }
             continue;
         }
@@ -118,6 +121,22 @@ fn lease_of(item: &Item) -> Result<Lease, Fault> {
     Ok(decode(item)?.value)
 }
 
+/// Is the slot ours for a call of at most `call` that begins now? Storage that was slow may have used
+/// its lease up; then it is renewed first, and may be somebody else's by now.
+pub async fn is_ours(app: &App, slot: &mut Slot, call: Duration) -> bool {
+    while slot.until < after(app.clock.now(), lease_time(app, call) / 2) {
+        match renew(app, slot, call).await {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(fault) => {
+                tracing::warn!(%fault, "slot not renewed, another is looked for");
+                return false;
+            }
+        }
+    }
+    true
+}
+
 /// Makes the call that a slot is for, and keeps the slot as long as it takes.
 pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
@@ -127,7 +146,7 @@ pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output 
             done = &mut work => return done,
             () = app.clock.sleep(app.settings.page_visibility / 3) => {}
         }
-        let renewed = renew(app, slot);
+        let renewed = renew(app, slot, app.settings.page_visibility);
         // The call is worth more than a slot that can't be kept just now.
         tokio::select! {
             biased;
@@ -139,15 +158,17 @@ pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output 
     }
 }
 
-async fn renew(app: &App, slot: &mut Slot) -> Result<(), Fault> {
-    let lease = Lease::new(app.node.clone(), app.clock.now(), app.settings.page_visibility);
+/// False when it is not ours any more.
+async fn renew(app: &App, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
+    let lease = Lease::new(app.node.clone(), app.clock.now(), lease_time(app, call));
     let draft = Draft::new(slot.key.clone(), encode(&lease)?);
     let change = Change::Put { draft, when: When::Version(slot.version) };
-    if app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await? == Written::Applied
-    {
-        slot.version += 1;
+    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    let renewed = written == Written::Applied;
+    if renewed {
+        (slot.version, slot.until) = (slot.version + 1, lease.until);
     }
-    Ok(())
+    Ok(renewed)
 }
 
 /// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason

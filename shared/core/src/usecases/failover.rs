@@ -115,14 +115,20 @@ async fn ask_one(
         return Ok(skipped(app.clock.now()));
     }
     let longest = questions.request_timeout;
-    let Some(mut slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await?
-    else {
-        return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
-    };
-    // The breaker may have opened while this page waited for its slot.
-    let Some(passes) = breakers::admit(app, target, questions.holder).await else {
-        slots::release(app, slot).await;
-        return Ok(skipped(app.clock.now()));
+    let (mut slot, passes) = loop {
+        let Some(mut slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await?
+        else {
+            return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
+        };
+        // The breaker may have opened while this page waited for its slot.
+        let Some(passes) = breakers::admit(app, target, questions.holder).await else {
+            slots::release(app, slot).await;
+            return Ok(skipped(app.clock.now()));
+        };
+        if slots::is_ours(app, &mut slot, longest).await {
+            break (slot, passes);
+        }
+        breakers::given_up(app, target, &passes).await;
     };
     let started = app.clock.now();
     let Some(time) = call_time(started, questions.deadline, longest) else {
