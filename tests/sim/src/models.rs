@@ -69,7 +69,7 @@ impl Vision for Models {
             return Err(VisionError::Request { detail: "no page to be seen".into() });
         };
         let _calling = self.witness.called(target, document, page);
-        let mood = self.mood(target);
+        let (mood, started) = (self.mood(target), self.witness.now());
         let pause = match mood {
             Some(Model::Hangs) => std::future::pending().await,
             Some(Model::Dawdles(by)) => by,
@@ -84,7 +84,7 @@ impl Vision for Models {
             Some(Model::SaysHalf) => (Finish::Length, text),
             Some(Model::Raves) => (Finish::Complete, "again and ".repeat(500)),
             Some(Model::IsDown) => {
-                self.witness.failed(target);
+                self.witness.failed(target, started);
                 return Err(VisionError::Transient { detail: "503".into() });
             }
             Some(Model::IsExhausted(rest)) => {

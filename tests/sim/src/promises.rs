@@ -232,7 +232,7 @@ pub fn should_be_read(job: &Job) -> bool {
     job.state == State::Audited
 }
 
-async fn all_read(onlooker: &App, job: &Job) -> Result<(), String> {
+pub async fn all_read(onlooker: &App, job: &Job) -> Result<(), String> {
     let Ok(Some(document)) = result::read_document(onlooker, job, None).await else {
         return Err("its result can't be read".into());
     };

@@ -118,10 +118,15 @@ impl Witness {
         Calling { witness: self.clone(), target: target.clone() }
     }
 
-    /// A model failed in a way that opens its breaker.
-    pub fn failed(&self, target: &Target) {
+    /// A model failed, in a call begun at `started`, in a way that opens its breaker. Calls that were
+    /// on their way when it opened change nothing.
+    pub fn failed(&self, target: &Target, started: Duration) {
         let now = self.now();
-        self.seen().failed.insert(target.clone(), now);
+        let mut seen = self.seen();
+        let last = seen.failed.get(target).copied();
+        if last.is_none_or(|last| started > last + KNOWN_BY_ALL) {
+            seen.failed.insert(target.clone(), now);
+        }
     }
 
     /// A model that has failed is left alone, by everybody, until its rest is over. Whoever read its
