@@ -1,6 +1,9 @@
 //! What the storage of a run does to the calls of one process.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use everypage_core::ports::{Fault, clock::Clock};
@@ -13,7 +16,6 @@ use crate::{
     trouble::{Failing, Trouble},
     witness::Witness,
 };
-use std::sync::Arc;
 
 /// A call and its reply take up to this each, so that a kill falls between any two steps.
 const ON_THE_WAY: u64 = 8;

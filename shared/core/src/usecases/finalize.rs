@@ -4,7 +4,7 @@
 
 use tracing::info;
 
-use super::{StepError, plan, prepare, result};
+use super::{StepError, heal, plan, prepare, result};
 use crate::{
     app::App,
     domain::{
@@ -105,7 +105,11 @@ async fn audit(app: &App, id: &JobId) -> Result<Job, StepError> {
         _ => vec![],
     })
     .await?;
-    Ok(kept.value)
+    if kept.value.halt.is_none() {
+        return Ok(kept.value);
+    }
+    // A worker may have stored its page after the result was made and before it was told to stop.
+    heal::publish(app, id).await
 }
 
 /// Where each page's trail stands: what a seal lists.

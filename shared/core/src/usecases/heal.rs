@@ -61,9 +61,9 @@ async fn has_news(app: &App, job: &Job) -> Result<bool, StepError> {
 }
 
 /// Sends every page whose AI text is missing to the workers once more; answers which, and until
-/// when they may work on them.
+/// when they may work on them. What was read and is in no version yet is published first.
 pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumber>, StepError> {
-    let job = jobs::load(app, id).await?.value;
+    let job = publish(app, id).await?;
     if !heals(&job) {
         let reason = format!("a job that is {} has no result to heal", job.state);
         return Err(StepError::Broken { code: "nothing_to_heal", reason });
