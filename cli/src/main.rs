@@ -50,7 +50,9 @@ fn start(cli: Cli, screen: &Screen) -> Result<Exit, Problem> {
     let context = settings::read(&cli, screen, environment)?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Problem::Failed(format!("no threads could be started: {error}")))?;
+    let traces = context.traces.clone();
     let exit = runtime.block_on(commands::run(cli.command, context));
+    runtime.block_on(traces.flush());
     // Calls that nobody waits for any more end with the process, not before it.
     runtime.shutdown_background();
     exit

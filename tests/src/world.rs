@@ -10,6 +10,7 @@ use everypage_core::{
         job::{Job, JobOptions},
         result::ResultDocument,
         secret::Secret,
+        trace::TraceContext,
     },
     ports::{
         blobs::Blobs,
@@ -35,6 +36,7 @@ use everypage_testkit::{
     ids::CountingIds,
     memory::{
         MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingHooks, RecordingNotifier,
+        RecordingTraces,
     },
     pdf::{FakeDocument, FakePdf},
     vision::FakeVision,
@@ -51,6 +53,7 @@ pub struct World {
     pub bus: Arc<RecordingBus>,
     pub notifier: Arc<RecordingNotifier>,
     pub hooks: Arc<RecordingHooks>,
+    pub traces: Arc<RecordingTraces>,
     pub ids: Arc<CountingIds>,
     pub faults: Arc<Faults>,
     pub settings: Settings,
@@ -90,6 +93,7 @@ impl World {
             bus: Arc::default(),
             notifier: Arc::default(),
             hooks: Arc::default(),
+            traces: Arc::default(),
             ids: Arc::default(),
             faults,
             settings: settings(pairs),
@@ -124,6 +128,7 @@ impl World {
             vision: self.vision.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
+            traces: self.traces.clone(),
         };
         let app = Arc::new(App::new(ports, self.settings.clone(), node));
         let driver = Arc::new(Driver::new(app.clone(), flow, 2));
@@ -149,19 +154,35 @@ impl Process {
         key: Option<&str>,
     ) -> Result<Submitted, SubmitError> {
         let file = file_of(document.bytes());
-        let mut options = self.app.settings.default_options();
-        change(&mut options);
-        let submission = Submission {
+        let mut submission = self.submission(&file);
+        change(&mut submission.options);
+        submission.password = password.map(Secret::new);
+        submission.idempotency_key = key.map(str::to_owned);
+        submit(&self.app, submission).await
+    }
+
+    /// From somebody who has a trace of their own.
+    pub async fn submit_traced(
+        &self,
+        document: &FakeDocument,
+        caller: TraceContext,
+    ) -> Result<Submitted, SubmitError> {
+        let file = file_of(document.bytes());
+        submit(&self.app, Submission { traceparent: Some(caller), ..self.submission(&file) }).await
+    }
+
+    fn submission(&self, file: &tempfile::NamedTempFile) -> Submission {
+        Submission {
             tenant: TenantId::new("local"),
             user: None,
             source: "test".into(),
             name: "report.pdf".into(),
             file: file.path().to_owned(),
-            password: password.map(Secret::new),
-            options,
-            idempotency_key: key.map(str::to_owned),
-        };
-        submit(&self.app, submission).await
+            password: None,
+            options: self.app.settings.default_options(),
+            idempotency_key: None,
+            traceparent: None,
+        }
     }
 
     /// Drives the job to its end, workers and relay beside it; they get a moment to put away what

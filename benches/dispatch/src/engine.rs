@@ -9,7 +9,7 @@ use everypage_core::{
         event::{Aggregate, Event},
         ids::TenantId,
     },
-    ports::vision::Vision,
+    ports::{traces::NoTraces, vision::Vision},
     store::trail,
     usecases::intake::{Submission, submit},
 };
@@ -79,6 +79,7 @@ pub async fn measure(
         Arc::new(FakePdf::default()),
         vision,
         Arc::new(RecordingHooks::default()),
+        Arc::new(NoTraces),
     )
     .await?;
     let file = folder.path().join("document");
@@ -91,6 +92,7 @@ pub async fn measure(
         file,
         password: None,
         options: engine.app.settings.default_options(),
+        traceparent: None,
         idempotency_key: None,
     };
     let mut events = engine.bus.subscribe();

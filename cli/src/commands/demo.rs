@@ -13,6 +13,7 @@ use everypage_core::{
         result::ResultDocument,
         target::{Target, Tier},
     },
+    ports::traces::NoTraces,
     store::breakers,
     usecases::{
         intake::{Submission, submit},
@@ -62,7 +63,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
         .await
         .map_err(|error| Problem::Failed(format!("no port of 127.0.0.1 could be used: {error}")))?;
     let settings = settings(Some(&provider))?;
-    let engine = Arc::new(open_engine(&settings, &folder.path().join("data")).await?);
+    let engine = Arc::new(open_engine(&settings, &folder.path().join("data"), Arc::new(NoTraces)).await?);
 
     opening(screen, &steps)?;
     let started = engine.app.clock.now();
@@ -169,6 +170,7 @@ async fn process(
         file: file.to_owned(),
         password: None,
         options: app.settings.default_options(),
+        traceparent: None,
         idempotency_key: None,
     };
     let id = submit(app, submission).await?.job.id;

@@ -17,7 +17,7 @@ use crate::{
 
 pub async fn run(context: &Context) -> Result<Exit, Problem> {
     super::only_local(context, "`resume` is for jobs of this machine; a stack finishes its own by itself")?;
-    let local = Arc::new(open_engine(context.settings()?, context.data()?).await?);
+    let local = Arc::new(open_engine(context.settings()?, context.data()?, context.traces.clone()).await?);
     let engine = Engine::Local(local.clone());
     let screen = &context.screen;
     let open = jobs::open(engine.app()).await?;

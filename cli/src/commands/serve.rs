@@ -25,7 +25,7 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
     let address = args.listen.unwrap_or((Ipv4Addr::LOCALHOST, settings.port).into());
     // Before any work, so that all of it counts.
     let prometheus = Prometheus::install().map_err(|error| Problem::Failed(error.to_string()))?;
-    let engine = Arc::new(open_engine(&settings, context.data()?).await?);
+    let engine = Arc::new(open_engine(&settings, context.data()?, context.traces.clone()).await?);
     let server = Server::bind(engine, address).await?.with_metrics(prometheus).with_grace(args.grace);
     let screen = &context.screen;
     screen.print_line(&format!("http://{}", server.address()))?;

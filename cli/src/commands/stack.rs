@@ -38,7 +38,8 @@ impl Part<'_> {
 
 /// What can be seen from here. A stack's settings are its template's parameters.
 pub async fn check(context: &Context, address: &StackAddress, listing: Listing) -> Result<Exit, Problem> {
-    let (stack, screen) = (connect(context.settings()?, address).await?, &context.screen);
+    let (stack, screen) =
+        (connect(context.settings()?, address, context.traces.clone()).await?, &context.screen);
     let parts = parts(&stack).await;
     let faults: Vec<String> = parts
         .iter()

@@ -167,6 +167,7 @@ impl Run<'_> {
             file: file.to_owned(),
             password: self.password.clone(),
             options: self.wishes.over(settings.default_options()),
+            traceparent: None,
             idempotency_key: self.wishes.again.then(|| app.ids.fresh()),
         };
         Ok(Request { submission, wishes: self.wishes.clone() })

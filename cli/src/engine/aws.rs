@@ -44,6 +44,7 @@ pub async fn accept(app: &App, request: Request, stop: &Stop) -> Result<Submitte
         options: submission.options,
         password: submission.password,
         idempotency_key: submission.idempotency_key,
+        traceparent: submission.traceparent,
     };
     let upload = begin_from(app, &submission.source, announced, &request.wishes, UPLOAD).await?;
     tokio::select! {

@@ -56,9 +56,10 @@ pub struct Watch<'a> {
 
 impl Engine {
     pub async fn open(context: &Context) -> Result<Self, Problem> {
+        let (settings, traces) = (context.settings()?, context.traces.clone());
         Ok(match &context.address {
-            Address::Local => Self::Local(Arc::new(open_engine(context.settings()?, context.data()?).await?)),
-            Address::Aws(stack) => Self::Aws(Arc::new(connect(context.settings()?, stack).await?)),
+            Address::Local => Self::Local(Arc::new(open_engine(settings, context.data()?, traces).await?)),
+            Address::Aws(stack) => Self::Aws(Arc::new(connect(settings, stack, traces).await?)),
         })
     }
 

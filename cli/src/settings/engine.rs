@@ -5,18 +5,30 @@ use std::{
     sync::Arc,
 };
 
-use everypage_core::config::Settings;
+use everypage_core::{
+    config::Settings,
+    ports::traces::{NoTraces, Traces},
+};
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, Providers};
+use everypage_providers::{HttpHooks, OtlpTraces, Providers};
 
 use crate::problem::Problem;
 
 /// The engine over `folder`. Nothing runs yet.
-pub async fn open_engine(settings: &Settings, folder: &Path) -> Result<Engine, Problem> {
+pub async fn open_engine(
+    settings: &Settings,
+    folder: &Path,
+    traces: Arc<dyn Traces>,
+) -> Result<Engine, Problem> {
     let vision = Arc::new(providers(settings)?);
     let hooks = Arc::new(hooks(settings)?);
-    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision, hooks).await?)
+    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision, hooks, traces).await?)
+}
+
+pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {
+    let otlp = OtlpTraces::of(settings, "everypage").map_err(|error| Problem::Usage(error.to_string()))?;
+    Ok(otlp.map_or_else(|| Arc::new(NoTraces) as Arc<dyn Traces>, |otlp| Arc::new(otlp)))
 }
 
 /// PDFs are read by children of this program.

@@ -29,8 +29,8 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
         _ => level(&log.level, verbose),
     };
     // What other crates log in passing is about connections, not about documents.
-    let quiet =
-        ["aws_config", "hyper", "hyper_util", "reqwest", "rustls", "h2"].map(|name| format!(",{name}=error"));
+    let quiet = ["aws_config", "hyper", "hyper_util", "opentelemetry", "reqwest", "rustls", "h2"]
+        .map(|name| format!(",{name}=error"));
     let filter =
         EnvFilter::new(format!("{level}{}", if level == "off" { String::new() } else { quiet.concat() }));
     let (writer, colours) = match &log.file {

@@ -6,9 +6,15 @@ mod engine;
 mod logs;
 mod stack;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use everypage_core::config::{Reading, Settings};
+use everypage_core::{
+    config::{Reading, Settings},
+    ports::traces::{NoTraces, Traces},
+};
 
 use crate::{
     args::{Cli, Command},
@@ -29,6 +35,8 @@ pub struct Context {
     /// How to call this program again for the same engine.
     pub program: String,
     data: Option<PathBuf>,
+    /// Told before the process ends.
+    pub traces: Arc<dyn Traces>,
     pub verbose: bool,
 }
 
@@ -53,12 +61,13 @@ impl Context {
 pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
     let reading = Settings::read(&var);
     let data = data::folder(cli.global.data.clone(), &var);
-    let context = Context {
+    let mut context = Context {
         screen: screen.clone(),
         reading,
         address: Address::read(&cli.global, &var)?,
         program: address::program(&cli.global),
         data,
+        traces: Arc::new(NoTraces),
         verbose: cli.global.verbose > 0,
     };
     // These need no settings, and must work however wrong those are.
@@ -70,6 +79,7 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
         (Ok(reading), _) => {
             logs::start(reading, cli.global.verbose, screen, matches!(cli.command, Command::Demo))?;
             if !careless {
+                context.traces = engine::traces(&reading.settings)?;
                 for warning in &reading.warnings {
                     screen.warn(warning);
                 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use everypage_aws::{Clients, Stack, locate};
-use everypage_core::config::Settings;
+use everypage_core::{config::Settings, ports::traces::Traces};
 
 use super::{StackAddress, engine};
 use crate::problem::Problem;
@@ -12,7 +12,11 @@ use crate::problem::Problem;
 const UPLOAD: Duration = Duration::from_secs(3600);
 
 /// Finds the stack by its name. Nothing of it is started or changed.
-pub async fn connect(settings: &Settings, address: &StackAddress) -> Result<Stack, Problem> {
+pub async fn connect(
+    settings: &Settings,
+    address: &StackAddress,
+    traces: Arc<dyn Traces>,
+) -> Result<Stack, Problem> {
     let clients = Clients::connect(address.endpoint.clone(), address.region.clone()).await;
     let clients = clients.with_uploads_within(UPLOAD);
     let place = locate(&clients, &address.stack).await?;
@@ -20,5 +24,5 @@ pub async fn connect(settings: &Settings, address: &StackAddress) -> Result<Stac
     let pdf = Arc::new(engine::pdf(settings)?);
     let vision = Arc::new(engine::providers(settings)?);
     let hooks = Arc::new(engine::hooks(settings)?);
-    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision, hooks)?)
+    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision, hooks, traces)?)
 }

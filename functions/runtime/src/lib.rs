@@ -5,6 +5,7 @@ mod emf;
 mod failure;
 mod log;
 mod no_pdf;
+mod xray;
 
 use std::{
     sync::{
@@ -22,13 +23,18 @@ use everypage_aws::{Clients, Place, Stack, StackError};
 use everypage_core::{
     app::App,
     config::Settings,
-    ports::{clock::after, pdf::Pdf},
+    ports::{
+        clock::after,
+        pdf::Pdf,
+        traces::{NoTraces, Traces},
+    },
     store::nodes,
     usecases::relay,
 };
-use everypage_providers::{HttpHooks, Providers};
+use everypage_providers::{HttpHooks, OtlpTraces, Providers};
 use jiff::Timestamp;
 use tracing::warn;
+use xray::XRay;
 
 /// How often an instance tells that it is there; see `sweep::SILENT`.
 const BEAT: Duration = Duration::from_secs(60);
@@ -63,7 +69,8 @@ impl Instance {
         let pdf = pdf(&settings);
         let hooks = HttpHooks::new(settings.webhook_allow_private)
             .map_err(|error| StackError::Settings(vec![error.to_string()]))?;
-        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision), Arc::new(hooks))?;
+        let traces = traces(&settings)?;
+        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision), Arc::new(hooks), traces)?;
         Ok(Self { stack, emf, told: Mutex::new(None) })
     }
 
@@ -78,7 +85,9 @@ impl Instance {
             self.tell().await;
             around(self.app(), work).await
         };
-        self.emf.around(self.app().clock.as_ref(), all).await
+        let done = self.emf.around(self.app().clock.as_ref(), all).await;
+        self.app().traces.flush().await;
+        done
     }
 
     /// From time to time, so that events are found that this instance may leave behind.
@@ -98,6 +107,24 @@ impl Instance {
             *self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
         }
     }
+}
+
+/// To the collector that the settings name; else to X-Ray, where Lambda offers it.
+fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, StackError> {
+    let function = environment("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "everypage".into());
+    let otlp =
+        OtlpTraces::of(settings, &function).map_err(|error| StackError::Settings(vec![error.to_string()]))?;
+    if let Some(otlp) = otlp {
+        return Ok(Arc::new(otlp));
+    }
+    let Some(daemon) = environment("AWS_XRAY_DAEMON_ADDRESS") else { return Ok(Arc::new(NoTraces)) };
+    Ok(match XRay::connect(&daemon) {
+        Ok(xray) => Arc::new(xray),
+        Err(error) => {
+            warn!(%error, daemon, "no traces");
+            Arc::new(NoTraces)
+        }
+    })
 }
 
 /// Does `work`, then publishes the events that it stored. A function is frozen once it has answered,

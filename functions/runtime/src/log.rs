@@ -4,8 +4,8 @@ use tracing_subscriber::EnvFilter;
 
 pub fn start(level: &str) {
     // What other crates log in passing is about connections, not about documents.
-    let quiet =
-        ["hyper", "hyper_util", "reqwest", "rustls", "h2", "aws"].map(|name| format!(",{name}=error"));
+    let quiet = ["hyper", "hyper_util", "reqwest", "rustls", "h2", "aws", "opentelemetry"]
+        .map(|name| format!(",{name}=error"));
     let filter = EnvFilter::new(format!("{level}{}", quiet.concat()));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, header::CONTENT_LENGTH},
 };
 use everypage_core::{
-    domain::secret::Secret,
+    domain::{secret::Secret, trace::TraceContext},
     usecases::wishes::{Mistake, Wishes},
 };
 use futures::{Stream, StreamExt, stream};
@@ -26,6 +26,7 @@ use crate::{
 /// Where a document's password may be sent; never in the address, which others log.
 pub const PASSWORD: &str = "everypage-password";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const TRACEPARENT: &str = "traceparent";
 
 /// Longest value of a field of a form but the document.
 const LONGEST_FIELD: usize = 4096;
@@ -42,6 +43,7 @@ pub struct Asked {
     pub name: Option<String>,
     pub password: Option<Secret>,
     pub idempotency_key: Option<String>,
+    pub traceparent: Option<TraceContext>,
     pub wishes: Wishes,
     seen: Vec<String>,
     mistakes: Vec<Mistake>,
@@ -75,6 +77,9 @@ impl Asked {
                 ),
             }
         }
+        // As the W3C asks: one that can't be read is as good as none.
+        let traceparent = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        asked.traceparent = traceparent.and_then(|text| text.trim().parse().ok());
         asked
     }
 

@@ -25,6 +25,7 @@ use everypage_core::{
     domain::{
         event::sha256_hex,
         ids::{JobId, TaskToken},
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -87,15 +88,22 @@ fn execution_name(job: &JobId, redrives: u32) -> String {
     }
 }
 
+/// The place as X-Ray writes it: what the execution traces is in the job's trace.
+fn xray_header(trace: &TraceContext) -> String {
+    let (id, span, sampled) = (trace.trace_id(), trace.span_id(), u8::from(trace.sampled));
+    format!("Root=1-{}-{};Parent={span};Sampled={sampled}", &id[..8], &id[8..])
+}
+
 #[async_trait]
 impl Flow for SfnFlow {
-    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
         let call = self
             .client
             .start_execution()
             .state_machine_arn(&self.state_machine)
             .name(execution_name(job, redrives))
-            .input(json!({ "job_id": job }).to_string());
+            .input(json!({ "job_id": job }).to_string())
+            .trace_header(xray_header(trace));
         match call.send().await {
             Ok(_) => Ok(()),
             Err(SdkError::ServiceError(answer))
@@ -151,11 +159,14 @@ mod tests {
             (200, r#"{"executionArn":"a","startDate":1}"#),
             (400, r#"{"__type":"ExecutionAlreadyExists"}"#),
         ]);
-        flow.start(&JobId::new("01j"), 0).await.unwrap();
-        flow.start(&JobId::new("01j"), 0).await.unwrap();
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+        flow.start(&JobId::new("01j"), 0, &trace).await.unwrap();
+        flow.start(&JobId::new("01j"), 0, &trace).await.unwrap();
         let sent = bodies(&sent);
         assert_eq!((&sent[0]["name"], &sent[0]["input"]), (&json!("01j"), &json!(r#"{"job_id":"01j"}"#)));
         assert_eq!(sent[0], sent[1]);
+        let header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1";
+        assert_eq!(sent[0]["traceHeader"], header);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everypage_core::{
     app::{App, Ports},
     config::{Reading, Settings},
-    ports::{Fault, hooks::Hooks, ids::Ids, pdf::Pdf, records::Records, vision::Vision},
+    ports::{Fault, hooks::Hooks, ids::Ids, pdf::Pdf, records::Records, traces::Traces, vision::Vision},
 };
 use everypage_system::{SystemClock, UlidIds};
 
@@ -53,6 +53,7 @@ impl Stack {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
         hooks: Arc<dyn Hooks>,
+        traces: Arc<dyn Traces>,
     ) -> Result<Self, StackError> {
         let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &place.table));
         let blobs = Arc::new(S3Blobs::new(clients.s3, &place.bucket));
@@ -72,6 +73,7 @@ impl Stack {
             vault: Arc::new(KmsVault::new(clients.kms, &place.key)),
             clock: Arc::new(SystemClock),
             ids: Arc::new(UlidIds),
+            traces,
         };
         let app = Arc::new(App::new(ports, settings, UlidIds.fresh()));
         Ok(Self { app, place, blobs, queue, flow })

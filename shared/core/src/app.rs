@@ -9,7 +9,8 @@ use crate::{
     domain::ids::JobId,
     ports::{
         blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
-        pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, vault::Vault, vision::Vision,
+        pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces, vault::Vault,
+        vision::Vision,
     },
     store::{breakers::BreakerCache, slots::Gates, tenants::TenantCache},
 };
@@ -29,6 +30,7 @@ pub struct Ports {
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
+    pub traces: Arc<dyn Traces>,
 }
 
 pub struct App {
@@ -47,6 +49,7 @@ pub struct App {
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
+    pub traces: Arc<dyn Traces>,
     pub settings: Settings,
     /// Names this process: in leases, and for the outbox that it relays.
     pub node: String,
@@ -96,6 +99,7 @@ impl App {
             vault: ports.vault,
             clock: ports.clock,
             ids: ports.ids,
+            traces: ports.traces,
             gates: Gates::new(settings.max_inflight_per_model),
             settings,
             node: node.into(),

@@ -305,13 +305,7 @@ pub(crate) fn job_moved(before: &Job, after: &Job, events: &[JobEvent]) {
         }
     }
     if after.state.is_terminal() && !before.state.is_terminal() {
-        let began = match after.redrives {
-            0 => after.acked_at.unwrap_or(after.received_at),
-            // The deadline was set anew by the redrive.
-            _ => {
-                after.deadline.saturating_sub(after.received.options.job_timeout()).unwrap_or(after.deadline)
-            }
-        };
+        let began = after.began();
         let ended = after.finished_at.unwrap_or(began);
         JOB_DURATION.record([after.status().to_string().into()], until(began, ended).as_secs_f64());
     }

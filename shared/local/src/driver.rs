@@ -123,7 +123,7 @@ impl Driver {
     /// Brings one job to its end, whatever happens on the way.
     pub async fn drive(&self, id: &JobId) -> Job {
         // Spans of the highest level are there whatever is logged, so that every line names its job.
-        let span = error_span!("job", job = %id, tenant = Empty, correlation = Empty);
+        let span = error_span!("job", job = %id, tenant = Empty, correlation = Empty, trace = Empty);
         async {
             self.flow.watch(id);
             let job = loop {
@@ -157,7 +157,8 @@ impl Driver {
         let job = jobs::load(&self.app, id).await?.value;
         Span::current()
             .record("tenant", job.received.tenant.as_str())
-            .record("correlation", job.correlation_id.as_str());
+            .record("correlation", job.correlation_id.as_str())
+            .record("trace", job.trace().trace_id());
         if job.state.is_terminal() {
             return Ok(job);
         }

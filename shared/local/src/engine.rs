@@ -17,6 +17,7 @@ use everypage_core::{
         hooks::Hooks,
         ids::Ids,
         pdf::Pdf,
+        traces::Traces,
         vision::Vision,
     },
     store::{jobs, pages, slots},
@@ -84,6 +85,7 @@ impl Engine {
         pdf: Arc<dyn Pdf>,
         vision: Arc<dyn Vision>,
         hooks: Arc<dyn Hooks>,
+        traces: Arc<dyn Traces>,
     ) -> Result<Self, OpenError> {
         // It holds documents and their text: for this user's eyes only.
         std::fs::DirBuilder::new()
@@ -111,6 +113,7 @@ impl Engine {
             vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
             clock,
             ids: Arc::new(UlidIds),
+            traces,
         };
         let app = Arc::new(App::new(ports, settings, node));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -176,7 +179,7 @@ impl Engine {
                             warn!(%fault, job = %id, "job not started yet");
                             self.flow.unwatch(&id);
                             self.app.clock.sleep(Duration::from_secs(1)).await;
-                            self.start(&id).await;
+                            self.flow.begin(&id);
                         }
                     },
                     Some(_) = driven.join_next() => {}
@@ -184,7 +187,7 @@ impl Engine {
                         match self.adopt_orphans().await {
                             Err(fault) => warn!(%fault, "orphans not looked for"),
                             Ok(found) => for id in found {
-                                self.start(&id).await;
+                                self.flow.begin(&id);
                             },
                         }
                         look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
@@ -210,7 +213,7 @@ impl Engine {
         *self.owner() = Some(owner);
         let mut unfinished = Vec::new();
         for id in self.adopt_orphans().await? {
-            self.start(&id).await;
+            self.flow.begin(&id);
             if jobs::find(&self.app, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
                 unfinished.push(id);
             }
@@ -232,12 +235,6 @@ impl Engine {
 
     fn owner(&self) -> std::sync::MutexGuard<'_, Option<Owner>> {
         self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    async fn start(&self, id: &JobId) {
-        use everypage_core::ports::flow::Flow;
-        // The flow of one process has no way to fail.
-        let _ = self.flow.start(id, 0).await;
     }
 
     fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {

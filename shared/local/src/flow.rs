@@ -7,7 +7,10 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::ids::{JobId, PageNumber, TaskToken},
+    domain::{
+        ids::{JobId, PageNumber, TaskToken},
+        trace::TraceContext,
+    },
     ports::{
         Fault,
         flow::{Flow, Settlement},
@@ -60,6 +63,16 @@ impl LocalFlow {
         self.state().watches.entry(job.clone()).or_default().changed.clone()
     }
 
+    /// Has a driver take the job up, unless one is about to.
+    pub fn begin(&self, job: &JobId) {
+        let mut state = self.state();
+        if !state.waiting.contains(job) {
+            state.waiting.insert(0, job.clone());
+        }
+        drop(state);
+        self.started.notify_one();
+    }
+
     pub fn unwatch(&self, job: &JobId) {
         self.state().watches.remove(job);
     }
@@ -76,13 +89,8 @@ impl LocalFlow {
 
 #[async_trait]
 impl Flow for LocalFlow {
-    async fn start(&self, job: &JobId, _redrives: u32) -> Result<(), Fault> {
-        let mut state = self.state();
-        if !state.waiting.contains(job) {
-            state.waiting.insert(0, job.clone());
-        }
-        drop(state);
-        self.started.notify_one();
+    async fn start(&self, job: &JobId, _redrives: u32, _trace: &TraceContext) -> Result<(), Fault> {
+        self.begin(job);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
-//! Vision models behind HTTP APIs: OpenAI (and whatever speaks its chat API) and Anthropic.
+//! Whom Everypage speaks to over HTTP: vision models, that is OpenAI (and whatever speaks its chat
+//! API) and Anthropic; receivers of webhooks; a collector of traces.
 //!
-//! [`Providers`] is the one adapter; everything else is a step of one call:
+//! [`Providers`] is the one adapter of models; these are the steps of one call:
 //!
 //! ```text
 //! openai / anthropic   build the request, read the answer
@@ -22,9 +23,11 @@ mod reading;
 mod redact;
 mod settings;
 mod tls;
+mod traces;
 mod transport;
 
 pub use hooks::HttpHooks;
 pub use prices::{Prices, PricesError};
 pub use providers::Providers;
 pub use settings::{ANTHROPIC_BASE_URL, OPENAI_BASE_URL, ProviderSettings, Settings, SettingsError};
+pub use traces::OtlpTraces;

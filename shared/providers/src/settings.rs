@@ -86,6 +86,8 @@ pub enum SettingsError {
     Client(#[source] reqwest::Error),
     #[error("TLS could not be set up: {0}")]
     Tls(#[source] rustls::Error),
+    #[error("traces can't be sent: {0} (OTEL_EXPORTER_OTLP_ENDPOINT)")]
+    Traces(String),
 }
 
 /// A checked base address, ready to have a path appended.

@@ -16,6 +16,7 @@ use everypage_core::{
         event::Event,
         ids::{JobId, Priority, TaskToken},
         secret::Secret,
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -237,8 +238,8 @@ impl Queue for Faulty<dyn Queue> {
 
 #[async_trait]
 impl Flow for Faulty<dyn Flow> {
-    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
-        self.around("flow.start", self.inner.start(job, redrives)).await
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+        self.around("flow.start", self.inner.start(job, redrives, trace)).await
     }
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
         self.around("flow.settle", self.inner.settle(token)).await

@@ -13,6 +13,8 @@ use everypage_core::{
 };
 use everypage_testkit::provider::{Script, ScriptedProvider};
 
+use crate::collector::{Collector, Span};
+
 /// How long a silent worker keeps its page on these benches. Short, because the stories sit it out.
 pub const VISIBILITY: Duration = Duration::from_secs(8);
 
@@ -23,6 +25,9 @@ pub trait Bench: Send + Sync {
 
     fn provider(&self) -> &ScriptedProvider;
 
+    /// Where the engine's spans go.
+    fn collector(&self) -> &Collector;
+
     /// Hands a document in, with what its metadata says; the job that it became.
     async fn submit(&self, document: Document<'_>) -> JobId;
 
@@ -31,6 +36,9 @@ pub trait Bench: Send + Sync {
 
     /// Makes sure that somebody works on messages of a job that has ended.
     async fn take_on(&self, job: &JobId);
+
+    /// Whether a job's spans were told by the parts of the engine that do such work.
+    fn check_services(&self, spans: &[Span]);
 
     /// Lets a minute's net be drawn, where the engine has one.
     async fn sweep(&self);
@@ -42,6 +50,8 @@ pub struct Document<'a> {
     pub name: &'a str,
     pub bytes: Vec<u8>,
     pub password: Option<&'a str>,
+    /// Where in a trace of their own whoever hands it in is.
+    pub traceparent: Option<&'a str>,
 }
 
 /// Every story's models behave by their names, which begin with the name of its tenant.
@@ -55,6 +65,7 @@ pub fn script() -> Script {
         "model=poison-one;first=3=hang",
         "model=native-one;first=3=hang",
         "model=crowd-*=answer;delay=50ms",
+        "model=trace-one=500",
     ];
     Script::parse(rules).unwrap()
 }

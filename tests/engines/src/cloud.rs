@@ -3,6 +3,7 @@
 //! `scripts/deploy-emulated`.
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     process::{Command, Output},
     sync::Arc,
@@ -16,6 +17,7 @@ use everypage_core::{
     app::App,
     config::Settings,
     domain::ids::{JobId, Priority},
+    ports::traces::NoTraces,
     store::uploads,
     usecases::upload::object_id,
 };
@@ -27,6 +29,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, Document, VISIBILITY, script, until},
+    collector::{Collector, Span},
     program, root,
 };
 
@@ -39,12 +42,14 @@ pub struct Deployed {
     pub stack: Stack,
     pub outputs: Value,
     provider: ScriptedProvider,
+    collector: Collector,
 }
 
 impl Deployed {
     /// Starts an emulator that lives as long as this process, and deploys the stack into it.
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
+        let collector = Collector::start().await;
         let keeper = std::process::id().to_string();
         let endpoint = said(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
         let deploy = Command::new(root().join("scripts/deploy-emulated"))
@@ -54,6 +59,7 @@ impl Deployed {
                 format!("OpenAiBaseUrl={}", provider.openai_base_url()),
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
                 format!("PageVisibility={}s", VISIBILITY.as_secs()),
+                format!("TracesEndpoint={}", collector.endpoint()),
                 "JobTimeout=3m".into(),
                 // Pages that wait for a slot look for one four times a second, which an emulator feels.
                 "MaxInflightPerModel=20".into(),
@@ -63,11 +69,17 @@ impl Deployed {
         let outputs: Value = serde_json::from_str(&said(deploy.unwrap())).unwrap();
         let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
         // As an operator does after the first deployment.
-        let keys = json!({ "OPENAI_API_KEY": "scripted", "ANTHROPIC_API_KEY": "scripted" }).to_string();
+        let keys = json!({
+            "OPENAI_API_KEY": "scripted",
+            "ANTHROPIC_API_KEY": "scripted",
+            // The test's own server is one of this machine.
+            "WEBHOOK_ALLOW_PRIVATE": "true",
+        })
+        .to_string();
         let secret = text(&outputs, "ProviderKeysSecretArn");
         clients.secrets.put_secret_value().secret_id(secret).secret_string(keys).send().await.unwrap();
         let stack = connect(&clients, &outputs);
-        Self { endpoint, clients, stack, outputs, provider }
+        Self { endpoint, clients, stack, outputs, provider, collector }
     }
 
     pub fn output(&self, name: &str) -> String {
@@ -89,13 +101,16 @@ impl Deployed {
         let key = format!("incoming/{}/{}", document.tenant, document.name);
         let bucket = self.output("BucketName");
         let put = |key: String, body: Vec<u8>| {
-            self.clients.s3.put_object().bucket(&bucket).key(key).body(ByteStream::from(body)).send()
+            self.clients.s3.put_object().bucket(&bucket).key(key).body(ByteStream::from(body))
         };
         if let Some(password) = document.password {
             let beside = json!({ "password": password }).to_string();
-            put(format!("{key}.json"), beside.into_bytes()).await.unwrap();
+            put(format!("{key}.json"), beside.into_bytes()).send().await.unwrap();
         }
-        let stored = put(key.clone(), document.bytes.clone()).await.unwrap();
+        let object = put(key.clone(), document.bytes.clone());
+        let trace = document.traceparent.map(|trace| ("traceparent".to_owned(), trace.to_owned()));
+        let object = object.set_metadata(trace.map(|trace| HashMap::from([trace])));
+        let stored = object.send().await.unwrap();
         let tag = stored.e_tag().map(|tag| tag.trim_matches('"'));
         object_id(&key, stored.version_id().or(tag).unwrap())
     }
@@ -162,6 +177,7 @@ fn connect(clients: &Clients, outputs: &Value) -> Stack {
         pdf,
         vision,
         Arc::new(HttpHooks::new(true).unwrap()),
+        Arc::new(NoTraces),
     )
     .unwrap()
 }
@@ -174,6 +190,10 @@ impl Bench for Deployed {
 
     fn provider(&self) -> &ScriptedProvider {
         &self.provider
+    }
+
+    fn collector(&self) -> &Collector {
+        &self.collector
     }
 
     async fn submit(&self, document: Document<'_>) -> JobId {
@@ -199,6 +219,17 @@ impl Bench for Deployed {
 
     /// Workers are called by their queues.
     async fn take_on(&self, _job: &JobId) {}
+
+    fn check_services(&self, spans: &[Span]) {
+        for span in spans {
+            let function = match span.name.as_str() {
+                "submit" | "inspect" | "read_text" | "render" | "plan" => "intake",
+                "page" | "call" => "worker",
+                _ => "finalize",
+            };
+            assert_eq!(span.service, format!("{NAME}-{function}"), "{}", span.name);
+        }
+    }
 
     async fn sweep(&self) {
         self.invoke("finalize", json!({ "step": "sweep" })).await;

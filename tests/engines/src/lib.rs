@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod cloud;
+pub mod collector;
 pub mod local;
 pub mod stories;
 pub mod tale;

@@ -14,12 +14,13 @@ use everypage_core::{
 };
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, Providers};
+use everypage_providers::{HttpHooks, OtlpTraces, Providers};
 use everypage_testkit::provider::ScriptedProvider;
 use tokio::task::JoinHandle;
 
 use crate::{
     bench::{Bench, Document, VISIBILITY, script},
+    collector::{Collector, Span},
     program,
 };
 
@@ -27,24 +28,28 @@ pub struct OneMachine {
     folder: tempfile::TempDir,
     settings: Settings,
     provider: ScriptedProvider,
+    collector: Collector,
     running: Mutex<Option<(Arc<Engine>, JoinHandle<()>)>>,
 }
 
 impl OneMachine {
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
+        let collector = Collector::start().await;
         let visibility = format!("{}s", VISIBILITY.as_secs());
         let settings = Settings::read(|name| match name {
             "OPENAI_BASE_URL" => Some(provider.openai_base_url()),
             "ANTHROPIC_BASE_URL" => Some(provider.anthropic_base_url()),
             "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
             "PAGE_VISIBILITY" => Some(visibility.clone()),
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(collector.endpoint()),
             _ => None,
         });
         let bench = Self {
             folder: tempfile::tempdir().unwrap(),
             settings: settings.unwrap().settings,
             provider,
+            collector,
             running: Mutex::new(None),
         };
         bench.run().await;
@@ -58,8 +63,9 @@ impl OneMachine {
         let adapter = everypage_providers::Settings::of(&self.settings).unwrap();
         let vision = Arc::new(Providers::new(adapter).unwrap());
         let hooks = Arc::new(HttpHooks::new(true).unwrap());
-        let engine =
-            Engine::open(self.folder.path(), self.settings.clone(), pdf, vision, hooks).await.unwrap();
+        let traces = Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap());
+        let folder = self.folder.path();
+        let engine = Engine::open(folder, self.settings.clone(), pdf, vision, hooks, traces).await.unwrap();
         let engine = Arc::new(engine);
         let driven = {
             let engine = engine.clone();
@@ -79,18 +85,19 @@ impl Bench for OneMachine {
         &self.provider
     }
 
+    fn collector(&self) -> &Collector {
+        &self.collector
+    }
+
     async fn submit(&self, document: Document<'_>) -> JobId {
         let file = self.folder.path().join(format!("{}-{}", document.tenant, document.name));
         std::fs::write(&file, &document.bytes).unwrap();
         let key = format!("incoming/{}/{}", document.tenant, document.name);
         let password = document.password.map(Secret::new);
-        let object = Object {
-            key: &key,
-            version: "1",
-            file: &file,
-            metadata: &BTreeMap::new(),
-            password: password.as_ref(),
-        };
+        let trace = document.traceparent.map(|trace| ("traceparent".to_owned(), trace.to_owned()));
+        let metadata: BTreeMap<String, String> = trace.into_iter().collect();
+        let object =
+            Object { key: &key, version: "1", file: &file, metadata: &metadata, password: password.as_ref() };
         arrived(&self.app(), object).await.unwrap().job.id
     }
 
@@ -106,6 +113,10 @@ impl Bench for OneMachine {
     async fn take_on(&self, job: &JobId) {
         let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
         assert!(engine.take_on(job).await.unwrap());
+    }
+
+    fn check_services(&self, spans: &[Span]) {
+        assert!(spans.iter().all(|span| span.service == "everypage"), "{spans:?}");
     }
 
     /// Nothing to do: its process lives on and looks itself.

@@ -19,6 +19,7 @@ use everypage_testkit::paper;
 
 use crate::{
     bench::{Bench, Document, ended, tenant, until},
+    collector::Span,
     tale::{check, told},
 };
 
@@ -28,7 +29,7 @@ const LONG: Duration = Duration::from_secs(150);
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(2);
 
 fn document<'a>(tenant: &'a str, words: &[&str]) -> Document<'a> {
-    Document { tenant, name: "report.pdf", bytes: paper::saying(words), password: None }
+    Document { tenant, name: "report.pdf", bytes: paper::saying(words), password: None, traceparent: None }
 }
 
 async fn tell(bench: &dyn Bench, story: &str, job: &Job) {
@@ -44,6 +45,7 @@ pub async fn common(bench: &dyn Bench) {
         a_job_is_cancelled(bench),
         a_dear_plan_is_approved(bench),
         two_uploads_of_one_file_are_one_job(bench),
+        a_page_is_followed_from_upload_to_result(bench),
         a_wrong_password_fails_and_the_right_one_mends_it(bench),
     );
     // Alone, because it looks at the clock, and because it kills workers.
@@ -63,6 +65,42 @@ async fn a_page_fails_over(bench: &dyn Bench) {
     let id = bench.submit(document("failover", &["hello"])).await;
     let job = ended(bench, &id, LONG).await;
     tell(bench, "a_page_fails_over", &job).await;
+}
+
+/// One trace, begun by whoever handed the document in, across the queue and whatever works on it.
+async fn a_page_is_followed_from_upload_to_result(bench: &dyn Bench) {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const CALLER: &str = "00f067aa0ba902b7";
+    tenant(&bench.app(), "trace", &[]).await;
+    let traceparent = format!("00-{TRACE}-{CALLER}-01");
+    let id =
+        bench.submit(Document { traceparent: Some(&traceparent), ..document("trace", &["hello"]) }).await;
+    let job = ended(bench, &id, LONG).await;
+    let expected = ["call", "finalize", "inspect", "job", "page", "plan", "read_text", "render", "submit"];
+    // Spans are told in batches, every few seconds.
+    let spans = until("all spans of a job", LONG, async || {
+        let spans = bench.collector().spans();
+        let spans: Vec<Span> = spans.into_iter().filter(|span| span.trace == TRACE).collect();
+        let all = expected.iter().all(|name| spans.iter().any(|span| span.name == *name));
+        all.then_some(spans)
+    })
+    .await;
+    let named = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+    let (whole, page) = (named("job"), named("page"));
+    assert_eq!((whole.id.as_str(), whole.parent.as_str()), (job.trace().span_id().as_str(), CALLER));
+    for span in spans.iter().filter(|span| span.name != "job") {
+        let parent = if span.name == "call" { page } else { whole };
+        assert_eq!(span.parent, parent.id, "{}", span.name);
+        assert!(span.name == "call" || span.attributes["everypage.job"] == id.as_str(), "{span:?}");
+    }
+    assert_eq!(page.attributes["everypage.page"], "1");
+    let call = |model: &str| {
+        let asked =
+            |span: &&Span| span.attributes.get("gen_ai.request.model").is_some_and(|name| name == model);
+        spans.iter().find(asked).unwrap().attributes.get("error.type").map(String::as_str)
+    };
+    assert_eq!((call("trace-one"), call("trace-two")), (Some("transient"), None));
+    bench.check_services(&spans);
 }
 
 async fn every_provider_is_down(bench: &dyn Bench) {
@@ -125,7 +163,7 @@ async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
 async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench) {
     tenant(&bench.app(), "locked", &[]).await;
     let bytes = std::fs::read(crate::root().join("samples/encrypted.pdf")).unwrap();
-    let locked = Document { tenant: "locked", name: "locked.pdf", bytes, password: Some("wrong") };
+    let locked = Document { name: "locked.pdf", bytes, password: Some("wrong"), ..document("locked", &[]) };
     let id = bench.submit(locked).await;
     let job = ended(bench, &id, LONG).await;
     // The letter follows the failure.

@@ -2,15 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use axum::{Router, http::HeaderMap, routing::post};
 use everypage_core::{
     domain::{
         caller::{Caller, Role},
         ids::TenantId,
         job::State,
+        webhook,
     },
-    store::keys,
+    store::{keys, webhooks},
 };
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
@@ -20,6 +25,7 @@ use everypage_engines::{
 use everypage_testkit::paper;
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stories_on_the_deployed_stack() {
@@ -27,7 +33,11 @@ async fn stories_on_the_deployed_stack() {
     stories::common(&bench).await;
     stories::a_poisonous_page(&bench, "poison", async |job| stories::redrive_letter(&bench, job).await).await;
     stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
-    futures::join!(the_api_takes_documents(&bench), the_command_line_submits(&bench));
+    futures::join!(
+        the_api_takes_documents(&bench),
+        the_command_line_submits(&bench),
+        a_tenants_server_is_told(&bench)
+    );
     twenty_documents_at_once(&bench).await;
 }
 
@@ -109,12 +119,43 @@ async fn the_api_takes_documents(bench: &Deployed) {
     assert!(text.as_str().unwrap().contains("by a link\n\n[read by web-one]"), "{text}");
 }
 
+/// By the sweep, signed, and in the job's trace.
+async fn a_tenants_server_is_told(bench: &Deployed) {
+    tenant(&bench.app(), "hooked", &[]).await;
+    let told: Arc<Mutex<Vec<(HeaderMap, String)>>> = Arc::default();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/hooks", listener.local_addr().unwrap());
+    let router = Router::new().route("/hooks", {
+        let told = told.clone();
+        post(async move |headers: HeaderMap, body: String| told.lock().unwrap().push((headers, body)))
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let secret = webhooks::set(&bench.app(), &TenantId::new("hooked"), &url).await.unwrap();
+    let bytes = paper::saying(&["tell me"]);
+    let document = Document { tenant: "hooked", name: "a.pdf", bytes, password: None, traceparent: None };
+    let id = bench.submit(document).await;
+    let job = ended(bench, &id, Duration::from_secs(150)).await;
+    let (headers, body) = until("a webhook", Duration::from_secs(90), async || {
+        bench.sweep().await;
+        told.lock().unwrap().first().cloned()
+    })
+    .await;
+    let header = |name: &str| headers[name].to_str().unwrap();
+    let (message, time) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap());
+    assert_eq!(header("webhook-signature"), webhook::sign(&secret, message, time, &body));
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&body["type"], &body["data"]["id"]), (&json!("job.success"), &json!(id)));
+    assert!(header("traceparent").contains(&job.trace().trace_id()));
+}
+
 async fn twenty_documents_at_once(bench: &Deployed) {
     tenant(&bench.app(), "crowd", &[("JOB_TIMEOUT", "5m")]).await;
     let jobs = join_all((1..=20).map(async |number: u32| {
         let name = format!("{number}.pdf");
         let bytes = paper::saying(&[&format!("document {number}"), "second page"]);
-        let id = bench.submit(Document { tenant: "crowd", name: &name, bytes, password: None }).await;
+        let id = bench
+            .submit(Document { tenant: "crowd", name: &name, bytes, password: None, traceparent: None })
+            .await;
         ended(bench, &id, Duration::from_secs(300)).await
     }));
     let mut read = 0;

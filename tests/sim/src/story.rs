@@ -146,6 +146,7 @@ async fn submit_document(world: &Arc<World>, document: usize) -> Option<JobId> {
             file: path,
             password,
             options: app.settings.default_options(),
+            traceparent: None,
             idempotency_key: None,
         };
         async move { submit(&app, submission).await.ok() }.boxed()

@@ -13,6 +13,7 @@ use everypage_core::{
     domain::{
         ids::{JobId, TaskToken},
         target::Tier,
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -26,6 +27,7 @@ use everypage_core::{
         pdf::Pdf,
         queue::Queue,
         records::Records,
+        traces::NoTraces,
         vault::Vault,
     },
     store::{jobs, nodes, pages, slots},
@@ -247,6 +249,7 @@ impl World {
             vault: Arc::new(PlainVault),
             clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
             ids: self.ids.clone(),
+            traces: Arc::new(NoTraces),
         };
         if let Some(mutant) = self.mutant
             && weather.is_some()
@@ -332,7 +335,7 @@ async fn drive_jobs(
                     if !world.state().drivers.contains_key(&job.id) {
                         free(world, app, &job.id).await;
                         // Counts as started here, unless it was a moment ago.
-                        let _ = flow.start(&job.id, 0).await;
+                        flow.begin(&job.id);
                     }
                 }
                 look = app.clock.sleep(LOOK_FOR_ORPHANS);
@@ -369,10 +372,10 @@ impl Exchange {
 
 #[async_trait]
 impl Flow for Exchange {
-    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
         let first = self.flows().values().next().cloned();
         match first {
-            Some(flow) => flow.start(job, redrives).await,
+            Some(flow) => flow.start(job, redrives, trace).await,
             None => Ok(()),
         }
     }

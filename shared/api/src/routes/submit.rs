@@ -110,6 +110,7 @@ pub struct UploadRequest {
         JobRequest,
         ("Idempotency-Key" = Option<String>, Header, description = "The caller's own name for the request"),
         ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document"),
+        ("traceparent" = Option<String>, Header, description = "Where the caller's own trace is (W3C); the job's spans go on from there"),
     ),
     request_body(content((inline(Pdf) = "application/pdf"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
     responses(
@@ -185,6 +186,7 @@ async fn accept(
         file: file.path().to_owned(),
         password: asked.password,
         options,
+        traceparent: asked.traceparent,
     };
     let submitted = intake::submit(&api.app, submission).await?;
     let repeated = submitted.existed;
@@ -207,6 +209,7 @@ async fn announce(api: &Api, caller: Caller, asked: Asked, options: JobOptions) 
         name: asked.name.unwrap_or_else(|| NAMELESS.to_owned()),
         options,
         password: asked.password,
+        traceparent: asked.traceparent,
     };
     let upload = upload::begin(&api.app, announced, api.link_time).await?;
     let link = UploadLink::new(links.put(&upload.key, api.link_time).await?, upload.expires_at);

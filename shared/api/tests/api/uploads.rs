@@ -277,6 +277,7 @@ async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
         file: file.path().to_owned(),
         password: None,
         options: app.settings.default_options(),
+        traceparent: None,
         idempotency_key: None,
     };
     let chosen = || Some(JobId::new("chosen"));

@@ -8,6 +8,7 @@ use everypage_core::{
         event::{Aggregate, Event, Head, Metadata},
         ids::{CorrelationId, EventId, JobId, Priority, TaskToken, TenantId},
         secret::Secret,
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -206,8 +207,8 @@ async fn a_job_is_started_once_and_a_page_settled_once() {
     let machine = machine.send().await.unwrap().state_machine_arn;
     let flow = SfnFlow::new(clients.sfn.clone(), &machine, Arc::new(MemoryRecords::default()));
     let job = JobId::new("01jz");
-    flow.start(&job, 0).await.unwrap();
-    flow.start(&job, 0).await.unwrap();
+    flow.start(&job, 0, &trace()).await.unwrap();
+    flow.start(&job, 0, &trace()).await.unwrap();
     let pages = arrived(&clients, &url, 1).await;
     assert_eq!((pages.len(), &pages[0]["job"]), (1, &json!("01jz")));
     let token = TaskToken::new(pages[0]["token"].as_str().unwrap());
@@ -216,9 +217,13 @@ async fn a_job_is_started_once_and_a_page_settled_once() {
     assert_eq!(flow.settle(&token).await.unwrap(), Settlement::Stale);
     assert_eq!(flow.settle(&TaskToken::new("never given out")).await.unwrap(), Settlement::Stale);
     flow.wake(&job).await.unwrap();
-    flow.start(&job, 0).await.unwrap();
+    flow.start(&job, 0, &trace()).await.unwrap();
     let runs = clients.sfn.list_executions().state_machine_arn(&machine).send().await.unwrap();
     assert_eq!(runs.executions().len(), 1);
+}
+
+fn trace() -> TraceContext {
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()
 }
 
 fn events(count: u64) -> Vec<Event> {

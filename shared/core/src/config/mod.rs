@@ -56,6 +56,17 @@ pub struct LogSettings {
     pub file: Option<String>,
 }
 
+/// Where traces go; named as every OpenTelemetry program names them.
+#[derive(Clone, Debug)]
+pub struct TraceSettings {
+    /// Of an OTLP collector that is spoken to in HTTP; nothing is traced when unset.
+    pub endpoint: Option<String>,
+    /// Sent along, for a collector that wants to know who sends.
+    pub headers: Vec<(String, Secret)>,
+    /// What this program is called there, if not by its own name.
+    pub service: Option<String>,
+}
+
 /// The variables that a tenant may have values of its own for; see `store::tenants`.
 pub const TENANT_VARIABLES: [&str; 20] = [
     "REQUEST_TIMEOUT",
@@ -127,6 +138,7 @@ pub struct Settings {
     pub environment: String,
     pub data_dir: Option<String>,
     pub log: LogSettings,
+    pub traces: TraceSettings,
     pub port: u16,
     /// Webhooks may go to addresses of this machine and of private networks.
     pub webhook_allow_private: bool,

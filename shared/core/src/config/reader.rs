@@ -2,7 +2,12 @@
 
 use std::{fmt::Display, str::FromStr, time::Duration};
 
-use super::{DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings, Settings, Variables, parse_duration};
+use percent_encoding::percent_decode_str;
+
+use super::{
+    DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings, Settings, TraceSettings, Variables,
+    parse_duration,
+};
 use crate::{
     domain::{
         breaker,
@@ -243,6 +248,11 @@ impl<'a> Reader<'a> {
                 pretty: self.flag("LOG_PRETTY", "logs for people instead of JSON"),
                 file: self.text("LOG_FILE", "logs go here instead of to standard error"),
             },
+            traces: TraceSettings {
+                endpoint: self.trace_endpoint(),
+                headers: self.trace_headers(),
+                service: self.text("OTEL_SERVICE_NAME", "what traces call this program"),
+            },
             port: self.bounded("PORT", 8080, 1, 65_535, "of the HTTP server"),
             webhook_allow_private: self
                 .flag("WEBHOOK_ALLOW_PRIVATE", "webhooks may go to this machine and private networks"),
@@ -426,6 +436,38 @@ impl<'a> Reader<'a> {
                 None
             }
         }
+    }
+
+    fn trace_endpoint(&mut self) -> Option<String> {
+        const NAME: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let endpoint = self.text(NAME, "collector of traces, for OTLP over HTTP");
+        if let Some(url) = &endpoint
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            self.fault(NAME, url, "an address such as http://localhost:4318");
+        }
+        endpoint
+    }
+
+    /// Values are percent-encoded, as OpenTelemetry has it, and may be keys: they are never shown.
+    fn trace_headers(&mut self) -> Vec<(String, Secret)> {
+        const NAME: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+        let raw = self.raw(NAME);
+        let shown = if raw.is_some() { "(set)" } else { "(not set)" };
+        self.note(NAME, shown.into(), raw.is_some(), "sent to that collector: name=value,…");
+        let mut headers = Vec::new();
+        for entry in raw.iter().flat_map(|raw| raw.split(',')).filter(|entry| !entry.trim().is_empty()) {
+            let parts = entry.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+            let decoded = parts.and_then(|(name, value)| {
+                let value = percent_decode_str(value).decode_utf8().ok()?;
+                (!name.is_empty()).then(|| (name.to_owned(), Secret::new(value)))
+            });
+            match decoded {
+                Some(header) => headers.push(header),
+                None => self.fault(NAME, "(hidden)", "name=value,name=value, the values percent-encoded"),
+            }
+        }
+        headers
     }
 
     fn log_level(&mut self) -> String {

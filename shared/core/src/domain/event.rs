@@ -218,8 +218,12 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(&sha256(bytes))
 }
 
 /// JSON with sorted keys and no spaces: the same value gives the same bytes whoever wrote it.

@@ -17,13 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     document::ImageStyle,
-    event::{Aggregate, Event, Head, Metadata, decode, sha256_hex},
+    event::{Aggregate, Event, Head, Metadata, decode, sha256, sha256_hex},
     ids::{CorrelationId, JobId, PageNumber, Priority, TenantId},
     outcome::MicroUsd,
     plan::{AiPages, Plan},
     result::ResultMetadata,
     selection::PageSelection,
     target::{Provider, Tier},
+    trace::TraceContext,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -231,6 +232,9 @@ pub struct Received {
     pub document: DocumentInfo,
     pub options: JobOptions,
     pub idempotency_key: String,
+    /// Where in their own trace the caller was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceContext>,
 }
 
 /// Events of a job's trail.
@@ -472,14 +476,41 @@ impl Job {
         self.halt.is_some() || self.is_over() || now >= self.deadline
     }
 
+    /// When the present run began: at its acceptance, or when it was redriven.
+    pub fn began(&self) -> Timestamp {
+        match self.redrives {
+            0 => self.acked_at.unwrap_or(self.received_at),
+            // The deadline was set anew by the redrive.
+            _ => self.deadline.saturating_sub(self.received.options.job_timeout()).unwrap_or(self.deadline),
+        }
+    }
+
+    /// The place of its span: in the caller's trace, or in one of its own. Nothing is drawn for it, so
+    /// that everybody who knows the job knows its trace; seconds come first, as X-Ray has it.
+    pub fn trace(&self) -> TraceContext {
+        let digest =
+            |text: String| u128::from_be_bytes(sha256(text.as_bytes())[..16].try_into().unwrap_or_default());
+        let own = || {
+            let seconds = u128::from(self.received_at.as_second().unsigned_abs() as u32);
+            (seconds << 96) | (digest(format!("trace {}", self.id)) >> 32)
+        };
+        let caller = self.received.traceparent;
+        TraceContext {
+            trace: caller.map_or_else(own, |caller| caller.trace),
+            span: (digest(format!("span {}/{}", self.id, self.redrives)) as u64).max(1),
+            sampled: caller.is_none_or(|caller| caller.sampled),
+        }
+    }
+
     pub fn metadata(&self, source: &str, environment: &str) -> Metadata {
+        let trace = self.trace();
         Metadata {
             user_id: self.received.user.clone(),
             tenant: self.received.tenant.clone(),
             source: source.to_owned(),
             environment: environment.to_owned(),
-            trace_id: String::new(),
-            span_id: String::new(),
+            trace_id: trace.trace_id(),
+            span_id: trace.span_id(),
             priority: self.received.options.priority,
         }
     }

@@ -17,6 +17,7 @@ fn received() -> JobEvent {
             job_timeout_ms: 300_000,
             priority: Priority::Normal,
         },
+        traceparent: None,
         idempotency_key: "k".into(),
     })
 }

@@ -7,6 +7,7 @@ use super::{
     document::Classification,
     ids::{CorrelationId, JobId, PageNumber, Priority, TaskToken, TenantId},
     target::{Provider, Tier},
+    trace::TraceContext,
 };
 
 /// Version of the message; a breaking change gets a new number and both are read for a while.
@@ -101,6 +102,11 @@ impl PageMessage {
             return Err(Unreadable::Version(envelope.version));
         }
         serde_json::from_str(body).map_err(malformed)
+    }
+
+    /// Of the trace that its work belongs to; empty when nobody traces.
+    pub fn trace_id(&self) -> String {
+        self.traceparent.parse::<TraceContext>().map(|context| context.trace_id()).unwrap_or_default()
     }
 
     pub fn encode(&self) -> String {

@@ -20,4 +20,5 @@ pub mod secret;
 pub mod selection;
 pub mod slots;
 pub mod target;
+pub mod trace;
 pub mod webhook;

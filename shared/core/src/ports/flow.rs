@@ -3,7 +3,10 @@
 use async_trait::async_trait;
 
 use super::Fault;
-use crate::domain::ids::{JobId, TaskToken};
+use crate::domain::{
+    ids::{JobId, TaskToken},
+    trace::TraceContext,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
@@ -16,8 +19,9 @@ pub enum Settlement {
 #[async_trait]
 pub trait Flow: Send + Sync {
     /// Starts a job's flow; starting it twice is harmless. A job that failed and was redriven has a
-    /// flow anew: `redrives` tells it from the one that has ended.
-    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault>;
+    /// flow anew: `redrives` tells it from the one that has ended. Whatever
+    /// the flow traces itself belongs under `trace`.
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault>;
 
     /// Tells the flow that the page behind `token` has its text.
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault>;

@@ -20,6 +20,16 @@ pub enum HookError {
     Failed(String),
 }
 
+impl HookError {
+    /// The same for the same kind of error, and without anything of the message or its receiver.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
 #[async_trait]
 pub trait Hooks: Send + Sync {
     /// What is wrong with an address, as far as it is seen without looking its name up.

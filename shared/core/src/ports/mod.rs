@@ -14,6 +14,7 @@ pub mod pdf;
 pub mod queue;
 pub mod records;
 pub mod retrying;
+pub mod traces;
 pub mod uploads;
 pub mod vault;
 pub mod vision;

@@ -20,6 +20,7 @@ use crate::{
     domain::{
         backoff::retry_pause,
         ids::{JobId, Priority, TaskToken},
+        trace::TraceContext,
     },
     metrics,
 };
@@ -174,8 +175,8 @@ impl Queue for Retrying<dyn Queue> {
 
 #[async_trait]
 impl Flow for Retrying<dyn Flow> {
-    async fn start(&self, job: &JobId, redrives: u32) -> Result<(), Fault> {
-        self.retry(|_| self.inner.start(job, redrives)).await
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+        self.retry(|_| self.inner.start(job, redrives, trace)).await
     }
 
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {

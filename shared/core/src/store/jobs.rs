@@ -15,6 +15,7 @@ use crate::{
         Fault,
         records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
     },
+    spans,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,6 +128,7 @@ async fn advance_with(
             Written::Applied => {
                 app.stored_event();
                 metrics::job_moved(&kept.value, &job, &events);
+                spans::job_moved(app, &kept.value, &job);
                 return Ok(Kept { value: job, version: kept.version + 1 });
             }
             Written::Refused { .. } => continue,

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         ids::{JobId, TenantId},
         job::{Failure, JobOptions},
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -39,6 +40,8 @@ pub struct Upload {
     pub wishes: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceContext>,
     /// The document's password as the vault sealed it, until the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_password: Option<String>,

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         ids::{JobId, TenantId},
         secret::Secret,
+        trace::TraceContext,
         webhook,
     },
     ports::{
@@ -64,6 +65,9 @@ pub struct Delivery {
     pub due: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// The job's; for the sending and for the receiver's own trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceContext>,
 }
 
 fn tenant_key(tenant: &TenantId) -> Key {

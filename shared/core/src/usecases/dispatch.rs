@@ -22,6 +22,7 @@ use crate::{
         message::PageMessage,
         outcome::{AttemptResult, Outcome},
         target::Target,
+        trace::TraceContext,
     },
     ports::{
         Fault,
@@ -30,6 +31,7 @@ use crate::{
         queue::Delivery,
         vision::{PageRequest, RequestImage},
     },
+    spans::{self, Open},
     store::{
         Kept, jobs,
         pages::{self, Claim, Page},
@@ -64,9 +66,11 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
         page = message.page_id.get(),
         tenant = %message.tenant,
         correlation = %message.correlation_id,
+        trace = message.trace_id(),
     );
-    async {
-        match handle(app, delivery, &message).await {
+    let mut traced = spans::page(app, &message, delivery.receive_count);
+    let done = async {
+        match handle(app, delivery, &message, traced.as_ref().map(Open::context)).await {
             Ok(disposition) => disposition,
             Err(StepError::Fault(fault)) => later(app, &fault),
             Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
@@ -76,7 +80,11 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
         }
     }
     .instrument(span)
-    .await
+    .await;
+    if let (Disposition::Later(_), Some(traced)) = (done, &mut traced) {
+        traced.failed("comes_back");
+    }
+    done
 }
 
 fn later(app: &App, fault: &Fault) -> Disposition {
@@ -84,13 +92,18 @@ fn later(app: &App, fault: &Fault) -> Disposition {
     Disposition::Later(app.settings.retry_intervals.first().copied().unwrap_or(Duration::from_secs(1)))
 }
 
-async fn handle(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<Disposition, StepError> {
-    if let Some(disposition) = attend(app, delivery, message).await? {
+async fn handle(
+    app: &App,
+    delivery: &Delivery,
+    message: &PageMessage,
+    trace: Option<TraceContext>,
+) -> Result<Disposition, StepError> {
+    if let Some(disposition) = attend(app, delivery, message, trace).await? {
         return Ok(disposition);
     }
     // Nothing is left to do for it, unless the queue's own tools brought it back from the dead.
     if let Some(revived) = redrive::revived(app, delivery, message).await?
-        && let Some(disposition) = attend(app, delivery, &revived).await?
+        && let Some(disposition) = attend(app, delivery, &revived, trace).await?
     {
         return Ok(disposition);
     }
@@ -105,6 +118,7 @@ async fn attend(
     app: &App,
     delivery: &Delivery,
     message: &PageMessage,
+    trace: Option<TraceContext>,
 ) -> Result<Option<Disposition>, StepError> {
     let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
         return Err(StepError::Broken {
@@ -138,7 +152,7 @@ async fn attend(
         stop.ask();
         stopped
     };
-    let (read, stopped) = while_alive(read_page(app, message, &holder, deadline, &stop), alive).await;
+    let (read, stopped) = while_alive(read_page(app, message, trace, &holder, deadline, &stop), alive).await;
     let held = held.lock().await.clone();
     // Whoever has the page now will settle it; its message is this one or a copy.
     if let Some(Stopped::LeaseLost) = stopped {
@@ -196,6 +210,7 @@ fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestam
 async fn read_page(
     app: &App,
     message: &PageMessage,
+    trace: Option<TraceContext>,
     holder: &str,
     deadline: Timestamp,
     stop: &Stop,
@@ -242,6 +257,7 @@ async fn read_page(
         deadline,
         holder,
         tenant: &message.tenant,
+        trace,
         stop,
     };
     let round = ask(app, &questions).await?;

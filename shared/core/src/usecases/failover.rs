@@ -13,6 +13,7 @@ use crate::{
         ids::TenantId,
         outcome::{Attempt, AttemptResult, MicroUsd},
         target::{Provider, Target},
+        trace::TraceContext,
     },
     metrics,
     ports::{
@@ -21,6 +22,7 @@ use crate::{
         notifier::Notice,
         vision::{Answer, PageRequest, Scope, VisionError},
     },
+    spans,
     store::{breakers, slots, tenants},
 };
 
@@ -54,6 +56,8 @@ pub struct Questions<'a> {
     pub request_timeout: Duration,
     pub holder: &'a str,
     pub tenant: &'a TenantId,
+    /// Where the page's span is, if somebody traces it.
+    pub trace: Option<TraceContext>,
     pub stop: &'a Stop,
 }
 
@@ -140,6 +144,7 @@ async fn ask_one(
         metrics::failed_over(before, target.provider);
     }
     let call = metrics::Call::to(target);
+    let mut span = spans::call(app, questions.trace, target);
     let reading = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
     let reading = async {
         tokio::select! {
@@ -153,6 +158,7 @@ async fn ask_one(
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
     slots::release(app, slot).await;
     let Some(reply) = reply else {
+        spans::cut_off(&mut span);
         breakers::given_up(app, target, &passes).await;
         return Ok(Step::Stopped);
     };
@@ -161,6 +167,7 @@ async fn ask_one(
         Some(Ok(answer)) => {
             let (mut attempt, text) = weigh(target, answer, questions.text_layer, started, latency);
             call.ended(&attempt);
+            spans::answered(span, &attempt);
             if attempt.result == AttemptResult::Answered {
                 breakers::succeeded(app, target, &passes).await;
                 info!(%target, latency_ms = latency, "page read");
@@ -180,10 +187,12 @@ async fn ask_one(
             warn!(%target, latency_ms = latency, "model timed out");
             let timeout = attempt(target, AttemptResult::Timeout, detail, started, latency);
             if time < longest {
+                spans::cut_off(&mut span);
                 breakers::given_up(app, target, &passes).await;
                 return Ok(Step::Cut(timeout));
             }
             call.ended(&timeout);
+            spans::answered(span, &timeout);
             breakers::failed(app, target, &passes, false, &timeout.detail, None).await;
             return Ok(Step::Next(timeout));
         }
@@ -201,6 +210,7 @@ async fn ask_one(
     };
     let attempt = attempt(target, result, detail, started, latency);
     call.ended(&attempt);
+    spans::answered(span, &attempt);
     if !counts {
         // It refused this page, but it is there and answers.
         breakers::succeeded(app, target, &passes).await;

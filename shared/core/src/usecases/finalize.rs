@@ -13,6 +13,7 @@ use crate::{
         job::{Halt, Job, JobEvent, State},
         result::Cause,
     },
+    spans,
     store::{jobs, pages},
 };
 
@@ -20,6 +21,7 @@ use crate::{
 /// noted earlier (a cancel before the deadline, say) is the one that counts.
 pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let mut job = halt(app, id, cause).await?;
+    let _span = spans::finalize(app, &job);
     loop {
         job = match job.state {
             State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),

@@ -16,12 +16,14 @@ use crate::{
         ids::{CorrelationId, JobId, TenantId},
         job::{DocumentInfo, Job, JobEvent, JobOptions, Received, State},
         secret::Secret,
+        trace::TraceContext,
     },
     ports::{
         Fault,
         clock::after,
         records::{Batch, Change, When, Written},
     },
+    spans,
     store::{
         jobs::{self, Idempotency, JobError},
         secrets, tenants,
@@ -43,6 +45,8 @@ pub struct Submission {
     pub options: JobOptions,
     /// The caller's own name for the request.
     pub idempotency_key: Option<String>,
+    /// Where in their own trace the caller is.
+    pub traceparent: Option<TraceContext>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,7 @@ pub async fn submit_as(
     if submission.options.job_timeout_ms == 0 {
         return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }
+    let came = app.clock.now();
     let document = describe(app, &submission).await?;
     // Without the password: nothing that could be guessed from is kept. Another try with another
     // password is a new request all the same, because the first has failed by then.
@@ -101,7 +106,7 @@ pub async fn submit_as(
             && let Some(made) = jobs::find(app, chosen).await?
         {
             if !made.value.state.is_terminal() {
-                app.flow.start(chosen, made.value.redrives).await?;
+                app.flow.start(chosen, made.value.redrives, &made.value.trace()).await?;
             }
             return Ok(Submitted { job: made.value, existed: true });
         }
@@ -118,7 +123,7 @@ pub async fn submit_as(
             if named.is_some() || !ended_badly {
                 // Whoever made it may have died before starting its flow; starting twice is harmless.
                 if !job.state.is_terminal() {
-                    app.flow.start(&job.id, job.redrives).await?;
+                    app.flow.start(&job.id, job.redrives, &job.trace()).await?;
                 }
                 let existed = job.id != id;
                 return Ok(Submitted { job, existed });
@@ -133,6 +138,7 @@ pub async fn submit_as(
             document: document.clone(),
             options: submission.options.clone(),
             idempotency_key: request.clone(),
+            traceparent: submission.traceparent,
         };
         let deadline = after(now, submission.options.job_timeout());
         let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
@@ -151,7 +157,8 @@ pub async fn submit_as(
         match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
             Written::Applied => {
                 app.stored_event();
-                app.flow.start(&id, 0).await?;
+                app.flow.start(&id, 0, &job.trace()).await?;
+                spans::submitted(app, &job, came);
                 return Ok(Submitted { job, existed: false });
             }
             // The same request arrived twice at once; the other one made the job.

@@ -18,6 +18,7 @@ use crate::{
         plan::{PageFacts, Plan, Route, estimate_cost, route},
         target::Target,
     },
+    spans,
     store::{jobs, tenants},
 };
 
@@ -26,6 +27,7 @@ pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }
+    let _span = spans::plan(app, job);
     let plan = draw_up(app, job, 1).await?;
     let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
         (State::Understood, None) => {
@@ -208,7 +210,7 @@ fn page_message(
         user: received.user.clone(),
         source: received.source.clone(),
         correlation_id: job.correlation_id.clone(),
-        traceparent: String::new(),
+        traceparent: job.trace().to_string(),
         task_token: None,
     }
 }

@@ -24,6 +24,7 @@ use crate::{
         clock::{after, within},
         pdf::{PdfError, ReadOptions, RenderPages},
     },
+    spans,
     store::{jobs, secrets, tenants},
 };
 
@@ -73,6 +74,7 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     if let Some(pages) = inspected(app, job).await? {
         return selected(app, job, pages);
     }
+    let _span = spans::inspect(app, job);
     let settings = tenants::settings(app, &job.received.tenant).await?;
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
@@ -125,6 +127,7 @@ pub async fn read_range(app: &App, job: &Job, range: &PageRange) -> Result<(), S
     if app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
+    let _span = spans::read_text(app, job, range);
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
     let stored: Vec<StoredPage> = read(app, job, &pages, RenderPages::None)
         .await?
@@ -143,6 +146,7 @@ pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(),
     if app.settings.roster().engines.is_empty() || app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
+    let _span = spans::render(app, job, range);
     let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
     let pages: Vec<PageNumber> =
         stored.iter().filter(|page| wants_image(job, page)).map(|page| page.page).collect();

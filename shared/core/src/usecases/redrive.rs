@@ -121,7 +121,7 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
         _ => vec![],
     })
     .await?;
-    app.flow.start(id, kept.value.redrives).await?;
+    app.flow.start(id, kept.value.redrives, &kept.value.trace()).await?;
     Ok(())
 }
 

@@ -119,7 +119,7 @@ async fn mend(app: &App, job: &Job, swept: &mut Swept) -> Result<(), StepError> 
     } else if matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
     {
         swept.started += 1;
-        app.flow.start(&job.id, job.redrives).await?;
+        app.flow.start(&job.id, job.redrives, &job.trace()).await?;
     }
     Ok(())
 }

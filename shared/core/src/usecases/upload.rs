@@ -24,6 +24,7 @@ use crate::{
         ids::{JobId, TenantId},
         job::{Failure, Job, JobOptions},
         secret::Secret,
+        trace::TraceContext,
     },
     ports::{Fault, clock::after},
     store::{
@@ -51,6 +52,8 @@ pub struct Announced {
     pub password: Option<Secret>,
     /// The caller's own name for the request.
     pub idempotency_key: Option<String>,
+    /// Where in their own trace the caller is.
+    pub traceparent: Option<TraceContext>,
 }
 
 /// Writes down that a document will come; it is to be put under the answer's `key`.
@@ -93,6 +96,7 @@ async fn write_down(
         options: announced.options,
         wishes,
         idempotency_key: announced.idempotency_key,
+        traceparent: announced.traceparent,
         sealed_password,
         created_at: now,
         expires_at: after(now, time),
@@ -120,7 +124,7 @@ pub struct Object<'a> {
     /// The object's content.
     pub file: &'a Path,
     /// As the store keeps it beside the object; options among it count where no upload was begun,
-    /// and so do `name`, `user` and `idempotency-key`.
+    /// and so do `name`, `user`, `idempotency-key` and `traceparent`.
     pub metadata: &'a BTreeMap<String, String>,
     /// Opens the document, where no upload was begun.
     pub password: Option<&'a Secret>,
@@ -184,6 +188,7 @@ pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, Arrival
         password,
         options,
         idempotency_key: upload.idempotency_key.clone(),
+        traceparent: upload.traceparent,
     };
     match submit_as(app, Some(id), submission).await {
         Ok(submitted) => {
@@ -285,6 +290,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         None => None,
     };
     let (user, name, key) = (said("user"), said("name"), said("idempotency-key"));
+    let traceparent = said("traceparent").and_then(|text| text.parse().ok());
     let failure =
         (!mistakes.is_empty()).then(|| Failure { code: "bad_options".into(), reason: listed(&mistakes) });
     let again = wishes.again.then(|| id.clone());
@@ -298,6 +304,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         options: wishes.over(default),
         wishes: None,
         idempotency_key: key.or(again),
+        traceparent,
         sealed_password,
         key: object.key.to_owned(),
         created_at: now,

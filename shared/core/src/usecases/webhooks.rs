@@ -28,6 +28,7 @@ use crate::{
         clock::{after, until},
         hooks::{Call, HookError},
     },
+    spans,
     store::{
         Kept,
         dead::Subject,
@@ -65,6 +66,7 @@ pub async fn announce(app: &App, events: &[Event]) -> Result<(), Fault> {
             redrives: 0,
             due: app.clock.now(),
             last_error: None,
+            traceparent: Some(job.value.trace()),
         };
         // Refused when it was announced before.
         webhooks::store(app, None, delivery).await?;
@@ -107,17 +109,21 @@ async fn send(app: &App, kept: &Kept<Delivery>) -> Result<bool, Fault> {
     let Some(taken) = webhooks::store(app, Some(kept), taken).await? else { return Ok(false) };
     let secret = app.vault.open(&hook.sealed_secret).await?;
     let (id, time) = (&delivery.id, now.as_second());
-    let call = Call {
-        headers: vec![
-            ("content-type", "application/json".to_owned()),
-            ("webhook-id", id.clone()),
-            ("webhook-timestamp", time.to_string()),
-            ("webhook-signature", webhook::sign(&secret, id, time, &delivery.body)),
-        ],
-        url: hook.url,
-        body: delivery.body.clone(),
-    };
-    match app.hooks.post(&call).await {
+    let mut headers = vec![
+        ("content-type", "application/json".to_owned()),
+        ("webhook-id", id.clone()),
+        ("webhook-timestamp", time.to_string()),
+        ("webhook-signature", webhook::sign(&secret, id, time, &delivery.body)),
+    ];
+    let mut span = delivery.traceparent.map(|job| spans::webhook(app, job, &taken.value));
+    headers.extend(span.as_ref().map(|span| ("traceparent", span.context().to_string())));
+    let call = Call { headers, url: hook.url, body: delivery.body.clone() };
+    let posted = app.hooks.post(&call).await;
+    if let (Err(error), Some(span)) = (&posted, &mut span) {
+        span.failed(error.name());
+    }
+    drop(span);
+    match posted {
         Ok(()) => {
             info!(webhook = %id, job = %delivery.job, attempt = taken.value.attempts, "webhook delivered");
             let done = Delivery { progress: Progress::Delivered, last_error: None, ..taken.value.clone() };

@@ -6,6 +6,6 @@ mod queue;
 mod records;
 
 pub use blobs::MemoryBlobs;
-pub use others::{PlainVault, RecordingBus, RecordingHooks, RecordingNotifier};
+pub use others::{PlainVault, RecordingBus, RecordingHooks, RecordingNotifier, RecordingTraces};
 pub use queue::MemoryQueue;
 pub use records::MemoryRecords;

@@ -5,12 +5,13 @@ use std::sync::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{event::Event, secret::Secret},
+    domain::{event::Event, secret::Secret, trace::Span},
     ports::{
         Fault,
         bus::Bus,
         hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
+        traces::Traces,
         vault::Vault,
     },
 };
@@ -85,6 +86,23 @@ impl Hooks for RecordingHooks {
             Ok(_) => Err(HookError::Failed("it answered 503".into())),
             Err(_) => Ok(()),
         }
+    }
+}
+
+/// Keeps every span.
+#[derive(Default)]
+pub struct RecordingTraces(Mutex<Vec<Span>>);
+
+impl RecordingTraces {
+    pub fn spans(&self) -> Vec<Span> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+#[async_trait]
+impl Traces for RecordingTraces {
+    fn record(&self, span: Span) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(span);
     }
 }
 
