@@ -1,7 +1,11 @@
 //! Results are the only place for a document's words: no log, no event and no message has any, nor
 //! a prompt, a key or a password. Every scenario logs all there is, for programs and for people.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use everypage_core::{
     domain::ids::JobId,
@@ -9,14 +13,21 @@ use everypage_core::{
 };
 use everypage_local::{Database, SqliteRecords};
 use everypage_testkit::{
+    http::Answer,
     paper,
     provider::{Behaviour, Script},
 };
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use crate::{
     builder::{Page, document},
     hostile::runaway,
+    serve::Served,
     support::{Bench, Ran, bounded, end, interrupt},
 };
 
@@ -181,6 +192,113 @@ async fn when_the_password_is_wrong_and_when_it_is_right() {
         assert!(secret(&bench).await.is_none(), "{log:?}: the sealed password outlives intake");
         let right = format!("{PASSWORD}\n");
         let ran = bench.run_with(&["dlq", "redrive", "--all", "--password-stdin"], &right).await.code(0);
+        nothing_leaked(&bench, log, &ran).await;
+    }
+}
+
+/// Takes whatever is posted, and keeps every byte of it.
+async fn receiver() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let all = kept.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let all = all.clone();
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !is_whole(&request) && stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {}
+                all.lock().unwrap().extend(request);
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                    .await;
+            });
+        }
+    });
+    (address, kept)
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n");
+    end.is_some_and(|end| request.len() >= end + 4 + length.unwrap_or(0))
+}
+
+/// What a service says about requests, keys and webhooks, to its log and to whoever collects its
+/// traces and is told of its ends.
+#[tokio::test]
+async fn when_it_serves() {
+    for log in [Log::Json, Log::PrettyFile] {
+        let answer = format!("text=\"{ANSWER}: what the model read\"");
+        let (address, heard) = receiver().await;
+        let bench = log
+            .bench(&["openai:gpt-5.4=503", "page=2=418", &answer])
+            .await
+            .with("RATE_LIMIT", "0")
+            .with("WEBHOOK_ALLOW_PRIVATE", "true")
+            .with("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{address}"))
+            .with("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Tmarker");
+        let key = bench.run(&["keys", "create", "--role", "operator"]).await.code(0).stdout.trim().to_owned();
+        let url = format!("http://{address}/hook");
+        let secret = bench.run(&["webhook", "set", &url]).await.code(0).stdout.trim().to_owned();
+        let served = Served::start(&bench).await;
+        let bearer = format!("Bearer {key}");
+        let ask = async |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
+            let headers = [headers, &[("authorization", bearer.as_str())]].concat();
+            served.ask(method, path, &headers, body).await
+        };
+        let pdf = ("content-type", "application/pdf");
+        let file = |name: &str| std::fs::read(bench.path(name)).unwrap();
+        let ended = async |answer: Answer| {
+            assert_eq!(answer.status, 202, "{answer:?}");
+            let id = answer.json()["id"].as_str().unwrap().to_owned();
+            bounded(async {
+                while matches!(
+                    ask("GET", &format!("/v1/jobs/{id}"), &[], b"").await.json()["status"].as_str(),
+                    Some("queued" | "processing")
+                ) {}
+            })
+            .await;
+            id
+        };
+        let open = ended(ask("POST", "/v1/jobs", &[pdf], &file("open.pdf")).await).await;
+        let (wrong, right) = (format!("not-{PASSWORD}"), PASSWORD);
+        let locked = file("locked.pdf");
+        for password in [&wrong, right] {
+            let headers = [pdf, ("everypage-password", password)];
+            ended(ask("POST", "/v1/jobs?again=true", &headers, &locked).await).await;
+        }
+        // Mistakes: a password in the address, somebody else's key.
+        let refused = ask("POST", &format!("/v1/jobs?password={PASSWORD}"), &[pdf], &file("open.pdf")).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let stranger = ("authorization", "Bearer ep_Kmarker_stranger");
+        assert_eq!(served.ask("GET", "/v1/jobs", &[stranger], b"").await.status, 401);
+        let result = ask("GET", &format!("/v1/jobs/{open}/result?format=text"), &[], b"").await;
+        assert!(result.body.contains(ANSWER), "{result:?}");
+        for path in
+            ["/v1/events", "/v1/dlq", "/v1/breakers", "/v1/load", "/v1/stats", "/v1/webhook", "/metrics"]
+        {
+            let answer = ask("GET", path, &[], b"").await;
+            assert_eq!(answer.status, 200, "{path}: {answer:?}");
+            says_nothing(&answer.body, path);
+            assert!(!answer.body.contains(&secret) && !answer.body.contains(&key), "{path}: {answer:?}");
+        }
+        served.signal(Signal::TERM);
+        let ran = end(served.process).await.code(0);
+        let logged = match log {
+            Log::Json | Log::Pretty => ran.stderr.clone(),
+            Log::JsonFile | Log::PrettyFile => bench.read("log"),
+        };
+        let heard = String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
+        assert!(heard.contains("/v1/traces") && heard.contains("finalize"), "spans were told");
+        assert!(heard.contains("/hook") && heard.contains("job.success"), "ends were told");
+        says_nothing(&heard, "traces and webhooks");
+        for (told, what) in [(&ran.stderr, "standard error"), (&logged, "the log"), (&heard, "the outside")] {
+            assert!(!told.contains(&key), "{log:?}: {what} has the API key");
+            assert!(!told.contains(&secret), "{log:?}: {what} has the webhook's secret");
+        }
+        assert!(!logged.contains("Tmarker"), "{log:?}: the log has the collector's key");
         nothing_leaked(&bench, log, &ran).await;
     }
 }

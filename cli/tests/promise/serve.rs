@@ -17,13 +17,13 @@ use tokio::{
 
 use crate::support::{Bench, bounded, end};
 
-struct Served {
-    process: Child,
+pub struct Served {
+    pub process: Child,
     address: SocketAddr,
 }
 
 impl Served {
-    async fn start(bench: &Bench) -> Self {
+    pub async fn start(bench: &Bench) -> Self {
         let mut process = bench.start(&["serve", "--listen", "127.0.0.1:0"]);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = bounded(lines.next_line()).await.unwrap().expect("it says where it listens");
@@ -31,7 +31,7 @@ impl Served {
         Self { process, address }
     }
 
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         bounded(http::send(self.address, method, path, headers, body)).await.unwrap()
     }
 
@@ -61,7 +61,7 @@ impl Served {
         .await
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.process.id().unwrap().cast_signed()).unwrap();
         kill_process(pid, signal).unwrap();
     }
