@@ -2,7 +2,7 @@
 
 use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
 
-use everypage_core::config::Reading;
+use everypage_core::config::{LogSettings, Reading};
 use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
 
 use crate::{problem::Problem, screen::Screen};
@@ -22,17 +22,12 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     let log = &reading.settings.log;
     let chosen = |name| reading.entries.iter().any(|entry| entry.name == name && entry.from_environment);
     let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
-    let level = match verbose == 0 && !chosen("LOG_LEVEL") {
+    let filter = match verbose == 0 && !chosen("LOG_LEVEL") {
         // The commands themselves say how documents and models fared; a demo says everything.
-        true if demo => "off",
-        true if at_terminal || screen.is_quiet() => "error,everypage_core::usecases::bury=off",
-        _ => level(&log.level, verbose),
+        true if demo => "off".to_owned(),
+        true if at_terminal || screen.is_quiet() => "error,everypage_core::usecases::bury=off".to_owned(),
+        _ => LogSettings::filter(level(&log.level, verbose)),
     };
-    // What other crates log in passing is about connections, not about documents.
-    let quiet = ["aws_config", "hyper", "hyper_util", "opentelemetry", "reqwest", "rustls", "h2"]
-        .map(|name| format!(",{name}=error"));
-    let filter =
-        EnvFilter::new(format!("{level}{}", if level == "off" { String::new() } else { quiet.concat() }));
     let (writer, colours) = match &log.file {
         None => (BoxMakeWriter::new(screen.clone()), console::colors_enabled_stderr()),
         Some(path) => {
@@ -45,7 +40,10 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // Nobody reads JSON at a terminal unless they ask for it.
     let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(writer)
+        .with_target(false);
     let started = if pretty {
         builder.compact().with_ansi(colours).without_time().try_init()
     } else {

@@ -1,14 +1,11 @@
 //! Lines of JSON on standard output, where Lambda takes them from.
 
+use everypage_core::config::LogSettings;
 use tracing_subscriber::EnvFilter;
 
 pub fn start(level: &str) {
-    // What other crates log in passing is about connections, not about documents.
-    let quiet = ["hyper", "hyper_util", "reqwest", "rustls", "h2", "aws", "opentelemetry"]
-        .map(|name| format!(",{name}=error"));
-    let filter = EnvFilter::new(format!("{level}{}", quiet.concat()));
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(LogSettings::filter(level)))
         .with_target(false)
         .json()
         .flatten_event(true)

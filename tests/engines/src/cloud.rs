@@ -35,6 +35,8 @@ use crate::{
 
 pub const NAME: &str = "everypage-e2e";
 pub const REGION: &str = "eu-west-1";
+/// The scripted providers take any; nothing but a leak puts it into a log.
+pub const PROVIDER_KEY: &str = "sk-Kmarker";
 
 pub struct Deployed {
     pub endpoint: String,
@@ -60,6 +62,7 @@ impl Deployed {
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
                 format!("PageVisibility={}s", VISIBILITY.as_secs()),
                 format!("TracesEndpoint={}", collector.endpoint()),
+                "LogLevel=trace".into(),
                 "JobTimeout=3m".into(),
                 // Pages that wait for a slot look for one four times a second, which an emulator feels.
                 "MaxInflightPerModel=20".into(),
@@ -70,8 +73,8 @@ impl Deployed {
         let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
         // As an operator does after the first deployment.
         let keys = json!({
-            "OPENAI_API_KEY": "scripted",
-            "ANTHROPIC_API_KEY": "scripted",
+            "OPENAI_API_KEY": PROVIDER_KEY,
+            "ANTHROPIC_API_KEY": PROVIDER_KEY,
             // The test's own server is one of this machine.
             "WEBHOOK_ALLOW_PRIVATE": "true",
         })
@@ -122,8 +125,15 @@ impl Deployed {
         files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
     }
 
+    /// All that the functions have logged.
+    pub fn logs(&self) -> String {
+        let files = std::fs::read_dir(self.folder().join("logs")).unwrap().flatten();
+        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(NAME));
+        ours.map(|file| String::from_utf8_lossy(&std::fs::read(file.path()).unwrap()).into_owned()).collect()
+    }
+
     /// The emulator's, with its logs.
-    pub fn folder(&self) -> PathBuf {
+    fn folder(&self) -> PathBuf {
         root().join(".cache/cloud/run").join(std::process::id().to_string())
     }
 }

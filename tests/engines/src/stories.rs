@@ -23,6 +23,8 @@ use crate::{
     tale::{check, told},
 };
 
+/// Opens `samples/encrypted.pdf`.
+pub const LOCKED_WITH: &str = "harbour";
 /// Enough for a busy machine; a story that takes this long has failed.
 const LONG: Duration = Duration::from_secs(150);
 /// What an engine may take to publish after a deadline.
@@ -163,13 +165,14 @@ async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {
 async fn a_wrong_password_fails_and_the_right_one_mends_it(bench: &dyn Bench) {
     tenant(&bench.app(), "locked", &[]).await;
     let bytes = std::fs::read(crate::root().join("samples/encrypted.pdf")).unwrap();
-    let locked = Document { name: "locked.pdf", bytes, password: Some("wrong"), ..document("locked", &[]) };
+    let locked =
+        Document { name: "locked.pdf", bytes, password: Some("not-the-one"), ..document("locked", &[]) };
     let id = bench.submit(locked).await;
     let job = ended(bench, &id, LONG).await;
     // The letter follows the failure.
     let letter = letter_of(bench, &job).await;
     tell(bench, "a_wrong_password_fails", &job).await;
-    redrive(&bench.app(), &letter, "ann", Some(Secret::new("harbour"))).await.unwrap();
+    redrive(&bench.app(), &letter, "ann", Some(Secret::new(LOCKED_WITH))).await.unwrap();
     let job = ended(bench, &id, LONG).await;
     tell(bench, "the_right_password_mends_it", &job).await;
 }

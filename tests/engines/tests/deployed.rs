@@ -19,8 +19,9 @@ use everypage_core::{
 };
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
-    cloud::{Deployed, NAME, REGION, http},
-    program, stories,
+    cloud::{Deployed, NAME, PROVIDER_KEY, REGION, http},
+    program,
+    stories::{self, LOCKED_WITH},
 };
 use everypage_testkit::paper;
 use futures::future::join_all;
@@ -39,6 +40,19 @@ async fn stories_on_the_deployed_stack() {
         a_tenants_server_is_told(&bench)
     );
     twenty_documents_at_once(&bench).await;
+    nothing_leaked(&bench);
+}
+
+/// The functions log all there is, and none of it is a document's text, a prompt, a password or a key.
+fn nothing_leaked(bench: &Deployed) {
+    let logs = bench.logs();
+    assert!(logs.contains("page read") && logs.contains("model call failed"), "nothing is logged");
+    for words in ["from a shell", "in the body", "by a link", "tell me", "document 7", "second page"] {
+        assert!(!logs.contains(words), "a document's words: {words}");
+    }
+    for secret in [PROVIDER_KEY, LOCKED_WITH, "not-the-one", "You transcribe", "whsec_", "ep_"] {
+        assert!(!logs.contains(secret), "a prompt, password or key: {secret}");
+    }
 }
 
 /// `everypage submit`, and what it can tell afterwards; a stack's parts are found by its name.

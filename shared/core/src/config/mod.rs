@@ -56,6 +56,14 @@ pub struct LogSettings {
     pub file: Option<String>,
 }
 
+impl LogSettings {
+    /// Whose lines are logged: ours from `level` on. Of other crates only errors, because what they say
+    /// in passing may be a whole request, with a document's text and a caller's key in it.
+    pub fn filter(level: &str) -> String {
+        if level == "off" { level.to_owned() } else { format!("error,everypage={level}") }
+    }
+}
+
 /// Where traces go; named as every OpenTelemetry program names them.
 #[derive(Clone, Debug)]
 pub struct TraceSettings {
