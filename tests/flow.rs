@@ -1,20 +1,27 @@
 //! Stories of one document, from submission to result, on virtual time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use everypage_core::{
     domain::{
-        job::{State, Status},
+        job::{Failure, State, Status},
         outcome::{AttemptResult, Source},
     },
     ports::{
-        clock::Clock,
+        Fault,
+        blobs::Blobs,
+        clock::{Clock, after},
+        retrying::Retrying,
         vision::{Finish, Scope, VisionError},
     },
     store::{breakers, dead, jobs, tenants, trail},
-    usecases::{cancel::cancel, decide, delete, heal, redrive, verify::verify_job},
+    usecases::{cancel::cancel, decide, delete, fail::fail, heal, redrive, verify::verify_job},
 };
 use everypage_testkit::{
+    clock::VirtualClock,
+    faulty::{Fate, Faulty, Interference},
+    memory::MemoryBlobs,
     pdf::{FakeDocument, FakePdf},
     vision::{Reply, read_by},
 };
@@ -22,6 +29,7 @@ use everypage_tests::{
     invariants::{self, page},
     world::{World, seconds},
 };
+use jiff::Timestamp;
 
 const MODELS: [&str; 4] = ["gpt-5.4", "gpt-5.4-mini", "claude-sonnet-4-6", "claude-opus-4-6"];
 
@@ -675,4 +683,54 @@ async fn a_deadline_that_passed_while_nobody_lived_costs_no_text() {
     let document = process.result(&job).await;
     assert!(document.pages.iter().all(|page| page.has_text));
     assert_eq!(sources(&document), [Source::Mupdf, Source::MupdfTimeoutFallback].repeat(2));
+}
+
+/// Throttles everything until a certain moment, and asks for next to no patience.
+struct Impatient {
+    clock: Arc<VirtualClock>,
+    until: Timestamp,
+}
+
+#[async_trait]
+impl Interference for Impatient {
+    async fn before(&self, _: &'static str) -> Fate {
+        let retry_after = Some(Duration::from_millis(10));
+        match self.clock.now() < self.until {
+            true => Fate::Refused(Fault::Throttled { service: "test", retry_after }),
+            false => Fate::Happens,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_asks_for_short_rests_does_not_use_up_the_tries() {
+    let clock = Arc::new(VirtualClock::default());
+    let until = after(clock.now(), Duration::from_secs(15));
+    let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+    let blobs: Arc<dyn Blobs> =
+        Arc::new(Faulty::new(blobs, Arc::new(Impatient { clock: clock.clone(), until })));
+    let patient = Retrying::new(blobs, clock.clone(), [1, 4, 16].map(Duration::from_secs).to_vec());
+    patient.put_new("a", vec![1]).await.unwrap();
+    assert_eq!(patient.get("a").await.unwrap(), Some(vec![1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redriven_job_whose_document_was_read_needs_no_password_any_more() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let document = FakeDocument { password: Some("open sesame".into()), ..FakeDocument::graphics(2) };
+    let id = process.submit_with(&document, |_| {}, Some("open sesame"), None).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(10)).await.is_none());
+    // As when storage is away for longer than we try.
+    let failure = Failure { code: "unreachable".into(), reason: "the store is away".into() };
+    assert_eq!(fail(&process.app, &id, failure).await.unwrap().state, State::Failed);
+
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    let process = world.start("b");
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 2).await;
 }

@@ -27,6 +27,7 @@ export function details(model) {
           fact('Came through', job.source),
           fact('Started again', count(job.redrives)),
           fact('Correlation id', h('code', {}, job.correlation_id ?? '')),
+          fact('Trace id', h('code', {}, job.trace_id ?? '')),
         ),
         group(
           'Document',

@@ -11,11 +11,15 @@ use everypage_sim::{
 const SEEDS: u64 = 2000;
 
 /// Seeds that failed once, each with what it found.
-const FAILED_ONCE: [(u64, &str); 4] = [
+const FAILED_ONCE: [(u64, &str); 5] = [
     (206, "a slot given back twice, because the first reply was lost, freed its next holder's"),
     (1151, "a document that slow storage kept from being opened failed at its deadline"),
     (1872, "a slot whose lease slow storage had used up was called with"),
     (9160, "a page read while the result was being made was in no version of it, and no heal brought it in"),
+    (
+        10248,
+        "a throttled store that asked for short rests used up the tries; redriven, the document wanted its password",
+    ),
 ];
 
 #[test]

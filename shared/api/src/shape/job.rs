@@ -277,6 +277,9 @@ pub struct Job {
     pub redrives: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
+    /// Of the trace that its work is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// Where the document is to be uploaded; only in the answer that begins an upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload: Option<UploadLink>,
@@ -317,6 +320,7 @@ impl From<domain::job::Job> for Job {
             },
             status,
             state: Some(job.state.to_string()),
+            trace_id: Some(job.trace().trace_id()),
             progress,
             message: message(&job),
             document: Document {
@@ -394,6 +398,7 @@ impl Job {
             error: upload.failure.map(Failure::from),
             redrives: 0,
             correlation_id: None,
+            trace_id: None,
             upload: None,
             id: upload.id,
         }

@@ -236,3 +236,23 @@ async fn what_is_no_document_is_refused_or_fails_with_its_reason() {
     assert_eq!(seen.text("/error/code"), "not_a_pdf");
     assert!(seen.text("/message").contains("not a PDF"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_in_its_callers_trace() {
+    let service = Service::new(&[]);
+    let posted = |traceparent: &str| {
+        let body = FakeDocument::graphics(1).bytes();
+        with_header(
+            request("POST", "/v1/jobs?again=true", "application/pdf", body),
+            "traceparent",
+            traceparent,
+        )
+    };
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let answer = service.send(Some(user()), posted(&format!("00-{trace}-00f067aa0ba902b7-01"))).await;
+    assert_eq!((answer.status.as_u16(), answer.text("/trace_id")), (202, trace.to_owned()));
+    // As the W3C asks: what can't be read is as good as none.
+    let answer = service.send(Some(user()), posted("00-not-a-trace")).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert!(answer.text("/trace_id") != trace && answer.text("/trace_id").len() == 32, "{answer:?}");
+}

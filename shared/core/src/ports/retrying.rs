@@ -25,6 +25,9 @@ use crate::{
     metrics,
 };
 
+/// Longest rest that a service is given because it asks for it.
+const MOST_ASKED: Duration = Duration::from_secs(30);
+
 /// A port whose calls are retried.
 pub struct Retrying<P: ?Sized> {
     inner: Arc<P>,
@@ -52,7 +55,8 @@ impl<P: ?Sized> Retrying<P> {
             let pause = match (fault.next(), retry_pause(&self.intervals, attempt)) {
                 (Next::GiveUp, _) | (_, None) => return Err(fault),
                 (Next::Retry, Some(pause)) => pause,
-                (Next::RetryAfter(asked), Some(pause)) => asked.min(pause.max(Duration::from_secs(30))),
+                // Never sooner than we would: a service that asks for little would use up the tries.
+                (Next::RetryAfter(asked), Some(pause)) => asked.clamp(pause, pause.max(MOST_ASKED)),
             };
             warn!(%fault, attempt, "call failed, trying again");
             metrics::retried();

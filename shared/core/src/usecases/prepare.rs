@@ -47,7 +47,7 @@ struct Inspected {
 }
 
 fn inspected_key(job: &Job) -> String {
-    format!("jobs/{}/inspected-{}.json", job.id, job.redrives)
+    format!("jobs/{}/inspected.json", job.id)
 }
 
 pub fn range_key(job: &JobId, range: &PageRange) -> String {
