@@ -2,13 +2,18 @@
 
 use everypage_core::{
     app::App,
-    domain::{ids::JobId, job::Halt, result::Cause},
+    domain::{
+        ids::JobId,
+        job::{Halt, Job},
+        result::Cause,
+    },
     store::jobs,
     usecases::{StepError, fail::fail, finalize::finalize, sweep::sweep},
 };
-use everypage_function::FailedStep;
+use everypage_function::{FailedStep, at_work_on};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::Instrument;
 
 /// What the state machine, or the schedule, asks for.
 #[derive(Debug, Deserialize)]
@@ -47,10 +52,13 @@ pub struct Ended {
 pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
         Step::Finalize { job_id, cause } => {
-            finalize(app, &job_id, cause_of(app, &job_id, cause).await?).await?
+            let job = load(app, &job_id).await?;
+            finalize(app, &job_id, cause_of(&job, cause)).instrument(at_work_on(&job)).await?
         }
         Step::Fail { job_id, error } => {
-            fail(app, &job_id, FailedStep::read(&error.error, &error.cause)).await?
+            let job = load(app, &job_id).await?;
+            let failure = FailedStep::read(&error.error, &error.cause);
+            fail(app, &job_id, failure).instrument(at_work_on(&job)).await?
         }
         Step::Sweep => {
             let swept = sweep(app).await;
@@ -60,14 +68,18 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     Ok(Ended { state: job.state.to_string() })
 }
 
-async fn cause_of(app: &App, job: &JobId, why: Why) -> Result<Cause, StepError> {
-    Ok(match why {
+async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
+    Ok(jobs::load(app, id).await?.value)
+}
+
+fn cause_of(job: &Job, why: Why) -> Cause {
+    match why {
         Why::Settled => Cause::Settled,
         Why::Deadline => Cause::Deadline,
-        Why::Halted => match jobs::load(app, job).await?.value.halt {
+        Why::Halted => match job.halt {
             Some(Halt::Deadline) => Cause::Deadline,
             // A job that is over keeps its end, whatever is said here.
             Some(Halt::Cancelled) | None => Cause::Cancelled,
         },
-    })
+    }
 }

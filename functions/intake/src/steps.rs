@@ -12,9 +12,10 @@ use everypage_core::{
     store::jobs,
     usecases::{StepError, plan, prepare},
 };
-use everypage_function::FailedStep;
+use everypage_function::{FailedStep, at_work_on};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
@@ -50,33 +51,41 @@ struct Planned<'a> {
     queue_url: &'a str,
 }
 
+impl Step {
+    fn job_id(&self) -> &JobId {
+        match self {
+            Self::Look { job_id }
+            | Self::Inspect { job_id }
+            | Self::ReadText { job_id, .. }
+            | Self::Render { job_id, .. }
+            | Self::Plan { job_id }
+            | Self::Listen { job_id, .. } => job_id,
+        }
+    }
+}
+
 pub async fn handle(stack: &Stack, step: Step) -> Result<Value, FailedStep> {
+    let job = load(&stack.app, step.job_id()).await?;
+    Ok(take(stack, step, &job).instrument(at_work_on(&job)).await?)
+}
+
+async fn take(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
     let app = &stack.app;
-    let answer = match step {
-        Step::Look { job_id } => look(&load(app, &job_id).await?),
-        Step::Inspect { job_id } => {
-            let ranges = prepare::inspect(app, &load(app, &job_id).await?).await?;
-            json!({ "ranges": ranges })
-        }
-        Step::ReadText { job_id, range } => {
-            prepare::read_range(app, &load(app, &job_id).await?, &range).await?;
-            json!({})
-        }
-        Step::Render { job_id, range } => {
-            prepare::render_range(app, &load(app, &job_id).await?, &range).await?;
-            json!({})
-        }
-        Step::Plan { job_id } => planned(stack, &plan(app, &load(app, &job_id).await?).await?),
-        Step::Listen { job_id, token, state } => {
-            stack.flow.remember(&job_id, &token).await.map_err(StepError::from)?;
+    match step {
+        Step::Look { .. } => return Ok(look(job)),
+        Step::Inspect { .. } => return Ok(json!({ "ranges": prepare::inspect(app, job).await? })),
+        Step::ReadText { range, .. } => prepare::read_range(app, job, &range).await?,
+        Step::Render { range, .. } => prepare::render_range(app, job, &range).await?,
+        Step::Plan { .. } => return Ok(planned(stack, &plan(app, job).await?)),
+        Step::Listen { token, state, .. } => {
+            stack.flow.remember(&job.id, &token).await?;
             // Written first, looked second: whoever changed the job before found no token to answer.
-            if was_changed(&load(app, &job_id).await?, state) {
-                stack.flow.settle(&token).await.map_err(StepError::from)?;
+            if was_changed(&load(app, &job.id).await?, state) {
+                stack.flow.settle(&token).await?;
             }
-            json!({})
         }
-    };
-    Ok(answer)
+    }
+    Ok(json!({}))
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {

@@ -23,6 +23,7 @@ use everypage_aws::{Clients, Place, Stack, StackError};
 use everypage_core::{
     app::App,
     config::Settings,
+    domain::job::Job,
     ports::{
         clock::after,
         pdf::Pdf,
@@ -33,7 +34,7 @@ use everypage_core::{
 };
 use everypage_providers::{HttpHooks, OtlpTraces, Providers};
 use jiff::Timestamp;
-use tracing::warn;
+use tracing::{Span, error_span, warn};
 use xray::XRay;
 
 /// How often an instance tells that it is there; see `sweep::SILENT`.
@@ -161,6 +162,17 @@ async fn publish(app: &App) {
             }
         }
     }
+}
+
+/// Work on a job, so that every line of the log about it names it; there whatever is logged.
+pub fn at_work_on(job: &Job) -> Span {
+    error_span!(
+        "job",
+        job = %job.id,
+        tenant = %job.received.tenant,
+        correlation = %job.correlation_id,
+        trace = job.trace().trace_id(),
+    )
 }
 
 /// The one place where a function's settings enter.
