@@ -100,7 +100,9 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
     let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
     let job = done(&process, &locked).await;
     let spans = world.traces.spans();
-    assert_eq!(named(&spans, "job")[0].error.as_deref(), Some("password_needed"));
+    for name in ["job", "inspect"] {
+        assert_eq!(named(&spans, name)[0].error.as_deref(), Some("password_needed"), "{name}");
+    }
 
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();

@@ -26,6 +26,7 @@ use crate::{
         trace::{Span, SpanKind, TraceContext, Value},
     },
     store::webhooks::Delivery,
+    usecases::StepError,
 };
 
 /// A span that ends when it is dropped, however the work ends.
@@ -70,6 +71,18 @@ impl<'a> Open<'a> {
     /// Where this span is: what it causes has this for a parent.
     pub fn context(&self) -> TraceContext {
         self.context
+    }
+
+    /// Does the work of a step, and notes why it failed if it did.
+    pub async fn around<T>(
+        mut self,
+        work: impl Future<Output = Result<T, StepError>>,
+    ) -> Result<T, StepError> {
+        let done = work.await;
+        if let Err(error) = &done {
+            self.failed(error.code());
+        }
+        done
     }
 
     /// It did not do what it was to do; `why` is a name that stays the same.

@@ -20,8 +20,11 @@ use crate::{
 /// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
 /// noted earlier (a cancel before the deadline, say) is the one that counts.
 pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
-    let mut job = halt(app, id, cause).await?;
-    let _span = spans::finalize(app, &job);
+    let job = halt(app, id, cause).await?;
+    spans::finalize(app, &job).around(conclude(app, id, job)).await
+}
+
+async fn conclude(app: &App, id: &JobId, mut job: Job) -> Result<Job, StepError> {
     loop {
         job = match job.state {
             State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),

@@ -27,8 +27,7 @@ pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }
-    let _span = spans::plan(app, job);
-    let plan = draw_up(app, job, 1).await?;
+    let plan = spans::plan(app, job).around(draw_up(app, job, 1)).await?;
     let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
         (State::Understood, None) => {
             vec![JobEvent::Proposed(plan.clone()), JobEvent::Approved { by: "policy".into() }]

@@ -74,7 +74,11 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     if let Some(pages) = inspected(app, job).await? {
         return selected(app, job, pages);
     }
-    let _span = spans::inspect(app, job);
+    let pages = spans::inspect(app, job).around(count_pages(app, job)).await?;
+    selected(app, job, pages)
+}
+
+async fn count_pages(app: &App, job: &Job) -> Result<u32, StepError> {
     let settings = tenants::settings(app, &job.received.tenant).await?;
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
@@ -84,7 +88,7 @@ pub async fn inspect(app: &App, job: &Job) -> Result<Vec<PageRange>, StepError> 
     }
     let bytes = serde_json::to_vec(&Inspected { pages }).unwrap_or_default();
     app.blobs.put_new(&inspected_key(job), bytes).await?;
-    selected(app, job, pages)
+    Ok(pages)
 }
 
 async fn inspected(app: &App, job: &Job) -> Result<Option<u32>, StepError> {
@@ -127,14 +131,17 @@ pub async fn read_range(app: &App, job: &Job, range: &PageRange) -> Result<(), S
     if app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    let _span = spans::read_text(app, job, range);
+    spans::read_text(app, job, range).around(store_texts(app, job, range, &key)).await
+}
+
+async fn store_texts(app: &App, job: &Job, range: &PageRange, key: &str) -> Result<(), StepError> {
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
     let stored: Vec<StoredPage> = read(app, job, &pages, RenderPages::None)
         .await?
         .into_iter()
         .map(|page| StoredPage { page: page.number, reason: page.reason, text: page.text, fault: page.fault })
         .collect();
-    app.blobs.put_new(&key, encode(&stored)?).await?;
+    app.blobs.put_new(key, encode(&stored)?).await?;
     Ok(())
 }
 
@@ -146,7 +153,10 @@ pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(),
     if app.settings.roster().engines.is_empty() || app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    let _span = spans::render(app, job, range);
+    spans::render(app, job, range).around(store_images(app, job, range, &key)).await
+}
+
+async fn store_images(app: &App, job: &Job, range: &PageRange, key: &str) -> Result<(), StepError> {
     let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
     let pages: Vec<PageNumber> =
         stored.iter().filter(|page| wants_image(job, page)).map(|page| page.page).collect();
@@ -158,7 +168,7 @@ pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(),
             }
         }
     }
-    app.blobs.put_new(&key, encode(&images)?).await?;
+    app.blobs.put_new(key, encode(&images)?).await?;
     Ok(())
 }
 
