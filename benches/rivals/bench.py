@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import contestants
 import install
 import judge
+import machine
 import paper
 import process
 import scenarios
@@ -26,8 +26,6 @@ WORK = install.CACHE / "work"
 def measure(repeats: int, only: list[str], wanted: list[str]) -> dict:
     """All repeats of all scenarios; neighbours in time are different tools, so a busy moment hits them alike."""
     results = description(repeats)
-    if results["machine"]["load"] > 0.5:
-        say(f"this machine is busy (load {results['machine']['load']}): times will be longer than they need be")
     shutil.rmtree(WORK, ignore_errors=True)
     documents = {
         "documents": paper.write(WORK / "short.pdf", paper.short()),
@@ -37,10 +35,19 @@ def measure(repeats: int, only: list[str], wanted: list[str]) -> dict:
     try:
         for _ in range(repeats):
             for kind, document in documents.items():
+                note_load(results["machine"])
                 one_repeat(results, kind, provider, document, only, wanted)
     finally:
         provider.close()
     return results
+
+
+def note_load(noted: dict) -> None:
+    """The worst of it, before every repeat: others may begin at any time of such a long run."""
+    load = machine.others_load()
+    if load > machine.CALM:
+        say(f"others keep {load} cores of this machine busy: times will be longer than they need be")
+    noted["load"] = max(load, noted.get("load", 0))
 
 
 def one_repeat(
@@ -77,25 +84,16 @@ def one_run(
     folder.mkdir(parents=True)
     place = contestants.Place(folder, document, provider.openai_url, provider.url)
     ending = process.run(who.command(place), who.environment(place), folder, scenarios.DEADLINE * scenarios.PATIENCE)
-    # What a killed or failed tool left behind is no delivery, and may be half a file.
-    delivery = who.delivered(folder) if ending.exit_code in who.good else None
-    return verdict(scenario, ending, delivery, provider.calls()).as_json()
+    return verdict(scenario, ending, who.delivered(folder), provider.calls()).as_json()
 
 
 def description(repeats: int) -> dict:
-    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    processor = names[0].partition(":")[2].strip() if names else platform.machine()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
     return {
         "date": datetime.date.today().isoformat(),
         "command": "benches/rivals/run",
         "repeats": repeats,
         "versions": {"Everypage": everypage_version(), **install.RIVALS, "Python": platform.python_version()},
-        "machine": {
-            "cores": os.cpu_count(), "processor": processor, "memory_gb": round(memory / 1e9),
-            "system": system, "load": round(os.getloadavg()[0], 1),
-        },
+        "machine": machine.description(),
         "documents": [],
         "gateways": [],
     }

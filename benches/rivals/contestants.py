@@ -1,7 +1,8 @@
 """Who runs, with which settings, and where what each delivers is found.
 
 `defaults` is what one gets without knowing of any setting. `best` is what the tool's own documentation offers
-for models that fail or hang, with one timeout for a call that is the same for all.
+for models that fail or hang, with one timeout for a call that is the same for all. Why each number of retries is
+the best one is in docs/rivals.md.
 """
 
 from __future__ import annotations
@@ -9,15 +10,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import install
 from scenarios import AT_ONCE, CALL_TIMEOUT, DEADLINE, MODELS, REQUESTS
 
 DRIVERS = Path(__file__).resolve().parent / "drivers"
-# Page number -> text.
-Delivery = dict[int, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A page's text, and when it could be had."""
+
+    page: int
+    text: str
+    time: float
 
 
 @dataclass(frozen=True)
@@ -35,13 +43,11 @@ class Contestant:
     tool: str
     settings: str
     command: Callable[[Place], list[str]]
-    delivered: Callable[[Path], Delivery | None]
+    delivered: Callable[[Path], list[Answer]]
     environment: Callable[[Place], dict[str, str]]
     # How many models it asks.
     models: int
     front_matter: bool = False
-    # Exit codes with which a document is delivered.
-    good: frozenset[int] = field(default=frozenset([0]))
 
     @property
     def name(self) -> str:
@@ -70,14 +76,16 @@ def everypage(settings: str, *options: str, **tuned: str) -> Contestant:
             ANTHROPIC_PRIMARY_MODEL=MODELS[2], ANTHROPIC_SECONDARY_MODEL=MODELS[3], **tuned,
         )
 
-    def delivered(folder: Path) -> Delivery | None:
-        for result in (folder / "out").glob("*.json"):
-            pages = json.loads(result.read_text())["pages"]
-            return {page["page"]: page["text"] for page in pages if page.get("has_text", True)}
-        return None
+    def delivered(folder: Path) -> list[Answer]:
+        # One file, when all is over, which appears whole.
+        return [
+            Answer(page["page"], page["text"], result.stat().st_mtime)
+            for result in (folder / "out").glob("*.json")
+            for page in json.loads(result.read_text())["pages"]
+            if page.get("has_text", True)
+        ]
 
-    # 3 and 4: delivered, with MuPDF's text or none on some page.
-    return Contestant("Everypage", settings, command, delivered, environment, 4, good=frozenset([0, 3, 4]))
+    return Contestant("Everypage", settings, command, delivered, environment, 4)
 
 
 # ---- py-zerox ---------------------------------------------------------------------------------------
@@ -88,7 +96,7 @@ def zerox(settings: str, models: int, skip_probe: bool, **options: object) -> Co
         task = {"document": str(place.document), "model": MODELS[0], "options": options, "skip_probe": skip_probe}
         return [str(install.python("py-zerox")), str(DRIVERS / "read_with_zerox.py"), json.dumps(task)]
 
-    return Contestant("py-zerox", settings, command, result_file, vendor_keys, models)
+    return Contestant("py-zerox", settings, command, kept, vendor_keys, models)
 
 
 def vendor_keys(place: Place) -> dict[str, str]:
@@ -100,11 +108,15 @@ def vendor_keys(place: Place) -> dict[str, str]:
     )
 
 
-def result_file(folder: Path) -> Delivery | None:
-    result = folder / "result.json"
-    if not result.exists():
-        return None
-    return {int(page): text or "" for page, text in json.loads(result.read_text()).items()}
+def kept(folder: Path) -> list[Answer]:
+    """What a driver wrote down, answer by answer."""
+    file = folder / "answers.jsonl"
+    return [Answer(**answer) for answer in whole_lines(file)] if file.exists() else []
+
+
+def whole_lines(file: Path) -> list[dict]:
+    """Of JSON; the last one may be half, where a run was killed, and half is no delivery."""
+    return [json.loads(line) for line in file.read_text().split("\n")[:-1]]
 
 
 # ---- olmOCR -----------------------------------------------------------------------------------------
@@ -123,13 +135,14 @@ def olmocr(settings: str, *options: str) -> Contestant:
             AWS_DEFAULT_REGION="us-east-1",
         )
 
-    def delivered(folder: Path) -> Delivery | None:
-        for result in (folder / "work" / "results").glob("*.jsonl"):
-            for line in result.read_text().splitlines():
-                document = json.loads(line)
-                spans = document["attributes"]["pdf_page_numbers"]
-                return {page: document["text"][start:end].strip() for start, end, page in spans}
-        return None
+    def delivered(folder: Path) -> list[Answer]:
+        # A line for each document, when its last page is over.
+        return [
+            Answer(page, document["text"][start:end].strip(), result.stat().st_mtime)
+            for result in (folder / "work" / "results").glob("*.jsonl")
+            for document in whole_lines(result)
+            for start, end, page in document["attributes"]["pdf_page_numbers"]
+        ]
 
     return Contestant("olmOCR", settings, command, delivered, environment, 1, front_matter=True)
 
@@ -151,7 +164,7 @@ def litellm(settings: str, **router: object) -> Contestant:
         }
         return [str(install.python("litellm")), str(DRIVERS / "ask_litellm.py"), json.dumps(task)]
 
-    return Contestant("LiteLLM Router", settings, command, result_file, vendor_keys, 4)
+    return Contestant("LiteLLM Router", settings, command, kept, vendor_keys, 4)
 
 
 # ---- TensorZero -------------------------------------------------------------------------------------
@@ -175,7 +188,7 @@ def tensorzero(settings: str, provider_line: str = "") -> Contestant:
         task = {"config": "\n".join(config), "requests": REQUESTS, "at_once": AT_ONCE}
         return [str(install.python("tensorzero")), str(DRIVERS / "ask_tensorzero.py"), json.dumps(task)]
 
-    return Contestant("TensorZero", settings, command, result_file, vendor_keys, 4)
+    return Contestant("TensorZero", settings, command, kept, vendor_keys, 4)
 
 
 def _key(model: str) -> str:
@@ -190,15 +203,16 @@ READERS = [
     everypage("best", REQUEST_TIMEOUT=f"{CALL_TIMEOUT}s"),
     zerox("defaults", 1, skip_probe=False),
     # Its README: what it does not know itself is passed on to LiteLLM's `completion`, whose documentation
-    # ("Reliability - Retries, Fallbacks") has `timeout`, `num_retries` and `fallbacks`.
+    # ("Reliability - Retries, Fallbacks") has `timeout`, `num_retries` and `fallbacks`. Without the second, a model
+    # of OpenAI's is asked three times before the next one is.
     zerox(
-        "best", 4, skip_probe=True, timeout=CALL_TIMEOUT, num_retries=2,
+        "best", 4, skip_probe=True, timeout=CALL_TIMEOUT, num_retries=0,
         fallbacks=[MODELS[1], *(f"anthropic/{model}" for model in MODELS[2:])],
     ),
     olmocr("defaults"),
-    # Its --help: the share of pages that may fail; those keep what pdftotext reads. It has no timeout for a
-    # call and no second server. Its eight attempts for a page are kept: they get it through a busy hour.
-    olmocr("best", "--max_page_error_rate", "1"),
+    # Its --help: the share of pages that may fail; those keep what pdftotext reads. How often a page is tried: three
+    # times get it through the rate limit, and one is to spare. It has no timeout for a call and no second server.
+    olmocr("best", "--max_page_error_rate", "1", "--max_page_retries", "4"),
 ]
 
 GATEWAYS = [

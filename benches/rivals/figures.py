@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-NEVER = "never"
-
 
 def number(values: Iterable[float], digits: int = 0) -> str:
     """The median, and the range where there is one."""
@@ -16,11 +14,14 @@ def number(values: Iterable[float], digits: int = 0) -> str:
 
 
 def seconds(runs: Sequence[dict]) -> str:
-    """`never` where most runs had to be killed."""
-    killed = sum(run["exit_code"] is None for run in runs)
-    if killed * 2 > len(runs):
-        return NEVER
-    return number((run["seconds"] for run in runs), 1) + " s"
+    """As `number`, of times; a run that had to be killed took longer than it was given."""
+    ordered = sorted(runs, key=lambda run: run["seconds"])
+    low, middle, high = map(_time, (ordered[0], ordered[len(ordered) // 2], ordered[-1]))
+    return (middle if low == high else f"{middle} ({low}–{high})") + " s"
+
+
+def _time(run: dict) -> str:
+    return f"> {run['seconds']:.0f}" if run["exit_code"] is None else f"{run['seconds']:.1f}"
 
 
 def megabytes(values: Iterable[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import paper
-from contestants import Delivery
+from contestants import Answer
 from process import Ending
 from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
 
@@ -17,12 +17,15 @@ class Verdict:
     seconds: float
     # None: killed.
     exit_code: int | None
-    delivered: bool
+    # It ended by itself inside the deadline, with text for a page at least.
     in_time: bool
+    # What came inside the deadline, however the run ended.
     pages_with_text: int
     # Of these, those whose text is that of the page of this number.
     pages_right: int
     pages_by_model: int
+    # What came after the deadline, while patience lasted.
+    pages_late: int
     calls: int
     calls_to_dead: int
     calls_by_model: dict[str, int]
@@ -33,32 +36,32 @@ class Verdict:
         return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
-Judge = Callable[[Scenario, Ending, "Delivery | None", "list[dict]"], Verdict]
+Judge = Callable[[Scenario, Ending, "list[Answer]", "list[dict]"], Verdict]
 
 
-def document(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
-    return _verdict(scenario, ending, delivery, calls, PAGES, _is_own_text, paper.READ_BY_AI)
+def document(scenario: Scenario, ending: Ending, answers: list[Answer], calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, answers, calls, PAGES, _is_own_text, paper.READ_BY_AI)
 
 
-def requests(scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict]) -> Verdict:
-    return _verdict(scenario, ending, delivery, calls, REQUESTS, _names_page, "[read by ")
+def requests(scenario: Scenario, ending: Ending, answers: list[Answer], calls: list[dict]) -> Verdict:
+    return _verdict(scenario, ending, answers, calls, REQUESTS, _names_page, "[read by ")
 
 
 def _verdict(
-    scenario: Scenario, ending: Ending, delivery: Delivery | None, calls: list[dict],
+    scenario: Scenario, ending: Ending, answers: list[Answer], calls: list[dict],
     pages: int, is_right: Callable[[int, str], bool], mark: str,
 ) -> Verdict:
-    texts = {page: text for page, text in (delivery or {}).items() if text.strip() and 1 <= page <= pages}
-    # A document without a word is none.
-    delivered = bool(texts)
+    answers = [answer for answer in answers if answer.text.strip() and 1 <= answer.page <= pages]
+    end = ending.began + DEADLINE + GRACE
+    texts = {answer.page: answer.text for answer in answers if answer.time <= end}
     return Verdict(
         seconds=ending.seconds,
         exit_code=ending.exit_code,
-        delivered=delivered,
-        in_time=delivered and ending.seconds <= DEADLINE + GRACE,
+        in_time=bool(texts) and ending.exit_code is not None and ending.seconds <= DEADLINE + GRACE,
         pages_with_text=len(texts),
         pages_right=sum(is_right(page, text) for page, text in texts.items()),
         pages_by_model=sum(mark in text and is_right(page, text) for page, text in texts.items()),
+        pages_late=len({answer.page for answer in answers} - texts.keys()),
         calls=len(calls),
         calls_to_dead=sum(call["model"] in scenario.dead for call in calls),
         calls_by_model=dict(Counter(call["model"] for call in calls)),

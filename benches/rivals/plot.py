@@ -5,17 +5,17 @@ from __future__ import annotations
 from html import escape
 from statistics import median
 
-from figures import NEVER, seconds
+from figures import seconds
 
 NAME, CELL, ROW, HEAD = 190, 122, 34, 64
 BAR = CELL - 14
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328 } .head { font-size: 11px } .bold { font-weight: 600 }
 .late { fill: #b3261e } .faint { fill: #59636e }
-.model { fill: #2f6fb5 } .pdf { fill: #8fbce6 } .wrong { fill: #d9822b } .none { fill: #e3e6ea }
+.model { fill: #2f6fb5 } .pdf { fill: #8fbce6 } .wrong { fill: #d9822b } .after { fill: #e5b5b0 } .none { fill: #e3e6ea }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .late { fill: #ff8f80 } .faint { fill: #9aa4af }
-  .model { fill: #539bf5 } .pdf { fill: #2b5787 } .wrong { fill: #e0964a } .none { fill: #343b44 }
+  .model { fill: #539bf5 } .pdf { fill: #2b5787 } .wrong { fill: #e0964a } .after { fill: #7a4742 } .none { fill: #343b44 }
 }"""
 
 
@@ -53,17 +53,21 @@ def _grid(rows: list[dict], title: str, y: int) -> tuple[list[str], int]:
 def _cell(row: dict, x: float, y: float) -> list[str]:
     middle = lambda name: median(run[name] for run in row["runs"])
     right, by_model, text = middle("pages_right"), middle("pages_by_model"), middle("pages_with_text")
-    parts = {"model": by_model, "pdf": right - by_model, "wrong": text - right, "none": row["pages"] - text}
+    after = middle("pages_late")
+    parts = {
+        "model": by_model, "pdf": right - by_model, "wrong": text - right, "after": after,
+        "none": row["pages"] - text - after,
+    }
     body, at = [], x
     for style, pages in parts.items():
         length = BAR * pages / row["pages"]
         if length > 0:
             body.append(f'<rect class="{style}" x="{at:.1f}" y="{y + 2}" width="{length:.1f}" height="9"/>')
         at += length
-    took = seconds(row["runs"])
-    late = took == NEVER or middle("seconds") > row["deadline"] + row["grace"]
-    brief = took.partition(" (")[0].removesuffix(" s") + (" s" if took != NEVER else "")
-    label = brief if any(run["delivered"] for run in row["runs"]) else f"{brief}, nothing" if took != NEVER else brief
+    late = middle("seconds") > row["deadline"] + row["grace"]
+    label = seconds(row["runs"]).partition(" (")[0].removesuffix(" s") + " s"
+    if not text + after:
+        label += ", nothing"
     return [*body, _text(x, y + 24, label, "late" if late else "faint")]
 
 
@@ -71,11 +75,11 @@ def _legend() -> list[str]:
     body, x = [], 0
     for style, words in (
         ("model", "read by a model"), ("pdf", "read from the PDF itself"),
-        ("wrong", "not this page's text"), ("none", "no text"),
+        ("wrong", "not this page's text"), ("after", "after the deadline"), ("none", "no text"),
     ):
         body += [f'<rect class="{style}" x="{x}" y="8" width="12" height="12"/>', _text(x + 18, 18, words, "")]
         x += 40 + 7 * len(words)
-    return [*body, _text(x, 18, "red: over the deadline; never: killed after three deadlines", "late")]
+    return [*body, _text(x, 18, "red: over the deadline; >: killed", "late")]
 
 
 def _wrapped(words: str, width: int = 18) -> list[str]:

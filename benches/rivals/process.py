@@ -17,6 +17,8 @@ READY = "ready"
 
 @dataclass(frozen=True)
 class Ending:
+    # By the clock, as everything that says when something came.
+    began: float
     seconds: float
     # None: it was still going when patience ended.
     exit_code: int | None
@@ -41,7 +43,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path, patience:
         for member in members(process.pid):
             _kill(member)
         process.wait()
-    return Ending(seconds, exit_code, peak.bytes)
+    return Ending(began, seconds, exit_code, peak.bytes)
 
 
 def _wait(process: subprocess.Popen[bytes], until: float) -> int | None:

@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import answers
 from litellm import Router
 
 
@@ -13,19 +14,17 @@ async def main() -> None:
     task = json.loads(sys.argv[1])
     router = Router(**task["router"])
     places = asyncio.Semaphore(task["at_once"])
-    answers: dict[int, str] = {}
 
     async def ask(page: int) -> None:
         async with places:
             try:
                 messages = [{"role": "user", "content": f"Page {page} of {task['requests']}"}]
                 response = await router.acompletion(model=task["model"], messages=messages)
-                answers[page] = response.choices[0].message.content
+                answers.keep(page, response.choices[0].message.content)
             except Exception as error:
                 print(page, type(error).__name__, file=sys.stderr)
 
     await asyncio.gather(*(ask(page) for page in range(1, task["requests"] + 1)))
-    Path("result.json").write_text(json.dumps(answers))
 
 
 asyncio.run(main())

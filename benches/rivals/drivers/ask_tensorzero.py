@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import answers
 from tensorzero import AsyncTensorZeroGateway
 
 
@@ -14,7 +15,6 @@ async def main() -> None:
     task = json.loads(sys.argv[1])
     Path("tensorzero.toml").write_text(task["config"])
     places = asyncio.Semaphore(task["at_once"])
-    answers: dict[int, str] = {}
     gateway = await AsyncTensorZeroGateway.build_embedded(config_file="tensorzero.toml")
 
     async def ask(page: int) -> None:
@@ -22,13 +22,12 @@ async def main() -> None:
             try:
                 messages = [{"role": "user", "content": f"Page {page} of {task['requests']}"}]
                 response = await gateway.inference(function_name="read", input={"messages": messages})
-                answers[page] = response.content[0].text
+                answers.keep(page, response.content[0].text)
             except Exception as error:
                 print(page, type(error).__name__, error, file=sys.stderr)
 
     async with gateway:
         await asyncio.gather(*(ask(page) for page in range(1, task["requests"] + 1)))
-    Path("result.json").write_text(json.dumps(answers))
 
 
 asyncio.run(main())

@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import answers
 from pyzerox import zerox
 from pyzerox.models import litellmmodel
 
@@ -16,8 +17,9 @@ async def main() -> None:
         # It asks the model a question before it starts, with no timeout and no second model.
         litellmmodel.validate_access = lambda self: None
     result = await zerox(file_path=task["document"], model=task["model"], **task["options"])
-    pages = {page.page: page.content for page in result.pages}
-    Path("result.json").write_text(json.dumps(pages))
+    # It gives all pages back together, when the last one is over.
+    for page in result.pages:
+        answers.keep(page.page, page.content)
 
 
 asyncio.run(main())
