@@ -47,14 +47,10 @@ impl Api {
         Ok(shape::Job::from(job).at(progress))
     }
 
-    /// Makes sure that somebody works on what is sent for a job that has ended.
-    pub(crate) async fn take_on(&self, job: &JobId) -> Result<(), Problem> {
-        match &self.workers {
-            Some(workers) if !workers.take_on(job).await? => {
-                let detail = format!("job {job} is being worked on by another process; try again later");
-                Err(Problem::new(&problem::BUSY, detail))
-            }
-            _ => Ok(()),
+    /// Makes sure that somebody works on what was sent for a job that has ended.
+    pub(crate) fn attend(&self, job: &JobId) {
+        if let Some(workers) = &self.workers {
+            workers.attend(job);
         }
     }
 }

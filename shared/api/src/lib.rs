@@ -23,12 +23,11 @@ mod stream;
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
 use everypage_core::{
     app::{App, Stop},
     domain::ids::JobId,
-    ports::{Fault, uploads::UploadLinks},
+    ports::uploads::UploadLinks,
 };
 use tower_http::{
     catch_panic::CatchPanicLayer,
@@ -51,10 +50,9 @@ const LINK_TIME: Duration = Duration::from_secs(3600);
 
 /// Makes the messages of a job that has ended come to a worker, where that takes more than sending
 /// them: a local engine delivers them only to the process that has taken the job on.
-#[async_trait]
 pub trait Workers: Send + Sync {
-    /// False when another process works on the job.
-    async fn take_on(&self, job: &JobId) -> Result<bool, Fault>;
+    /// Messages of the job were sent. Should this be forgotten by a crash, they are found later.
+    fn attend(&self, job: &JobId);
 }
 
 /// Writes what this process has recorded, as Prometheus has it.

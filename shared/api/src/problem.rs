@@ -62,7 +62,6 @@ kinds! {
     JOB_IS_OPEN = "job_is_open", CONFLICT, "The job has not ended";
     NOTHING_TO_HEAL = "nothing_to_heal", CONFLICT, "The job has no result to heal";
     NOT_CONFIRMED = "not_confirmed", CONFLICT, "What would be lost was not confirmed";
-    BUSY = "job_is_busy", CONFLICT, "Another process works on the job";
     TOO_LARGE = "file_too_large", PAYLOAD_TOO_LARGE, "It is too large";
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is of a type that is not taken";
     BAD_OPTIONS = "bad_options", UNPROCESSABLE_ENTITY, "Some of what was asked for can't be used";

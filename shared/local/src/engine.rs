@@ -239,6 +239,8 @@ impl Engine {
 
     fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {
         let (driver, queue, app) = (self.driver.clone(), self.queue.clone(), self.app.clone());
+        // Messages may have waited for somebody to take the job on.
+        driver.announce();
         driven.spawn(async move {
             driver.drive(&id).await;
             // Its messages may outlive the job; they are worked off before it is let go of.
@@ -262,9 +264,12 @@ impl Engine {
                 adopted.push(job);
             }
         }
-        for job in jobs::open(&self.app).await? {
-            if self.queue.driver_of(&job.id).await?.is_none() && self.queue.take_over(&job.id, None).await? {
-                adopted.push(job.id);
+        // Somebody sent pages of an ended job once more and died before anybody was to work on them.
+        let mut undriven = self.queue.undriven().await?;
+        undriven.extend(jobs::open(&self.app).await?.into_iter().map(|job| job.id));
+        for job in undriven {
+            if self.queue.driver_of(&job).await?.is_none() && self.queue.take_over(&job, None).await? {
+                adopted.push(job);
             }
         }
         for name in owner::dead(&self.owners) {
@@ -298,7 +303,14 @@ impl Engine {
         }
     }
 
-    /// Lets this process work off messages of a job that has ended, such as those that heal it.
+    /// Has whoever drives here work off what was just sent for a job that may have ended, such as
+    /// the messages that heal it, and let go of the job then.
+    pub fn attend(&self, id: &JobId) {
+        self.flow.begin(id);
+    }
+
+    /// Makes messages of a job that has ended come to this process before any is sent, and holds the
+    /// job until [`Engine::drain_within`]: for a command that waits for what becomes of them.
     pub async fn take_on(&self, id: &JobId) -> Result<bool, Fault> {
         let driver = self.queue.driver_of(id).await?;
         let from = driver.filter(|driver| !owner::is_alive(&self.owners, driver));

@@ -95,6 +95,19 @@ impl SqliteQueue {
             .await
     }
 
+    /// Jobs with messages that come to nobody.
+    pub async fn undriven(&self) -> Result<Vec<JobId>, Fault> {
+        self.database
+            .read(move |db| {
+                db.prepare_cached(
+                    "SELECT DISTINCT job FROM messages WHERE job NOT IN (SELECT job FROM drives)",
+                )?
+                .query_map([], |row| Ok(JobId::new(row.get::<_, String>(0)?)))?
+                .collect()
+            })
+            .await
+    }
+
     fn now(&self) -> i64 {
         self.clock.now().as_millisecond()
     }

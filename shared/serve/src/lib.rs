@@ -7,7 +7,6 @@ mod door;
 
 use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use axum::Router;
 use everypage_api::{Api, Workers};
 use everypage_core::{app::Stop, domain::ids::JobId, ports::Fault, store::keys};
@@ -50,10 +49,9 @@ pub struct Server {
 /// Pages of ended jobs come to the process that serves.
 struct Here(Arc<Engine>);
 
-#[async_trait]
 impl Workers for Here {
-    async fn take_on(&self, job: &JobId) -> Result<bool, Fault> {
-        self.0.take_on(job).await
+    fn attend(&self, job: &JobId) {
+        self.0.attend(job);
     }
 }
 

@@ -15,7 +15,7 @@ use everypage_core::{
     },
     ports::clock::after,
     store::{
-        dead::{self, DeadLetter as DeadLetterRecord, Subject},
+        dead::{self, DeadLetter as DeadLetterRecord},
         listing,
     },
     usecases::redrive,
@@ -242,9 +242,8 @@ async fn one(
     let letter = find(api, tenant, id).await?;
     let letter =
         letter.ok_or_else(|| Problem::new(&problem::UNKNOWN_DEAD_LETTER, "there is no such dead letter"))?;
-    if let Subject::Page { job, .. } = &letter.subject {
-        api.take_on(job).await?;
+    if let redrive::Redriven::Page(job) = redrive::redrive(&api.app, &letter.id, by, password).await? {
+        api.attend(&job);
     }
-    redrive::redrive(&api.app, &letter.id, by, password).await?;
     Ok(())
 }

@@ -150,8 +150,8 @@ pub async fn heal(
     let time = parse_duration(text)
         .map_err(|wanted| Problem::mistake("deadline", format!("{text:?} is not {wanted}")))?;
     let job = api.job(&caller, &id).await?;
-    api.take_on(&job.id).await?;
     let sent = heal::send(&api.app, &job.id, time).await?;
+    api.attend(&job.id);
     let healing = Healing {
         job: job.id.to_string(),
         sent: sent.into_iter().map(|page| page.get()).collect(),

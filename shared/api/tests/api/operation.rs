@@ -1,10 +1,12 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use async_trait::async_trait;
 use everypage_api::{Caller, Role, Workers};
 use everypage_core::{
     domain::ids::JobId,
-    ports::{Fault, clock::Clock, vision::VisionError},
+    ports::{clock::Clock, vision::VisionError},
 };
 use everypage_testkit::{
     pdf::FakeDocument,
@@ -181,20 +183,30 @@ async fn a_document_that_failed_for_its_password_is_redriven_with_one() {
     assert_eq!((seen.text("/status"), seen.at("/redrives")), ("success".into(), 1.into()));
 }
 
-struct Elsewhere;
+/// Notes whose messages it was told of.
+#[derive(Default)]
+struct Noting(Mutex<Vec<JobId>>);
 
-#[async_trait]
-impl Workers for Elsewhere {
-    async fn take_on(&self, _: &JobId) -> Result<bool, Fault> {
-        Ok(false)
+impl Workers for Noting {
+    fn attend(&self, job: &JobId) {
+        self.0.lock().expect("nobody panics with it").push(job.clone());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_works_on_is_not_healed_here() {
-    let service = Service::of(World::new(&[]), |api| api.with_workers(Arc::new(Elsewhere)));
+async fn whoever_works_is_told_of_what_was_sent_and_of_nothing_else() {
+    let workers = Arc::new(Noting::default());
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let service = Service::of(world, |api| api.with_workers(workers.clone()));
+    let failed = FakeDocument { password: Some("sesame".into()), ..FakeDocument::graphics(1) };
+    let failed = service.finished(&failed).await;
+    service.post(user(), &format!("/v1/jobs/{failed}/heal"), "").await.is_problem(409, "nothing_to_heal");
+    assert!(workers.0.lock().unwrap().is_empty());
     let id = service.finished(&FakeDocument::graphics(1)).await;
-    service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await.is_problem(409, "job_is_busy");
+    let answer = service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(*workers.0.lock().unwrap(), [JobId::new(&id)]);
 }
 
 #[tokio::test(start_paused = true)]
