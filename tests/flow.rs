@@ -1,28 +1,45 @@
 //! Stories of one document, from submission to result, on virtual time.
 
-use std::{sync::Arc, time::Duration};
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use everypage_core::{
+    app::App,
     domain::{
-        job::{Failure, State, Status},
+        document::{PageReading, Reason},
+        ids::{JobId, PageNumber},
+        job::{Failure, Job, JobEvent, State, Status},
         outcome::{AttemptResult, Source},
+        result::Cause,
+        secret::Secret,
+        target::Target,
     },
     ports::{
         Fault,
         blobs::Blobs,
         clock::{Clock, after},
+        pdf::{Pdf, PdfError, ReadOptions},
+        records::Records,
         retrying::Retrying,
         vision::{Finish, Scope, VisionError},
     },
     store::{breakers, dead, jobs, tenants, trail},
-    usecases::{cancel::cancel, decide, delete, fail::fail, heal, redrive, verify::verify_job},
+    usecases::{cancel::cancel, decide, delete, fail::fail, heal, redrive, result, verify::verify_job},
 };
 use everypage_testkit::{
     clock::VirtualClock,
     faulty::{Fate, Faulty, Interference},
     memory::MemoryBlobs,
-    pdf::{FakeDocument, FakePdf},
+    pdf::{FakeDocument, FakePage, FakePdf},
     vision::{Reply, read_by},
 };
 use everypage_tests::{
@@ -634,6 +651,18 @@ async fn a_deadline_while_images_are_made_costs_no_text_and_heals() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_can_open_no_document_heals_with_the_images_there_are() {
+    let mut world = World::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
+    world.pdf = Arc::new(FakePdf::slow(world.clock.clone(), Duration::from_secs(3)));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(12)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.pdf = Arc::new(FakePdf::absent());
+    let sent = heal::send(&world.start("api").app, &id, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(sent.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_that_is_given_up_lets_another_one_go() {
     let world = World::new(&[("JOB_TIMEOUT", "31s"), ("WORKER_CONCURRENCY", "1")]);
     world.vision.now_does(|target, page| match target.model.as_str() {
@@ -733,4 +762,131 @@ async fn a_redriven_job_whose_document_was_read_needs_no_password_any_more() {
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blank_page_is_a_page_of_the_result() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let mut document = FakeDocument::mixed(3);
+    document.pages[1] = FakePage { text: String::new(), reason: Reason::Blank };
+    let id = process.submit(&document).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 3).await;
+    let page = &process.result(&job).await.pages[1];
+    assert_eq!((page.has_text, page.text.as_str()), (true, ""));
+}
+
+/// A failed run that got as far as storing a result which it could not publish.
+async fn failed_while_publishing(world: &World) -> JobId {
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(10)).await.is_none());
+    let job = process.job(&id).await;
+    result::publish(&process.app, &job, 1, Cause::Deadline).await.unwrap();
+    let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
+    // The process dies before it can write the letter.
+    let failed = |_: &Job| vec![JobEvent::Failed(failure.clone())];
+    jobs::advance_and_forget(&process.app, "finalize", &id, failed).await.unwrap();
+    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_job_whose_letter_was_not_written_gets_it_from_whoever_finds_it() {
+    let world = World::new(&[]);
+    let id = failed_while_publishing(&world).await;
+    let process = world.start("b");
+    assert_eq!(process.finish(&id).await.state, State::Failed);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert!(letters[0].value.reason.contains("the disk is full"), "{}", letters[0].value.reason);
+    assert_eq!(world.notifier.notices().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redriven_job_publishes_what_it_read_and_not_what_an_earlier_run_left() {
+    let world = World::new(&[]);
+    let id = failed_while_publishing(&world).await;
+    let process = world.start("b");
+    process.finish(&id).await;
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    assert_eq!(job.result.as_ref().unwrap().version, 1);
+    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 2]);
+    invariants::trail_verifies(&process.app, &job).await;
+}
+
+/// A reader with a defect.
+struct Defective;
+
+#[async_trait]
+impl Pdf for Defective {
+    async fn inspect(&self, _: &Path, _: Option<&Secret>, _: Duration) -> Result<u32, PdfError> {
+        panic!("a defect")
+    }
+
+    async fn read(
+        &self,
+        _: &Path,
+        _: Option<&Secret>,
+        _: &[PageNumber],
+        _: &ReadOptions,
+    ) -> Result<Vec<PageReading>, PdfError> {
+        panic!("a defect")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_defect_ends_its_job_and_somebody_is_told() {
+    let mut world = World::new(&[]);
+    world.pdf = Arc::new(Defective);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!((job.state, job.failure.unwrap().code), (State::Failed, "defect".to_owned()));
+    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1);
+    assert_eq!(world.notifier.notices().len(), 1);
+}
+
+/// Turns the first write away, as DynamoDB does when somebody else writes the same at that moment.
+struct SomebodyIsFaster {
+    they: Arc<App>,
+    target: Target,
+    done: AtomicBool,
+}
+
+#[async_trait]
+impl Interference for SomebodyIsFaster {
+    async fn before(&self, call: &'static str) -> Fate {
+        if call != "records.write" || self.done.swap(true, Ordering::SeqCst) {
+            return Fate::Happens;
+        }
+        assert!(breakers::admit(&self.they, &self.target, "they").await.is_some());
+        Fate::Refused(Fault::Throttled { service: "test", retry_after: None })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_turned_away_from_the_probe_does_not_probe_as_well() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let they = world.start("a");
+    let id = they.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    they.finish(&id).await;
+    let (target, _) = world.vision.calls().remove(0);
+    world.clock_moves(Duration::from_secs(31)).await;
+    let faster = Arc::new(SomebodyIsFaster {
+        they: they.app.clone(),
+        target: target.clone(),
+        done: Default::default(),
+    });
+    let records: Arc<dyn Records> = world.records.clone();
+    let we = world.start_on("b", Arc::new(Faulty::new(records, faster)));
+    assert!(breakers::admit(&we.app, &target, "we").await.is_none());
 }

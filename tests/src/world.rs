@@ -19,6 +19,7 @@ use everypage_core::{
         flow::Flow,
         hooks::Hooks,
         notifier::Notifier,
+        pdf::Pdf,
         queue::Queue,
         records::Records,
         vault::Vault,
@@ -49,7 +50,7 @@ pub struct World {
     pub blobs: Arc<MemoryBlobs>,
     pub queue: Arc<MemoryQueue>,
     pub vision: Arc<FakeVision>,
-    pub pdf: Arc<FakePdf>,
+    pub pdf: Arc<dyn Pdf>,
     pub bus: Arc<RecordingBus>,
     pub notifier: Arc<RecordingNotifier>,
     pub hooks: Arc<RecordingHooks>,
@@ -89,7 +90,7 @@ impl World {
             blobs: Arc::default(),
             queue: Arc::new(queue),
             vision: Arc::new(FakeVision::healthy(clock.clone())),
-            pdf: Arc::default(),
+            pdf: Arc::new(FakePdf::default()),
             bus: Arc::default(),
             notifier: Arc::default(),
             hooks: Arc::default(),
@@ -108,9 +109,14 @@ impl World {
 
     /// A new process over the same storage; the one before, if any, is dead.
     pub fn start(&self, node: &str) -> Process {
+        self.start_on(node, self.records.clone())
+    }
+
+    /// The same where somebody stands between the process and its records.
+    pub fn start_on(&self, node: &str, records: Arc<dyn Records>) -> Process {
         let flow = Arc::new(LocalFlow::default());
         let faults = || self.faults.clone();
-        let (records, blobs): (Arc<dyn Records>, Arc<dyn Blobs>) = (self.records.clone(), self.blobs.clone());
+        let blobs: Arc<dyn Blobs> = self.blobs.clone();
         let (queue, flow_port): (Arc<dyn Queue>, Arc<dyn Flow>) = (self.queue.clone(), flow.clone());
         let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
         let vault: Arc<dyn Vault> = Arc::new(PlainVault);
@@ -189,7 +195,7 @@ impl Process {
     /// they hold, as a process that ends in good order gives them.
     pub async fn finish(&self, id: &JobId) -> Job {
         let work = async {
-            let job = self.driver.drive(id).await;
+            let job = self.driver.drive(id).await.expect("nobody deletes it");
             self.app.clock.sleep(Duration::from_millis(100)).await;
             job
         };

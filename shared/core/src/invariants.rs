@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::{
     domain::{
         breaker::{Breaker, State},
+        document::Reason,
         event::Event,
         job::ResultRef,
         lease::Lease,
@@ -31,7 +32,8 @@ pub fn whole(document: &ResultDocument) -> Checked {
         format!("a result of {total} pages has {:?}", numbers.collect::<Vec<_>>())
     })?;
     for page in &document.pages {
-        check(!page.text.is_empty(), || format!("page {} has no text", page.page))?;
+        let blank = page.reason == Reason::Blank;
+        check(blank || !page.text.is_empty(), || format!("page {} has no text", page.page))?;
         let explained = !page.source.is_fallback() || page.why.is_some();
         check(explained, || format!("page {} fell back and nobody knows why", page.page))?;
     }

@@ -4,13 +4,13 @@
 //! The driver holds nothing that can't be found again: every step reads where the job stands and
 //! goes on from there, so dropping it anywhere and starting another is always safe.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::{App, Stop},
     domain::{
         ids::{JobId, PageNumber},
-        job::{Failure, Halt, Job, State},
+        job::{Failure, Halt, Job, PageRange, State},
         result::Cause,
     },
     ports::{
@@ -27,7 +27,7 @@ use everypage_core::{
         plan, prepare,
     },
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
@@ -120,21 +120,22 @@ impl Driver {
         self.sent.notify_one();
     }
 
-    /// Brings one job to its end, whatever happens on the way.
-    pub async fn drive(&self, id: &JobId) -> Job {
+    /// Brings one job to its end, whatever happens on the way. `None` for one that was deleted.
+    pub async fn drive(&self, id: &JobId) -> Option<Job> {
         // Spans of the highest level are there whatever is logged, so that every line names its job.
         let span = error_span!("job", job = %id, tenant = Empty, correlation = Empty, trace = Empty);
         async {
             self.flow.watch(id);
             let job = loop {
-                match self.drive_once(id).await {
-                    Ok(job) if job.state.is_terminal() => break job,
+                match unless_it_panics(self.drive_once(id)).await {
+                    Ok(job) if job.state.is_terminal() => break Some(job),
                     Ok(_) => continue,
+                    Err(error) if error.code() == "unknown_job" => break None,
                     Err(error) => {
                         let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
                         warn!(reason = failure.reason, "job failed");
                         match fail(&self.app, id, failure).await {
-                            Ok(job) if job.state.is_terminal() => break job,
+                            Ok(job) if job.state.is_terminal() => break Some(job),
                             // Published already, and only its audit is missing: that is tried again.
                             Ok(_) => self.app.clock.sleep(STORE_DOWN).await,
                             Err(error) => {
@@ -159,6 +160,10 @@ impl Driver {
             .record("tenant", job.received.tenant.as_str())
             .record("correlation", job.correlation_id.as_str())
             .record("trace", job.trace().trace_id());
+        if let Some(failure) = job.failure.clone().filter(|_| job.state == State::Failed) {
+            // Whoever noted it may have died before the dead letter was written.
+            return fail(&self.app, id, failure).await;
+        }
         if job.state.is_terminal() {
             return Ok(job);
         }
@@ -180,7 +185,8 @@ impl Driver {
                 }
             }
         };
-        finalize(&self.app, id, cause).await
+        // All text that there is has been stored: worth more than one try.
+        self.step(|| finalize(&self.app, id, cause)).await
     }
 
     /// The steps of a job that nobody stops. `None` when the job ended by somebody's decision.
@@ -223,10 +229,17 @@ impl Driver {
         let ranges = prepare::inspect(&self.app, job).await?;
         let texts: Vec<_> = ranges.iter().map(|range| prepare::read_range(&self.app, job, range)).collect();
         stream::iter(texts).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
-        let images: Vec<_> =
-            ranges.iter().map(|range| prepare::render_range(&self.app, job, range)).collect();
-        stream::iter(images).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
+        let images: Vec<_> = ranges.iter().map(|range| self.images_of(job, range)).collect();
+        stream::iter(images).buffer_unordered(self.parallel_ranges).collect::<()>().await;
         prepare::understand(&self.app, job).await
+    }
+
+    /// Every page has its text by now: images that can't be made cost the pages their images, not the
+    /// document its end.
+    async fn images_of(&self, job: &Job, range: &PageRange) {
+        if let Err(error) = self.step(|| prepare::render_range(&self.app, job, range)).await {
+            warn!(%error, "images not made");
+        }
     }
 
     /// Waits for a person's word on the plan.
@@ -311,6 +324,14 @@ impl Driver {
             }
         }
     }
+}
+
+/// A panic is a defect of ours. It ends one job, for which somebody is told; nobody waits for it.
+async fn unless_it_panics<T>(step: impl Future<Output = Result<T, StepError>>) -> Result<T, StepError> {
+    AssertUnwindSafe(step).catch_unwind().await.unwrap_or_else(|_| {
+        let reason = "a defect in Everypage stopped the job; the log says where".to_owned();
+        Err(StepError::Broken { code: "defect", reason })
+    })
 }
 
 /// What becomes of a message that was worked on.

@@ -28,6 +28,9 @@ use crate::{
 };
 
 const CACHED_FOR: Duration = Duration::from_secs(1);
+/// How often, and how long at first, one waits for somebody who writes the same breaker.
+const CONTENDED_TRIES: u32 = 5;
+const CONTENDED_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
@@ -139,6 +142,7 @@ pub async fn given_up(app: &App, target: &Target, passes: &Passes) {
 /// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
 async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<Pass>> {
     let name = guarded.name();
+    let mut tries = 0;
     loop {
         let now = app.clock.now();
         // A closed breaker read within the last second is good enough to call by.
@@ -169,6 +173,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
                 Ok(true) => return Some(Some(pass)),
                 // Somebody else took the probe, or the breaker moved on.
                 Ok(false) => continue,
+                Err(fault) if contended(app, &fault, &mut tries).await => continue,
                 Err(fault) => {
                     fail_open(guarded, &fault);
                     return Some(None);
@@ -223,6 +228,7 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
     {
         return false;
     }
+    let mut tries = 0;
     loop {
         let kept = match load(app, &name).await {
             Ok(kept) => kept,
@@ -239,12 +245,25 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
         match store(app, guarded, &kept, next).await {
             Ok(true) => return true,
             Ok(false) => continue,
+            Err(fault) if contended(app, &fault, &mut tries).await => continue,
             Err(fault) => {
                 fail_open(guarded, &fault);
                 return false;
             }
         }
     }
+}
+
+/// A store that turns a write away because somebody else writes the same, as DynamoDB does with
+/// transactions, was reached: whoever waits a moment and looks again sees what the other wrote. To
+/// go ahead instead would let all who want to probe do so.
+async fn contended(app: &App, fault: &Fault, tries: &mut u32) -> bool {
+    let again = matches!(fault, Fault::Throttled { .. }) && *tries < CONTENDED_TRIES;
+    if again {
+        *tries += 1;
+        app.clock.sleep(CONTENDED_PAUSE * *tries).await;
+    }
+    again
 }
 
 /// Writes the next state with its event; false when somebody else was faster.

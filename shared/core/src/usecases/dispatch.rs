@@ -56,7 +56,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
         Err(unreadable) => {
             return match give_up::on_message(app, delivery, unreadable.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(app, &fault),
+                Err(fault) => later(app, delivery, &fault),
             };
         }
     };
@@ -72,10 +72,10 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
     let done = async {
         match handle(app, delivery, &message, traced.as_ref().map(Open::context)).await {
             Ok(disposition) => disposition,
-            Err(StepError::Fault(fault)) => later(app, &fault),
+            Err(StepError::Fault(fault)) => later(app, delivery, &fault),
             Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(app, &fault),
+                Err(fault) => later(app, delivery, &fault),
             },
         }
     }
@@ -87,9 +87,19 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
     done
 }
 
-fn later(app: &App, fault: &Fault) -> Disposition {
-    warn!(%fault, "page goes back to the queue");
-    Disposition::Later(app.settings.retry_intervals.first().copied().unwrap_or(Duration::from_secs(1)))
+/// After as long as whoever refused asks for, and else longer each time: a message has few
+/// deliveries, and an outage must not use them up within seconds.
+fn later(app: &App, delivery: &Delivery, fault: &Fault) -> Disposition {
+    let intervals = &app.settings.retry_intervals;
+    let asked = match fault {
+        Fault::Throttled { retry_after, .. } => *retry_after,
+        _ => None,
+    };
+    let earlier = delivery.receive_count.saturating_sub(1) as usize;
+    let usual = intervals.get(earlier).or(intervals.last()).copied().unwrap_or(Duration::from_secs(1));
+    let pause = asked.unwrap_or(usual).min(app.settings.page_visibility);
+    warn!(%fault, ?pause, "page goes back to the queue");
+    Disposition::Later(pause)
 }
 
 async fn handle(

@@ -70,8 +70,7 @@ async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
         Some(Halt::Deadline) => Cause::Deadline,
         Some(Halt::Cancelled) => Cause::Cancelled,
     };
-    // A redriven job has published before; its versions go on counting.
-    let version = job.result.as_ref().map_or(0, |result| result.version) + 1;
+    let version = 1;
     let published = result::publish(app, job, version, cause).await?;
     let kept = jobs::advance(app, "finalize", &job.id, |now| match (now.state, now.halt) {
         (State::Approved, Some(Halt::Cancelled)) => {

@@ -13,7 +13,7 @@ use crate::{
         outcome::Source,
         result::Cause,
     },
-    ports::{clock::after, queue::Outgoing},
+    ports::{Fault, clock::after, queue::Outgoing},
     store::{jobs, pages},
 };
 
@@ -99,13 +99,16 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
 }
 
 /// Images that the deadline had left unmade. A document whose password is gone can't be opened for
-/// them any more: its pages are then sent with what text there is.
+/// them any more, and some who heal can't open any: its pages are then sent with what text there is.
 async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
     let mut images = HashMap::new();
     for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
         match prepare::render_range(app, job, range).await {
             Ok(()) => images.extend(prepare::stored_images(app, &job.id, range).await?.unwrap_or_default()),
-            Err(StepError::Document(error)) => tracing::warn!(job = %job.id, %error, "images not made"),
+            Err(
+                error
+                @ (StepError::Document(_) | StepError::Fault(Fault::Unreachable { service: "pdf", .. })),
+            ) => tracing::warn!(job = %job.id, %error, "images not made"),
             Err(error) => return Err(error),
         }
     }

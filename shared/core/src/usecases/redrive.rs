@@ -108,7 +108,9 @@ pub async fn estimate(app: &App, letter: &DeadLetter, sum: &mut Estimate) -> Res
 }
 
 async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> Result<(), StepError> {
-    if let Some(password) = password {
+    // One that is not read again would never forget its password.
+    let needs_it = jobs::load(app, id).await?.value.state == State::Failed;
+    if let Some(password) = password.filter(|_| needs_it) {
         let changes = vec![secrets::keep(app, id, &password).await?];
         app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
     }

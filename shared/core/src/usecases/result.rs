@@ -8,7 +8,7 @@ use crate::{
     domain::{
         document::Reason,
         event::sha256_hex,
-        ids::{JobId, PageNumber},
+        ids::PageNumber,
         job::{Job, ResultRef},
         result::{Cause, PageInput, ResultDocument, assemble},
     },
@@ -48,8 +48,11 @@ impl std::str::FromStr for Form {
     }
 }
 
-fn key(job: &JobId, version: u32, form: Form) -> String {
-    format!("jobs/{job}/result/v{version}.{}", form.extension())
+/// A job is redriven only while it has no result. What an earlier run stored and could not publish
+/// is left where it is: the run that publishes makes its own.
+fn key(job: &Job, version: u32, form: Form) -> String {
+    let run = if job.redrives == 0 { String::new() } else { format!("redrive-{}/", job.redrives) };
+    format!("jobs/{}/result/{run}v{version}.{}", job.id, form.extension())
 }
 
 /// Publishes `version` from what is stored now. Of two publishers of one version the first wins
@@ -59,16 +62,15 @@ pub async fn publish(app: &App, job: &Job, version: u32, cause: Cause) -> Result
     invariants::assert(|| invariants::whole(&made));
     let bytes = serde_json::to_vec_pretty(&made)
         .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
-    let (document, bytes) = match app.blobs.put_new(&key(&job.id, version, Form::Json), bytes.clone()).await?
-    {
+    let (document, bytes) = match app.blobs.put_new(&key(job, version, Form::Json), bytes.clone()).await? {
         Stored::Created => (made, bytes),
         Stored::Existed => {
-            let bytes = stored(app, &job.id, version, Form::Json).await?.unwrap_or_default();
+            let bytes = stored(app, job, version, Form::Json).await?.unwrap_or_default();
             (parse(&bytes)?, bytes)
         }
     };
-    app.blobs.put_new(&key(&job.id, version, Form::Text), document.text().into_bytes()).await?;
-    app.blobs.put_new(&key(&job.id, version, Form::Markdown), document.markdown().into_bytes()).await?;
+    app.blobs.put_new(&key(job, version, Form::Text), document.text().into_bytes()).await?;
+    app.blobs.put_new(&key(job, version, Form::Markdown), document.markdown().into_bytes()).await?;
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }
 
@@ -114,7 +116,7 @@ async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<Result
     Ok(assemble(job.id.clone(), version, document, app.clock.now(), cause, inputs))
 }
 
-async fn stored(app: &App, job: &JobId, version: u32, form: Form) -> Result<Option<Vec<u8>>, StepError> {
+async fn stored(app: &App, job: &Job, version: u32, form: Form) -> Result<Option<Vec<u8>>, StepError> {
     Ok(app.blobs.get(&key(job, version, form)).await?)
 }
 
@@ -132,7 +134,7 @@ pub async fn read(
     if version == 0 || version > latest {
         return Ok(None);
     }
-    stored(app, &job.id, version, form).await
+    stored(app, job, version, form).await
 }
 
 pub async fn read_document(
