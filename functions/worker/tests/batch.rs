@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use everypage_aws::{Clients, SqsQueue};
 use everypage_core::{
-    domain::{ids::Priority, job::Job, message::PageMessage},
+    domain::{ids::Priority, job::Job, message::PageMessage, outcome::Source},
     store::{dead, pages},
     usecases::{plan, prepare},
 };
@@ -24,9 +24,9 @@ async fn lanes() -> SqsQueue {
 }
 
 /// A job whose pages are about to be sent, and their messages.
-async fn planned(process: &Process, pages: u32) -> (Job, Vec<PageMessage>) {
+async fn planned(process: &Process, document: &FakeDocument) -> (Job, Vec<PageMessage>) {
     let app = &process.app;
-    let job = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job;
+    let job = process.submit(document).await.unwrap().job;
     for range in prepare::inspect(app, &job).await.unwrap() {
         prepare::read_range(app, &job, &range).await.unwrap();
         prepare::render_range(app, &job, &range).await.unwrap();
@@ -62,7 +62,7 @@ async fn handle(process: &Process, batch: Value, time: Duration) -> Vec<String> 
 async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_others() {
     let world = World::new(&[]);
     let process = world.start("a");
-    let (job, messages) = planned(&process, 3).await;
+    let (job, messages) = planned(&process, &FakeDocument::graphics(3)).await;
     // The third is another worker's for now.
     pages::claim(&process.app, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
     let mut bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
@@ -85,9 +85,27 @@ async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does
         _ => Reply::Answer(everypage_testkit::vision::read_by(target, page)),
     });
     let process = world.start("a");
-    let (_, messages) = planned(&process, 2).await;
+    let (_, messages) = planned(&process, &FakeDocument::graphics(2)).await;
     let bodies = messages.iter().map(PageMessage::encode);
     assert_eq!(handle(&process, batch(bodies), Duration::from_secs(30)).await, ["message-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_model_is_asked_about_a_page_without_image_and_words() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let mut scans = FakeDocument::graphics(2);
+    scans.pages[0].text.clear();
+    let (job, mut messages) = planned(&process, &scans).await;
+    for message in &mut messages {
+        message.image = None;
+    }
+    let bodies = messages.iter().map(PageMessage::encode);
+    assert_eq!(handle(&process, batch(bodies), MINUTES).await, Vec::<String>::new());
+    assert_eq!(world.vision.calls().iter().map(|(_, page)| *page).collect::<Vec<_>>(), [2]);
+    let settled = pages::all(&process.app, &job.id).await.unwrap();
+    let outcome = settled.values().next().unwrap().value.outcome.as_ref().unwrap();
+    assert_eq!(outcome.source, Source::MupdfFallback);
 }
 
 #[tokio::test(start_paused = true)]

@@ -218,6 +218,11 @@ async fn read_page(
     let started = app.clock.now();
     let settings = tenants::settings(app, &message.tenant).await?;
     let stored = stored_page(app, message).await?;
+    // Its image could not be made: a model would have to invent the page.
+    if message.image.is_none() && stored.text.trim().is_empty() {
+        let why = "the page has neither an image nor words to send".to_owned();
+        return Ok(Some((Outcome::fallback(why, vec![], started, app.clock.now()), None)));
+    }
     let image = match &message.image {
         None => None,
         Some(image) => {
