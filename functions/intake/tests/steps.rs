@@ -5,7 +5,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
-use everypage_core::{domain::ids::Priority, usecases::cancel::cancel};
+use everypage_core::{
+    domain::ids::Priority,
+    usecases::{cancel::cancel, plan},
+};
 use everypage_function::Name;
 use everypage_intake::handle;
 use everypage_testkit::{memory::MemoryRecords, pdf::FakeDocument};
@@ -55,6 +58,26 @@ async fn from_look_to_plan_and_each_step_twice() {
 
     cancel(&process.app, &job.id, "ann").await.unwrap();
     assert_eq!(ask(json!({ "step": "look" })).await["halted"], json!(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let stack = stack(&process).await;
+    let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
+    let ask = async |step: Value| {
+        let mut asked = step;
+        asked["job_id"] = json!(job.id);
+        handle(&stack, asked).await.unwrap()
+    };
+    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
+    let planned = ask(json!({ "step": "plan" })).await;
+    assert_eq!((&planned["state"], &planned["ai_pages"]), (&json!("APPROVED"), &json!(2)));
+    let job = process.job(&job.id).await;
+    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    assert!(messages.iter().all(|message| message.image.is_none()));
 }
 
 #[tokio::test(start_paused = true)]
