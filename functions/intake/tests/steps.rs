@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
 use everypage_core::{
-    domain::ids::Priority,
-    usecases::{cancel::cancel, plan},
+    domain::{ids::Priority, job::Job},
+    usecases::{cancel::cancel, decide::modify, plan},
 };
 use everypage_function::Name;
 use everypage_intake::handle;
@@ -58,6 +58,34 @@ async fn from_look_to_plan_and_each_step_twice() {
 
     cancel(&process.app, &job.id, "ann").await.unwrap();
     assert_eq!(ask(json!({ "step": "look" })).await["halted"], json!(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
+    let world = World::new(&[("APPROVAL_THRESHOLD_USD", "0.000001")]);
+    let process = world.start("a");
+    let stack = stack(&process).await;
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let ask = async |step: Value| {
+        let mut asked = step;
+        asked["job_id"] = json!(id);
+        handle(&stack, asked).await.unwrap()
+    };
+    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
+    ask(json!({ "step": "render", "range": ranges[0] })).await;
+    let proposed = ask(json!({ "step": "plan" })).await;
+    assert_eq!(
+        (&proposed["state"], &proposed["queue_url"]),
+        (&json!("PROPOSED"), &json!("https://q/Normal"))
+    );
+    let hurry = |job: &mut Job| job.received.options.priority = Priority::Urgent;
+    let job = modify(&process.app, &id, "ann", hurry).await.unwrap();
+    let planned = ask(json!({ "step": "plan" })).await;
+    assert_eq!((&planned["state"], &planned["queue_url"]), (&json!("APPROVED"), &json!("https://q/Urgent")));
+    // As on one machine, where each message says its lane.
+    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    assert!(messages.iter().all(|message| message.priority == Priority::Urgent));
 }
 
 #[tokio::test(start_paused = true)]

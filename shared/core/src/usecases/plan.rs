@@ -90,6 +90,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
         version,
         tier: options.tier,
         engine: options.engine,
+        priority: Some(options.priority),
         ai_pages,
         image_pages,
         estimated_credits: ai_pages,
