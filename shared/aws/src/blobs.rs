@@ -23,6 +23,7 @@ use aws_sdk_s3::{
 use everypage_core::ports::{
     Fault,
     blobs::{Blobs, LocalFile, Stored},
+    downloads::DownloadLinks,
     uploads::{UploadLink, UploadLinks},
 };
 
@@ -144,6 +145,17 @@ impl UploadLinks for S3Blobs {
         let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
         let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(UploadLink { method: "PUT", url: signed.uri().to_owned(), headers })
+    }
+}
+
+#[async_trait]
+impl DownloadLinks for S3Blobs {
+    async fn link(&self, key: &str, media_type: &str, time: Duration) -> Result<String, Fault> {
+        check(key)?;
+        let valid = PresigningConfig::expires_in(time).map_err(|error| Fault::broken(SERVICE, error))?;
+        let call = self.client.get_object().bucket(&self.bucket).key(key).response_content_type(media_type);
+        let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
+        Ok(signed.uri().to_owned())
     }
 }
 

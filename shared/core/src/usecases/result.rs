@@ -48,7 +48,8 @@ impl std::str::FromStr for Form {
     }
 }
 
-fn key(job: &JobId, version: u32, form: Form) -> String {
+/// Where a version's form is stored.
+pub fn key(job: &JobId, version: u32, form: Form) -> String {
     format!("jobs/{job}/result/v{version}.{}", form.extension())
 }
 
