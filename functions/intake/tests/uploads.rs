@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+mod support;
+
+use std::sync::{Arc, Mutex};
 
 use axum::{
     Router,
@@ -13,7 +12,7 @@ use axum::{
     extract::State,
     http::{Method, Response, StatusCode, Uri},
 };
-use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
+use everypage_aws::Stack;
 use everypage_core::{
     domain::{
         event::sha256_hex,
@@ -23,7 +22,7 @@ use everypage_core::{
     store::{dead, secrets},
 };
 use everypage_intake::handle;
-use everypage_testkit::{memory::MemoryRecords, pdf::FakeDocument};
+use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::world::{Process, World};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -90,17 +89,7 @@ async fn stack(process: &Process) -> (Stack, Arc<Bucket>) {
     };
     let router = Router::new().fallback(answer).with_state(bucket.clone());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let clients = Clients::connect(Some(address), Some("eu-west-1".into())).await;
-    let lanes: BTreeMap<_, _> =
-        Priority::ALL.into_iter().map(|lane| (lane, format!("https://q/{lane:?}"))).collect();
-    let stack = Stack {
-        app: process.app.clone(),
-        place: Place::read(|name| Some(name.to_owned())).unwrap(),
-        blobs: Arc::new(S3Blobs::new(clients.s3, "bucket")),
-        queue: Arc::new(SqsQueue::new(clients.sqs, lanes).unwrap()),
-        flow: Arc::new(SfnFlow::new(clients.sfn, "arn", Arc::new(MemoryRecords::default()))),
-    };
-    (stack, bucket)
+    (support::stack(process, &address).await, bucket)
 }
 
 /// The recorded notification, of this version of the document.

@@ -152,7 +152,9 @@ struct Context {
 
 async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) -> Result<Context, StepError> {
     let text = sendable(text);
-    if text.len() <= MOST_INLINE_CONTEXT {
+    // As it will be written: of a garbled layer's control characters each takes six bytes there.
+    let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
+    if written <= MOST_INLINE_CONTEXT {
         return Ok(Context { text, key: None });
     }
     let key = format!("jobs/{job}/context/{page}-{}.txt", &sha256_hex(text.as_bytes())[..16]);
