@@ -104,6 +104,8 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
             assert!(from.split(' ').next() == Some(NAMESPACE), "{line}");
             for condition in from.split_once(" WHERE ").map_or("", |(_, all)| all).split(" AND ") {
                 let Some((label, value)) = condition.split_once(" = ") else { continue };
+                let quoted = label.strip_prefix('"').and_then(|label| label.strip_suffix('"'));
+                let label = quoted.unwrap_or_else(|| panic!("{label} is not in double quotes: {line}"));
                 assert_label(metric, label, value.trim_matches('\''));
             }
         } else {

@@ -319,6 +319,26 @@ async fn what_waits_is_measured_by_the_sweep_and_on_demand() {
     assert_eq!(listening.heard(), expected(&[]), "zero");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_breaker_counts_as_long_as_it_is_open() {
+    let listening = listen();
+    let world = World::new(&[]);
+    world.vision.now_does(|target, page| match target.model.as_str() {
+        "gpt-5.4" => Reply::down(),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    listening.heard();
+    measure(&process.app).await.unwrap();
+    assert_eq!(listening.heard(), expected(&[("breakers_open{}", 1.0)]));
+    // Nobody has asked since: it is forgotten.
+    world.clock_moves(Duration::from_secs(601)).await;
+    measure(&process.app).await.unwrap();
+    assert_eq!(listening.heard(), expected(&[]), "zero");
+}
+
 /// As a server does it: installed first, measured and rendered whenever somebody asks.
 #[tokio::test(start_paused = true)]
 async fn a_scraper_gets_it_all_as_text() {
@@ -338,6 +358,7 @@ async fn a_scraper_gets_it_all_as_text() {
         r#"everypage_provider_cost_usd_total{provider="openai",model="gpt-5.4"} 0.002"#,
         r#"everypage_job_duration_seconds_count{status="success"} 1"#,
         r#"everypage_queue_depth{priority="urgent"} 0"#,
+        "everypage_breakers_open 0",
         "everypage_dlq_depth 0",
         "# TYPE everypage_provider_cost_usd_total counter",
     ] {

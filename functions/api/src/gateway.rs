@@ -10,11 +10,9 @@ use axum::{
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use everypage_api::MOST_CARRIED;
 use everypage_function::FailedStep;
 use serde_json::Value;
-
-/// Lambda answers with 6 MB at most, of which base64 and JSON take their share.
-const MOST_BYTES: usize = 4 << 20;
 
 pub fn request(event: Value) -> Result<Request<Body>, FailedStep> {
     let event: ApiGatewayV2httpRequest = serde_json::from_value(event).map_err(FailedStep::unknown_event)?;
@@ -41,7 +39,7 @@ pub fn request(event: Value) -> Result<Request<Body>, FailedStep> {
 pub async fn answer(response: Response<Body>) -> Result<Value, FailedStep> {
     let (mut parts, body) = response.into_parts();
     let bytes = body::to_bytes(body, usize::MAX).await.map_err(FailedStep::unknown_event)?;
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MOST_CARRIED {
         return Ok(too_large(bytes.len()));
     }
     let mut answer = ApiGatewayV2httpResponse::default();
@@ -60,11 +58,10 @@ pub async fn answer(response: Response<Body>) -> Result<Value, FailedStep> {
     serde_json::to_value(answer).map_err(FailedStep::unknown_event)
 }
 
-/// What Lambda could not carry would become a bare 500: say what to do instead.
+/// What Lambda could not carry would become a bare 500. Large results never come here: their readers
+/// are sent to the bucket.
 fn too_large(bytes: usize) -> Value {
-    let detail = format!(
-        "the answer has {bytes} bytes and this API carries {MOST_BYTES}; ask for ?format=text, or read it from the bucket"
-    );
+    let detail = format!("the answer has {bytes} bytes and this API carries {MOST_CARRIED}; ask for less");
     let problem = serde_json::json!({
         "type": "about:blank", "title": "Answer too large", "status": 413, "code": "answer_too_large", "detail": detail,
     });

@@ -8,7 +8,9 @@ use serde_json::Value;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let instance = Instance::start(|_| Arc::new(NoPdf)).await?;
-    let router = router(Api::new(instance.stack.app.clone()).with_links(instance.stack.blobs.clone()));
+    let (app, blobs) = (&instance.stack.app, &instance.stack.blobs);
+    let api = Api::new(app.clone()).with_links(blobs.clone()).with_downloads(blobs.clone());
+    let router = router(api);
     let (instance, router) = (&instance, &router);
     run(service_fn(async |event: LambdaEvent<Value>| {
         instance.invocation(everypage_api_function::handle(instance.app(), router, event.payload)).await

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+
 use everypage_api::{Api, Caller, Role, router};
 use everypage_api_function::handle;
+use everypage_aws::{Clients, S3Blobs};
 use everypage_core::{domain::ids::TenantId, store::keys};
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::world::{Process, World};
@@ -74,6 +77,30 @@ async fn a_document_may_come_in_the_body() {
     let accepted = answer(&process, posted).await;
     assert_eq!(accepted["statusCode"], json!(202), "{accepted}");
     assert_eq!(body(&accepted)["status"], json!("queued"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let mut large = FakeDocument::mixed(1);
+    large.pages[0].text = "words ".repeat(1 << 20);
+    let id = process.submit(&large).await.unwrap().job.id;
+    process.finish(&id).await;
+    let mut asked = request();
+    asked["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
+    asked["rawQueryString"] = json!("format=markdown");
+    assert_eq!(answer(&process, asked.clone()).await["statusCode"], json!(413));
+
+    let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
+    let bucket = Arc::new(S3Blobs::new(clients.s3, "bucket"));
+    let router = router(Api::new(process.app.clone()).with_downloads(bucket));
+    let sent_on = handle(&process.app, &router, asked).await.unwrap();
+    assert_eq!(sent_on["statusCode"], json!(303), "{sent_on}");
+    let link = sent_on["headers"]["location"].as_str().unwrap();
+    assert!(link.starts_with(&format!("http://127.0.0.1:9/bucket/jobs/{id}/result/v1.md?")), "{link}");
+    assert!(link.contains("X-Amz-Signature=") && link.contains("response-content-type=text"), "{link}");
+    assert_eq!(sent_on["headers"]["everypage-result-version"], json!("1"));
 }
 
 #[tokio::test(start_paused = true)]

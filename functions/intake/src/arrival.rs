@@ -1,5 +1,6 @@
 //! Objects under `incoming/{tenant}/…`. What is to be done with one may be said in its metadata or
-//! in a file beside it, `{name}.json`.
+//! in a file beside it, `{name}.json`. A password is taken from that file only, which is deleted once
+//! the password is sealed: metadata would keep it readable for as long as there is the document.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,6 +28,8 @@ use tracing::{info, warn};
 
 /// What says how a document is to be processed; it is none itself.
 const BESIDE: &str = ".json";
+/// What opens the document, among the options.
+const PASSWORD: &str = "password";
 
 /// All of a notification, even if one of its objects fails: that one is then told to Lambda, which
 /// calls again.
@@ -55,12 +58,14 @@ async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>
     }
     let fault = |fault| FailedStep::from(StepError::from(fault));
     let limit = stack.app.settings.pdf.max_file_bytes;
-    let Some(Found { file, metadata, tag }) = stack.blobs.fetch(key, limit).await.map_err(fault)? else {
-        // Overwritten or deleted before its turn came: there is another notification, or nothing to do.
+    // Whatever was put over it meanwhile has a notification of its own.
+    let named = object.version_id.as_deref().filter(|version| !version.is_empty());
+    let Some(Found { file, metadata, tag }) = stack.blobs.fetch(key, named, limit).await.map_err(fault)?
+    else {
         info!(key, "object is gone");
         return Ok(None);
     };
-    let version = object.version_id.clone().or(object.e_tag.clone()).unwrap_or(tag);
+    let version = named.map(str::to_owned).or(object.e_tag.clone()).unwrap_or(tag);
     let object = Seen { key, version: &version, file: file.path(), metadata };
     match submit(stack, &object).await {
         Ok(submitted) => Ok(Some(submitted.job.id.to_string())),
@@ -89,8 +94,17 @@ struct Seen<'a> {
 
 async fn submit(stack: &Stack, seen: &Seen<'_>) -> Result<Submitted, ArrivalError> {
     let mut metadata = seen.metadata.clone();
-    metadata.extend(beside(stack, seen.key).await?);
-    let password = metadata.remove("password").map(Secret::new);
+    if take_password(&mut metadata).is_some() {
+        let reason = format!(
+            "a password in an object's metadata can be read for as long as the object is there: delete it, and \
+             put the password into {}{BESIDE} beside the document, which is deleted once it was read",
+            seen.key
+        );
+        return Err(ArrivalError::Refused(Failure { code: "password_in_metadata".into(), reason }));
+    }
+    let mut beside = Beside::of(stack, seen.key).await?;
+    let password = take_password(&mut beside.options).map(Secret::new);
+    metadata.extend(beside.options);
     let object = Object {
         key: seen.key,
         version: seen.version,
@@ -98,22 +112,44 @@ async fn submit(stack: &Stack, seen: &Seen<'_>) -> Result<Submitted, ArrivalErro
         metadata: &metadata,
         password: password.as_ref(),
     };
-    arrived(&stack.app, object).await
+    let submitted = arrived(&stack.app, object).await;
+    // After a fault the notification comes again and needs the file once more.
+    let is_over = !matches!(submitted, Err(ArrivalError::Fault(_)));
+    if password.is_some() && is_over {
+        stack.blobs.forget(&beside.key, beside.version.as_deref()).await?;
+    }
+    submitted
 }
 
-/// What the file beside an object says, if there is one.
-async fn beside(stack: &Stack, key: &str) -> Result<BTreeMap<String, String>, ArrivalError> {
-    let name = format!("{key}{BESIDE}");
-    let Some(bytes) = stack.app.blobs.get(&name).await? else { return Ok(BTreeMap::new()) };
-    let said: BTreeMap<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
-        let reason = format!("{name} is not a JSON object of options: {error}");
-        ArrivalError::Refused(Failure { code: "bad_options".into(), reason })
-    })?;
-    let text = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    Ok(said.into_iter().map(|(name, value)| (name, text(value))).collect())
+fn take_password(options: &mut BTreeMap<String, String>) -> Option<String> {
+    let name = options.keys().find(|name| name.eq_ignore_ascii_case(PASSWORD)).cloned()?;
+    options.remove(&name)
+}
+
+/// The file beside an object; without options where there is none.
+struct Beside {
+    key: String,
+    version: Option<String>,
+    options: BTreeMap<String, String>,
+}
+
+impl Beside {
+    async fn of(stack: &Stack, object: &str) -> Result<Self, ArrivalError> {
+        let key = format!("{object}{BESIDE}");
+        let Some((bytes, version)) = stack.blobs.read(&key).await? else {
+            return Ok(Self { key, version: None, options: BTreeMap::new() });
+        };
+        let said: BTreeMap<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+            let reason = format!("{key} is not a JSON object of options: {error}");
+            ArrivalError::Refused(Failure { code: "bad_options".into(), reason })
+        })?;
+        let text = |value: Value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let options = said.into_iter().map(|(name, value)| (name, text(value))).collect();
+        Ok(Self { key, version, options })
+    }
 }
 
 fn refusal(key: &str, version: &str, error: &ArrivalError) -> Death {

@@ -118,7 +118,7 @@ fn planned(stack: &Stack, job: &Job) -> Value {
         state: job.state,
         ai_pages: plan.map_or(0, |plan| plan.ai_pages),
         manifest: plan.map_or("", |plan| &plan.manifest),
-        queue_url: stack.queue.url_of(job.received.options.priority),
+        queue_url: stack.queue.url_of(job.priority()),
     })
 }
 

@@ -2,35 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeMap, sync::Arc};
+mod support;
 
-use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
-use everypage_core::{domain::ids::Priority, usecases::cancel::cancel};
+use everypage_core::{
+    domain::{ids::Priority, job::Job},
+    usecases::{cancel::cancel, decide::modify, plan},
+};
 use everypage_function::Name;
 use everypage_intake::handle;
-use everypage_testkit::{memory::MemoryRecords, pdf::FakeDocument};
-use everypage_tests::world::{Process, World};
+use everypage_testkit::pdf::FakeDocument;
+use everypage_tests::world::World;
 use serde_json::{Value, json};
-
-/// A stack whose use cases work on memory. Its adapters have nowhere to go.
-async fn stack(process: &Process) -> Stack {
-    let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
-    let lanes: BTreeMap<_, _> =
-        Priority::ALL.into_iter().map(|lane| (lane, format!("https://q/{lane:?}"))).collect();
-    Stack {
-        app: process.app.clone(),
-        place: Place::read(|name| Some(name.to_owned())).unwrap(),
-        blobs: Arc::new(S3Blobs::new(clients.s3, "bucket")),
-        queue: Arc::new(SqsQueue::new(clients.sqs, lanes).unwrap()),
-        flow: Arc::new(SfnFlow::new(clients.sfn, "arn", Arc::new(MemoryRecords::default()))),
-    }
-}
+use support::{NOWHERE, stack};
 
 #[tokio::test(start_paused = true)]
 async fn from_look_to_plan_and_each_step_twice() {
     let world = World::new(&[]);
     let process = world.start("a");
-    let stack = stack(&process).await;
+    let stack = stack(&process, NOWHERE).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
     let ask = async |step: Value| {
         let mut asked = step;
@@ -58,10 +47,58 @@ async fn from_look_to_plan_and_each_step_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
+    let world = World::new(&[("APPROVAL_THRESHOLD_USD", "0.000001")]);
+    let process = world.start("a");
+    let stack = stack(&process, NOWHERE).await;
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let ask = async |step: Value| {
+        let mut asked = step;
+        asked["job_id"] = json!(id);
+        handle(&stack, asked).await.unwrap()
+    };
+    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
+    ask(json!({ "step": "render", "range": ranges[0] })).await;
+    let proposed = ask(json!({ "step": "plan" })).await;
+    assert_eq!(
+        (&proposed["state"], &proposed["queue_url"]),
+        (&json!("PROPOSED"), &json!("https://q/Normal"))
+    );
+    let hurry = |job: &mut Job| job.received.options.priority = Priority::Urgent;
+    let job = modify(&process.app, &id, "ann", hurry).await.unwrap();
+    let planned = ask(json!({ "step": "plan" })).await;
+    assert_eq!((&planned["state"], &planned["queue_url"]), (&json!("APPROVED"), &json!("https://q/Urgent")));
+    // As on one machine, where each message says its lane.
+    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    assert!(messages.iter().all(|message| message.priority == Priority::Urgent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let stack = stack(&process, NOWHERE).await;
+    let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
+    let ask = async |step: Value| {
+        let mut asked = step;
+        asked["job_id"] = json!(job.id);
+        handle(&stack, asked).await.unwrap()
+    };
+    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
+    let planned = ask(json!({ "step": "plan" })).await;
+    assert_eq!((&planned["state"], &planned["ai_pages"]), (&json!("APPROVED"), &json!(2)));
+    let job = process.job(&job.id).await;
+    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    assert!(messages.iter().all(|message| message.image.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_go_by_names_that_the_state_machine_knows() {
     let world = World::new(&[]);
     let process = world.start("a");
-    let stack = stack(&process).await;
+    let stack = stack(&process, NOWHERE).await;
     let locked = FakeDocument { password: Some("secret".into()), ..FakeDocument::mixed(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
     let failed = handle(&stack, json!({ "step": "inspect", "job_id": id })).await.unwrap_err();
@@ -82,7 +119,7 @@ async fn failures_go_by_names_that_the_state_machine_knows() {
 async fn objects_that_are_no_documents_are_left_alone() {
     let world = World::new(&[]);
     let process = world.start("a");
-    let stack = stack(&process).await;
+    let stack = stack(&process, NOWHERE).await;
     for key in ["incoming/acme/report.pdf.json", "incoming/acme/", "jobs/x/source.pdf"] {
         let mut event: Value = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
         event["Records"][0]["s3"]["object"]["key"] = json!(key);

@@ -11,12 +11,13 @@ use everypage_aws::SqsQueue;
 use everypage_core::{
     app::App,
     ports::{
-        clock::within,
+        clock::{after, within},
         queue::{Delivery, Receipt},
     },
-    usecases::dispatch::{Disposition, dispatch},
+    usecases::dispatch::{Disposition, dispatch_until},
 };
 use futures::future::join_all;
+use jiff::Timestamp;
 use tracing::warn;
 
 /// What is left of an invocation's time when unfinished messages are handed back, so that finished
@@ -28,9 +29,9 @@ const TO_REPORT: Duration = Duration::from_secs(5);
 pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Duration) -> SqsBatchResponse {
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
-    let worked = deliveries
-        .iter()
-        .map(|delivery| attend(app.clone(), delivery.clone(), time.saturating_sub(TO_REPORT)));
+    let time = time.saturating_sub(TO_REPORT);
+    let begin_by = after(app.clock.now(), to_begin(time, app.settings.request_timeout));
+    let worked = deliveries.iter().map(|delivery| attend(app.clone(), delivery.clone(), begin_by, time));
     let mut response = SqsBatchResponse::default();
     for (delivery, done) in deliveries.iter().zip(join_all(worked).await) {
         if !done {
@@ -40,6 +41,12 @@ pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Dur
         }
     }
     response
+}
+
+/// How long models may be asked: so that the last call has its whole time. Half of `time` at least, or a
+/// worker that lives shorter than a call may take would never ask any.
+fn to_begin(time: Duration, call: Duration) -> Duration {
+    time.saturating_sub(call).max(time / 2)
 }
 
 fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
@@ -55,7 +62,7 @@ fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
 }
 
 /// Whether the message is done; one that is not has been told when it comes back.
-async fn attend(app: Arc<App>, delivery: Delivery, time: Duration) -> bool {
+async fn attend(app: Arc<App>, delivery: Delivery, begin_by: Timestamp, time: Duration) -> bool {
     // Lambda demands that the queue hides a message for as long as the function may run. A worker
     // that dies would keep it from everybody for that long: so it is hidden for a short while only,
     // and again and again while it is worked on.
@@ -63,7 +70,7 @@ async fn attend(app: Arc<App>, delivery: Delivery, time: Duration) -> bool {
     let work = {
         let (app, delivery) = (app.clone(), delivery.clone());
         // A task of its own: should it panic, that is a bug which costs this delivery and no other.
-        tokio::spawn(async move { dispatch(&app, &delivery).await })
+        tokio::spawn(async move { dispatch_until(&app, &delivery, begin_by).await })
     };
     let stop = work.abort_handle();
     match within(app.clock.as_ref(), time, work).await {

@@ -27,7 +27,7 @@ use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
 use everypage_core::{
     app::{App, Stop},
     domain::ids::JobId,
-    ports::uploads::UploadLinks,
+    ports::{downloads::DownloadLinks, uploads::UploadLinks},
 };
 use tower_http::{
     catch_panic::CatchPanicLayer,
@@ -48,6 +48,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a link for an upload is good.
 const LINK_TIME: Duration = Duration::from_secs(3600);
 
+/// What a function on AWS can answer with: Lambda has 6 MB, of which base64 and JSON take their share.
+pub const MOST_CARRIED: usize = 4 << 20;
+
+/// How long a link for a large result is good.
+const DOWNLOAD_TIME: Duration = Duration::from_secs(300);
+
 /// Makes the messages of a job that has ended come to a worker, where that takes more than sending
 /// them: a local engine delivers them only to the process that has taken the job on.
 pub trait Workers: Send + Sync {
@@ -63,6 +69,7 @@ pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Api {
     app: Arc<App>,
     links: Option<Arc<dyn UploadLinks>>,
+    downloads: Option<Arc<dyn DownloadLinks>>,
     workers: Option<Arc<dyn Workers>>,
     metrics: Option<Metrics>,
     streams: Option<stream::Streams>,
@@ -79,6 +86,7 @@ impl Api {
         Self {
             app,
             links: None,
+            downloads: None,
             workers: None,
             metrics: None,
             streams: None,
@@ -94,6 +102,11 @@ impl Api {
     /// Large documents may be uploaded past the API.
     pub fn with_links(self, links: Arc<dyn UploadLinks>) -> Self {
         Self { links: Some(links), ..self }
+    }
+
+    /// Results over [`MOST_CARRIED`] are read past the API.
+    pub fn with_downloads(self, downloads: Arc<dyn DownloadLinks>) -> Self {
+        Self { downloads: Some(downloads), ..self }
     }
 
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {

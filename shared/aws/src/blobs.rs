@@ -2,7 +2,8 @@
 //! lets one writer of a key win.
 //!
 //! The role needs `s3:ListBucket` beside `GetObject`, `PutObject` and `DeleteObject`: without it S3
-//! answers 403, not 404, for a key that is not there.
+//! answers 403, not 404, for a key that is not there. Reading or deleting one version of an object has
+//! rights of its own.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,7 @@ use std::{
 use async_trait::async_trait;
 use aws_sdk_s3::{
     Client,
-    error::SdkError,
+    error::{ProvideErrorMetadata, SdkError},
     operation::get_object::{GetObjectError, GetObjectOutput},
     presigning::PresigningConfig,
     primitives::ByteStream,
@@ -22,6 +23,7 @@ use aws_sdk_s3::{
 use everypage_core::ports::{
     Fault,
     blobs::{Blobs, LocalFile, Stored},
+    downloads::DownloadLinks,
     uploads::{UploadLink, UploadLinks},
 };
 
@@ -61,16 +63,21 @@ impl S3Blobs {
         Err(Fault::Throttled { service: SERVICE, retry_after: None })
     }
 
-    async fn find(&self, key: &str) -> Result<Option<GetObjectOutput>, Fault> {
+    /// The latest version, unless one is named.
+    async fn find(&self, key: &str, version: Option<&str>) -> Result<Option<GetObjectOutput>, Fault> {
         check(key)?;
-        match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+        let call = self.client.get_object().bucket(&self.bucket).key(key);
+        match call.set_version_id(version.map(str::to_owned)).send().await {
             Ok(object) => Ok(Some(object)),
-            Err(SdkError::ServiceError(answer)) if matches!(answer.err(), GetObjectError::NoSuchKey(_)) => {
-                Ok(None)
-            }
+            Err(SdkError::ServiceError(answer)) if is_gone(answer.err()) => Ok(None),
             Err(error) => Err(fault(SERVICE, error)),
         }
     }
+}
+
+/// The SDK has no variant for a version that is not there.
+fn is_gone(error: &GetObjectError) -> bool {
+    matches!(error, GetObjectError::NoSuchKey(_)) || error.code() == Some("NoSuchVersion")
 }
 
 /// An object that somebody else put into the bucket.
@@ -83,16 +90,37 @@ pub struct Found {
 }
 
 impl S3Blobs {
-    /// An object with what is said of it. The content of one over `limit` is not downloaded: its
-    /// file is as long, and empty.
-    pub async fn fetch(&self, key: &str, limit: u64) -> Result<Option<Found>, Fault> {
-        let Some(object) = self.find(key).await? else { return Ok(None) };
+    /// An object with what is said of it: the named version, whatever was done to its key since. The
+    /// content of one over `limit` is not downloaded: its file is as long, and empty.
+    pub async fn fetch(&self, key: &str, version: Option<&str>, limit: u64) -> Result<Option<Found>, Fault> {
+        let Some(object) = self.find(key, version).await? else { return Ok(None) };
         let metadata = object.metadata().map(|all| all.clone().into_iter().collect()).unwrap_or_default();
         let tag = object.e_tag().unwrap_or_default().to_owned();
         let file = download(object, limit).await;
         let file = file.map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))?;
         Ok(Some(Found { file, metadata, tag }))
     }
+
+    /// A small object, and which version of it that is, where the bucket keeps them.
+    pub async fn read(&self, key: &str) -> Result<Option<(Vec<u8>, Option<String>)>, Fault> {
+        let Some(object) = self.find(key, None).await? else { return Ok(None) };
+        let version = object.version_id().map(str::to_owned);
+        Ok(Some((content(object).await?, version)))
+    }
+
+    /// Takes a version of an object away for good; without one, the object of a bucket that keeps none.
+    pub async fn forget(&self, key: &str, version: Option<&str>) -> Result<(), Fault> {
+        check(key)?;
+        let call = self.client.delete_object().bucket(&self.bucket).key(key);
+        let call = call.set_version_id(version.map(str::to_owned));
+        call.send().await.map_err(|error| fault(SERVICE, error))?;
+        Ok(())
+    }
+}
+
+async fn content(object: GetObjectOutput) -> Result<Vec<u8>, Fault> {
+    let bytes = object.body.collect().await.map_err(|error| Fault::unreachable(SERVICE, error))?;
+    Ok(bytes.to_vec())
 }
 
 async fn download(object: GetObjectOutput, limit: u64) -> std::io::Result<LocalFile> {
@@ -117,6 +145,17 @@ impl UploadLinks for S3Blobs {
         let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
         let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(UploadLink { method: "PUT", url: signed.uri().to_owned(), headers })
+    }
+}
+
+#[async_trait]
+impl DownloadLinks for S3Blobs {
+    async fn link(&self, key: &str, media_type: &str, time: Duration) -> Result<String, Fault> {
+        check(key)?;
+        let valid = PresigningConfig::expires_in(time).map_err(|error| Fault::broken(SERVICE, error))?;
+        let call = self.client.get_object().bucket(&self.bucket).key(key).response_content_type(media_type);
+        let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
+        Ok(signed.uri().to_owned())
     }
 }
 
@@ -151,13 +190,12 @@ impl Blobs for S3Blobs {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(object) = self.find(key).await? else { return Ok(None) };
-        let bytes = object.body.collect().await.map_err(|error| Fault::unreachable(SERVICE, error))?;
-        Ok(Some(bytes.to_vec()))
+        let Some(object) = self.find(key, None).await? else { return Ok(None) };
+        Ok(Some(content(object).await?))
     }
 
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
-        let Some(object) = self.find(key).await? else { return Ok(None) };
+        let Some(object) = self.find(key, None).await? else { return Ok(None) };
         let downloaded = download(object, u64::MAX).await;
         downloaded.map(Some).map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))
     }
@@ -220,6 +258,18 @@ mod tests {
         let (clients, _) = clients(vec![answer(404, body)]);
         let fault = S3Blobs::new(clients.s3, "b").get("k").await.unwrap_err();
         assert!(fault.to_string().contains("bucket's name"), "{fault}");
+    }
+
+    #[tokio::test]
+    async fn a_version_is_read_and_forgotten_by_its_name() {
+        let missing = "<Error><Code>NoSuchVersion</Code><Message>no</Message></Error>";
+        let (clients, sent) = clients(vec![answer(200, "one"), answer(404, missing), answer(204, "")]);
+        let blobs = S3Blobs::new(clients.s3, "b");
+        let found = blobs.fetch("k", Some("v1"), 10).await.unwrap().unwrap();
+        assert_eq!(std::fs::read(found.file.path()).unwrap(), b"one");
+        assert!(blobs.fetch("k", Some("v1"), 10).await.unwrap().is_none(), "deleted for good");
+        blobs.forget("k", Some("v1")).await.unwrap();
+        assert!(sent.actual_requests().all(|request| request.uri().contains("versionId=v1")));
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@
 //! | `everypage_provider_cost_usd_total` | `provider`, `model` | what those tokens cost |
 //! | `everypage_failover_events_total` | `from_provider`, `to_provider` | calls to a model that was not the page's first choice; `from_provider` is the step before, failed or passed by. The two are the same when a provider's other model is asked |
 //! | `everypage_breaker_events_total` | `provider`, `model`, `action` | a breaker `opened`, sent a probe (`half_open`) or `closed`; `fail_open` when its store could not be asked and it was ignored. `model` is `*` for a whole provider |
+//! | `everypage_breakers_open` | | breakers that are open or half open now |
 //! | `everypage_pages_processed_total` | `result` | pages by where their text came from: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted once more, as `ai` |
 //! | `everypage_job_duration_seconds` | `status` | from acceptance (of a redriven job: from its redrive) to the result, or to whatever else was its end: `success`, `failed`, `rejected`, `cancelled` |
 //! | `everypage_timeout_events_total` | `type` | `request`: a call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
@@ -148,6 +149,8 @@ static BREAKER_EVENTS: Metric<3> = Metric::new(
     &["provider", "model", "action"],
     "Breakers that opened, sent a probe, closed, or were ignored because their store was away",
 );
+static BREAKERS_OPEN: Metric<0> =
+    Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
 static PAGES: Metric<1> = Metric::new(
     "everypage_pages_processed_total",
     Kind::Counter,
@@ -184,13 +187,14 @@ static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric there is.
-pub static ALL: [&Definition; 12] = [
+pub static ALL: [&Definition; 13] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
     &PROVIDER_COST.0,
     &FAILOVERS.0,
     &BREAKER_EVENTS.0,
+    &BREAKERS_OPEN.0,
     &PAGES.0,
     &JOB_DURATION.0,
     &TIMEOUTS.0,
@@ -329,6 +333,10 @@ fn pages(source: Source, count: u32) {
 
 pub(crate) fn queue_depth(lane: Priority, waiting: u64) {
     QUEUE_DEPTH.set([lane.name().into()], waiting as f64);
+}
+
+pub(crate) fn breakers_open(open: usize) {
+    BREAKERS_OPEN.set([], open as f64);
 }
 
 pub(crate) fn dlq_depth(waiting: usize) {

@@ -213,10 +213,6 @@ impl Queue for SqliteQueue {
     }
 
     /// The dead letter's record, in the same file, is all there is.
-    async fn bury(&self, _lane: Priority, _body: &str, _reason: &str) -> Result<(), Fault> {
-        Ok(())
-    }
-
     async fn receive_dead(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         Ok(vec![])
     }

@@ -225,9 +225,6 @@ impl Queue for Faulty<dyn Queue> {
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.around("queue.delete", self.inner.delete(receipt)).await
     }
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        self.around("queue.bury", self.inner.bury(lane, body, reason)).await
-    }
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
     }

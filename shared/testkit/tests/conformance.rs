@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everypage_core::domain::ids::Priority;
 use everypage_testkit::{
     clock::ManualClock,
     memory::{MemoryBlobs, MemoryQueue, MemoryRecords},
@@ -31,6 +32,7 @@ mod queue_with_a_place_for_the_dead {
     everypage_testkit::queue_exam!(async {
         let clock = Arc::new(ManualClock::default());
         let queue = Arc::new(MemoryQueue::burying_after(clock.clone(), 9));
-        Subject::new(queue, clock).with_a_place_for_the_dead()
+        queue.lay_dead(Priority::High, "poison");
+        Subject::new(queue, clock).with_a_dead_message()
     });
 }

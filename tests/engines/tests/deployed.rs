@@ -15,7 +15,8 @@ use everypage_core::{
         job::State,
         webhook,
     },
-    store::{keys, webhooks},
+    store::{jobs, keys, webhooks},
+    usecases::heal,
 };
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
@@ -37,9 +38,11 @@ async fn stories_on_the_deployed_stack() {
     futures::join!(
         the_api_takes_documents(&bench),
         the_command_line_submits(&bench),
-        a_tenants_server_is_told(&bench)
+        a_tenants_server_is_told(&bench),
+        a_document_put_over_another_is_read_too(&bench),
     );
     twenty_documents_at_once(&bench).await;
+    no_password_stays(&bench).await;
     nothing_leaked(&bench);
 }
 
@@ -74,10 +77,51 @@ async fn the_command_line_submits(bench: &Deployed) {
     std::fs::write(file.path(), paper::saying(&["from a shell"])).unwrap();
     let text = everypage(&["submit", file.path().to_str().unwrap()]).await;
     assert!(text.contains("from a shell\n\n[read by shell-one]"), "{text}");
-    let jobs = everypage(&["jobs", "list"]).await;
-    assert!(jobs.contains("success"), "{jobs}");
+    let listed = everypage(&["jobs", "list"]).await;
+    assert!(listed.contains("success"), "{listed}");
     assert!(everypage(&["breakers"]).await.contains("failover-one"));
     assert!(everypage(&["config", "check"]).await.contains(NAME));
+
+    let job = jobs::list(&bench.app(), &TenantId::new("shell"), 10).await.unwrap().remove(0).id;
+    let settled = everypage(&["events", "list", "--type", "page.settled", "--json"]).await;
+    let settled: Value = serde_json::from_str(&settled).unwrap();
+    assert_eq!(settled.as_array().unwrap().len(), 1, "{settled}");
+    let verified = everypage(&["events", "verify", job.as_str(), "--json"]).await;
+    let verified: Value = serde_json::from_str(&verified).unwrap();
+    assert_eq!(verified["findings"], json!([]), "{verified}");
+
+    // Nobody waits for an answer to an upload: what is refused is told among the dead letters.
+    let put = bench.clients.s3.put_object().bucket(bench.output("BucketName")).key("incoming/shell/open.pdf");
+    let put = put.body(paper::saying(&["from a shell"]).into()).metadata("password", LOCKED_WITH);
+    put.send().await.unwrap();
+    until("the refusal", Duration::from_secs(60), async || {
+        let letters = everypage(&["dlq", "list"]).await;
+        letters.contains("a password in an object's metadata").then_some(())
+    })
+    .await;
+}
+
+/// Two documents under one name at the same moment: each is read as it was put there.
+async fn a_document_put_over_another_is_read_too(bench: &Deployed) {
+    tenant(&bench.app(), "over", &[]).await;
+    let document = |words: &str| {
+        let bytes = paper::saying(&[words]);
+        Document { tenant: "over", name: "report.pdf", bytes, password: None, traceparent: None }
+    };
+    let (first, second) =
+        futures::join!(bench.submit(document("one of a name")), bench.submit(document("another of it")));
+    assert_ne!(first, second);
+    for id in [first, second] {
+        assert_eq!(ended(bench, &id, Duration::from_secs(150)).await.state, State::Audited);
+    }
+}
+
+/// Passwords came in files beside their documents, of which no version is left.
+async fn no_password_stays(bench: &Deployed) {
+    let call = bench.clients.s3.list_object_versions().bucket(bench.output("BucketName"));
+    let listed = call.prefix("incoming/locked/").send().await.unwrap();
+    let keys: Vec<&str> = listed.versions().iter().filter_map(|version| version.key()).collect();
+    assert_eq!(keys, ["incoming/locked/locked.pdf"]);
 }
 
 /// "Start DLQ redrive" of the SQS console.
@@ -172,14 +216,19 @@ async fn twenty_documents_at_once(bench: &Deployed) {
             .await;
         ended(bench, &id, Duration::from_secs(300)).await
     }));
-    let mut read = 0;
     for job in jobs.await {
         assert_eq!(job.state, State::Audited);
         let metadata = &job.result.as_ref().unwrap().metadata;
         assert_eq!((metadata.total_pages, metadata.timeout_occurred), (2, false));
-        read += metadata.ai_pages_succeeded;
+        // A message is visible again after 8 s here, so that a machine busy with other things may lose it
+        // three times and give its page up. That page has MuPDF's text then, and can be healed.
+        if metadata.final_ai_pages < 2 {
+            heal::send(&bench.app(), &job.id, Duration::from_secs(240)).await.unwrap();
+            until(&format!("AI's text of both pages of {}", job.id), Duration::from_secs(240), async || {
+                let job = jobs::find(&bench.app(), &job.id).await.ok()??.value;
+                (job.result?.metadata.final_ai_pages == 2).then_some(())
+            })
+            .await;
+        }
     }
-    // A message is visible again after 8 s here, so a machine busy with other things may give up a page,
-    // as it should: it has MuPDF's text then, and a dead letter.
-    assert!(read >= 36, "AI read {read} of 40 pages");
 }

@@ -191,64 +191,108 @@ fn filled((name, value): (&String, &Value)) -> (String, Value) {
     (name.to_owned(), value)
 }
 
-/// Calls of the adapters, and what a role must allow for them.
-const CALLS: [(&str, &str); 22] = [
-    ("get_item", "dynamodb:GetItem"),
-    ("batch_get_item", "dynamodb:BatchGetItem"),
-    ("query", "dynamodb:Query"),
-    ("put_item", "dynamodb:PutItem"),
-    ("delete_item", "dynamodb:DeleteItem"),
-    ("put_events", "events:PutEvents"),
-    ("publish", "sns:Publish"),
-    ("encrypt", "kms:Encrypt"),
-    ("decrypt", "kms:Decrypt"),
-    ("get_secret_value", "secretsmanager:GetSecretValue"),
-    ("get_object", "s3:GetObject"),
-    ("put_object", "s3:PutObject"),
-    ("delete_objects", "s3:DeleteObject"),
-    ("list_objects_v2", "s3:ListBucket"),
-    ("send_message", "sqs:SendMessage"),
-    ("send_message_batch", "sqs:SendMessage"),
-    ("receive_message", "sqs:ReceiveMessage"),
-    ("delete_message", "sqs:DeleteMessage"),
-    ("change_message_visibility", "sqs:ChangeMessageVisibility"),
-    ("start_execution", "states:StartExecution"),
-    ("send_task_success", "states:SendTaskSuccess"),
+const EVERYONE: [&str; 4] = ["Intake", "Worker", "Finalize", "Api"];
+
+/// Calls of the adapters, what a role must allow for them, and the functions whose use cases make them.
+const CALLS: [(&str, &str, &[&str]); 24] = [
+    ("get_item", "dynamodb:GetItem", &EVERYONE),
+    ("batch_get_item", "dynamodb:BatchGetItem", &EVERYONE),
+    ("query", "dynamodb:Query", &EVERYONE),
+    ("put_item", "dynamodb:PutItem", &EVERYONE),
     // A transaction needs the rights of what is in it.
-    ("transact_write_items", "dynamodb:PutItem"),
+    ("transact_write_items", "dynamodb:PutItem", &EVERYONE),
+    ("delete_item", "dynamodb:DeleteItem", &EVERYONE),
+    ("put_events", "events:PutEvents", &EVERYONE),
+    ("publish", "sns:Publish", &EVERYONE),
+    ("get_secret_value", "secretsmanager:GetSecretValue", &EVERYONE),
+    ("encrypt", "kms:Encrypt", &["Intake", "Api"]),
+    ("decrypt", "kms:Decrypt", &["Intake", "Finalize"]),
+    ("list_objects_v2", "s3:ListBucket", &EVERYONE),
+    ("get_object", "s3:GetObject", &EVERYONE),
+    ("put_object", "s3:PutObject", &EVERYONE),
+    ("delete_objects", "s3:DeleteObject", &["Intake", "Api"]),
+    // A version of an upload, and of the options beside it.
+    ("get_object", "s3:GetObjectVersion", &["Intake"]),
+    ("delete_object", "s3:DeleteObject", &["Intake"]),
+    ("delete_object", "s3:DeleteObjectVersion", &["Intake"]),
+    ("send_message_batch", "sqs:SendMessage", &["Worker", "Api"]),
+    ("receive_message", "sqs:ReceiveMessage", &["Finalize"]),
+    ("delete_message", "sqs:DeleteMessage", &["Finalize"]),
+    ("change_message_visibility", "sqs:ChangeMessageVisibility", &["Worker", "Finalize"]),
+    ("start_execution", "states:StartExecution", &["Intake", "Finalize", "Api"]),
+    ("send_task_success", "states:SendTaskSuccess", &EVERYONE),
 ];
 
 /// Allowed for the platform's sake, not for a call of ours.
-const PLATFORM: [&str; 7] = [
-    "logs:CreateLogStream",
-    "logs:PutLogEvents",
-    "xray:PutTraceSegments",
-    "xray:PutTelemetryRecords",
-    "s3:GetObjectVersion",
-    "kms:GenerateDataKey",
-    "sqs:GetQueueAttributes",
+const PLATFORM: [(&str, &[&str]); 10] = [
+    ("logs:CreateLogStream", &EVERYONE),
+    ("logs:PutLogEvents", &EVERYONE),
+    ("xray:PutTraceSegments", &EVERYONE),
+    ("xray:PutTelemetryRecords", &EVERYONE),
+    // By S3 and SNS, with the key of bucket and topic.
+    ("kms:Decrypt", &EVERYONE),
+    ("kms:GenerateDataKey", &EVERYONE),
+    // Lambda reads the lanes for the worker, and keeps notifications that intake did not get through.
+    ("sqs:ReceiveMessage", &["Worker"]),
+    ("sqs:DeleteMessage", &["Worker"]),
+    ("sqs:GetQueueAttributes", &["Worker"]),
+    ("sqs:SendMessage", &["Intake"]),
 ];
 
 #[test]
-fn the_functions_roles_allow_what_the_adapters_call_and_nothing_else() {
-    let source = sources(&root().join("shared/aws/src"));
-    let called: BTreeSet<&str> = CALLS
-        .iter()
-        .filter(|(call, _)| source.contains(&format!(".{call}()")))
-        .map(|(_, action)| *action)
-        .collect();
+fn each_functions_role_allows_what_it_calls_and_nothing_else() {
+    let (source, template) = (sources(&root().join("shared/aws/src")), template());
+    for (call, ..) in CALLS {
+        assert!(source.contains(&format!(".{call}()")), "nobody calls {call}");
+    }
+    for function in EVERYONE {
+        let called = CALLS.iter().map(|(_, action, callers)| (*action, *callers)).chain(PLATFORM);
+        let needed: BTreeSet<String> = called
+            .filter(|(_, callers)| callers.contains(&function))
+            .map(|(action, _)| action.to_owned())
+            .collect();
+        assert_eq!(actions(&template, &format!("  {function}Role:")), needed, "{function}");
+    }
+}
+
+#[test]
+fn only_sqs_itself_puts_messages_among_the_dead_of_a_lane() {
     let template = template();
-    let allowed: BTreeSet<String> = ["Intake", "Worker", "Finalize", "Api"]
-        .iter()
-        .flat_map(|function| actions(&template, &format!("  {function}Role:")))
-        .collect();
-    let missing: Vec<_> = called.iter().filter(|action| !allowed.contains(**action)).collect();
-    assert_eq!(missing, Vec::<&&str>::new(), "called and not allowed");
-    let idle: Vec<_> = allowed
-        .iter()
-        .filter(|action| !called.contains(action.as_str()) && !PLATFORM.contains(&action.as_str()))
-        .collect();
-    assert_eq!(idle, Vec::<&String>::new(), "allowed and never called");
+    let senders = template.split("- Sid: ").filter(|statement| statement.contains("sqs:SendMessage"));
+    let mut seen = 0;
+    for statement in senders {
+        seen += 1;
+        for lane in Priority::ALL {
+            assert!(!statement.contains(&format!("{lane:?}DeadLetters.Arn")), "{statement}");
+        }
+    }
+    assert!(seen >= 4, "only {seen} statements were found");
+}
+
+#[test]
+fn images_that_can_not_be_made_do_not_end_a_document() {
+    let machine = machine();
+    let work = &machine["States"]["Race"]["Branches"][0]["States"];
+    let caught = &work["RenderImages"]["Catch"];
+    assert_eq!(caught, &json!([{ "ErrorEquals": ["States.ALL"], "ResultPath": null, "Next": "Plan" }]));
+    // Without its text no page could be published: that is a failure.
+    assert_eq!(work["ReadTexts"]["Catch"], Value::Null);
+}
+
+#[test]
+fn routes_that_need_no_key_are_open_at_the_gateway_too() {
+    let document: Value =
+        serde_json::from_slice(&std::fs::read(root().join("shared/api/openapi.json")).unwrap()).unwrap();
+    let open = document["paths"].as_object().unwrap().iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().iter();
+        methods.filter(|(_, operation)| operation["security"] == json!([{}])).map(move |_| path.as_str())
+    });
+    let open: BTreeSet<&str> = open.collect();
+    let template = template();
+    let routes = template.lines().filter(|line| line.contains("Auth: {Authorizer: NONE}"));
+    let given: BTreeSet<&str> =
+        routes.map(|line| line.split("Path: ").nth(1).unwrap().split(',').next().unwrap()).collect();
+    assert_eq!(given, open);
 }
 
 /// What a role's policy allows, as far as it is written with a service's prefix.

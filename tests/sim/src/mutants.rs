@@ -285,10 +285,6 @@ impl Queue for Sabotaged<dyn Queue> {
         self.inner.delete(receipt).await
     }
 
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        self.inner.bury(lane, body, reason).await
-    }
-
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.inner.receive_dead(max, visibility).await
     }

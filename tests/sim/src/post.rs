@@ -118,10 +118,6 @@ impl Queue for Post {
         self.queue.delete(receipt).await
     }
 
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        self.queue.bury(lane, body, reason).await
-    }
-
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.queue.receive_dead(max, visibility).await
     }

@@ -2,7 +2,7 @@ use axum::{
     extract::{Path, Query, State},
     http::{
         HeaderMap, HeaderName, StatusCode,
-        header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY},
+        header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY},
     },
     response::{IntoResponse, Response},
 };
@@ -19,7 +19,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    Api, accept,
+    Api, DOWNLOAD_TIME, MOST_CARRIED, accept,
     auth::Known,
     problem::{self, Problem},
 };
@@ -47,6 +47,8 @@ pub struct Wanted {
         (status = 200, description = "The result", content(
             (String = "text/plain"), (String = "text/markdown"), (Object = "application/json")),
             headers(("etag" = String), ("everypage-result-version" = u32))),
+        (status = 303, description = "It is larger than this service can answer with: it is there, for five minutes",
+            headers(("location" = String))),
         (status = 304, description = "The client has it already"),
         (status = 409, description = "There is none yet", body = problem::Document, content_type = "application/problem+json"),
     ))]
@@ -78,6 +80,10 @@ pub async fn result(
         Form::Markdown => "text/markdown; charset=utf-8",
         Form::Json => "application/json",
     };
+    if let Some(downloads) = api.downloads.as_ref().filter(|_| bytes.len() > MOST_CARRIED) {
+        let link = downloads.link(&result::key(&job, version, form), media_type, DOWNLOAD_TIME).await?;
+        return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
+    }
     Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
 }
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use aws_sdk_sqs::{
     Client,
     error::ProvideErrorMetadata,
-    types::{Message, MessageAttributeValue, MessageSystemAttributeName, SendMessageBatchRequestEntry},
+    types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry},
 };
 use everypage_core::{
     domain::ids::Priority,
@@ -33,15 +33,14 @@ const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
 const TRIES_PER_ENTRY: usize = 3;
 /// Every so many looks a lower lane goes first, each in its turn: none starves.
 const FAIR_TURN: usize = 5;
-/// Of why a message is dead, as shown beside it.
-const REASON_CHARACTERS: usize = 1000;
 
 pub struct SqsQueue {
     client: Client,
     urls: HashMap<Priority, String>,
     /// One per distinct queue, the highest lane first.
     lanes: Vec<Lane>,
-    /// The lanes' dead letter queues.
+    /// The lanes' dead letter queues. Nothing is ever sent there but by SQS itself, which can't redrive
+    /// a queue with a message whose lane it does not know (`CouldNotDetermineMessageSource`).
     dead: Vec<Lane>,
     looks: AtomicUsize,
 }
@@ -291,18 +290,6 @@ impl Queue for SqsQueue {
             Err(error) if !is_void(error.code(), error.message()) => Err(fault(SERVICE, error)),
             _ => Ok(()),
         }
-    }
-
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        // The nearest lane's, as with the lanes themselves.
-        let nearest = |dead: &&Lane| (dead.priority as i32 - lane as i32).abs();
-        let Some(dead) = self.dead.iter().min_by_key(nearest) else { return Ok(()) };
-        let reason: String = printable(reason).chars().take(REASON_CHARACTERS).collect();
-        let attribute = MessageAttributeValue::builder().data_type("String").string_value(reason).build();
-        let attribute = attribute.map_err(|error| Fault::broken(SERVICE, error))?;
-        let call = self.client.send_message().queue_url(&dead.url).message_body(printable(body));
-        call.message_attributes("reason", attribute).send().await.map_err(|error| fault(SERVICE, error))?;
-        Ok(())
     }
 
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {

@@ -99,7 +99,7 @@ pub async fn bucket(clients: &Clients) -> String {
     name
 }
 
-/// A queue for each priority, with a dead letter queue.
+/// A queue for each priority, with a dead letter queue; `poison` lies in one of those.
 pub async fn queue(clients: &Clients) -> SqsQueue {
     let (mut urls, mut dead) = (BTreeMap::new(), BTreeMap::new());
     for priority in Priority::ALL {
@@ -108,12 +108,14 @@ pub async fn queue(clients: &Clients) -> SqsQueue {
         let made = clients.sqs.create_queue().queue_name(fresh("dead")).send().await.unwrap();
         dead.insert(priority, made.queue_url.unwrap());
     }
+    let poison = clients.sqs.send_message().queue_url(&dead[&Priority::High]).message_body("poison");
+    poison.send().await.unwrap();
     SqsQueue::new(clients.sqs.clone(), urls).unwrap().with_dead_letter_queues(&dead)
 }
 
 pub async fn queue_in_real_time() -> Subject {
     let queue = queue(&connect().await).await;
-    Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE).with_a_place_for_the_dead()
+    Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE).with_a_dead_message()
 }
 
 struct RealClock;

@@ -466,6 +466,11 @@ impl Job {
         self.state == State::Proposed && self.plan.as_ref().is_some_and(|plan| plan.approval.is_some())
     }
 
+    /// As planned, which a person may have changed; before there is a plan, as asked for.
+    pub fn priority(&self) -> Priority {
+        self.plan.as_ref().and_then(|plan| plan.priority).unwrap_or(self.received.options.priority)
+    }
+
     /// Its result is published or it will never have one.
     pub fn is_over(&self) -> bool {
         self.state.is_terminal() || self.state == State::Executed
@@ -511,7 +516,7 @@ impl Job {
             environment: environment.to_owned(),
             trace_id: trace.trace_id(),
             span_id: trace.span_id(),
-            priority: self.received.options.priority,
+            priority: self.priority(),
         }
     }
 }

@@ -27,6 +27,7 @@ fn plan(version: u32) -> Plan {
         version,
         tier: Tier::Primary,
         engine: Provider::OpenAi,
+        priority: None,
         ai_pages: 1,
         image_pages: 1,
         estimated_credits: 1,

@@ -68,7 +68,7 @@ impl std::fmt::Debug for PageMessage {
     }
 }
 
-/// Context up to this size is in the message itself. A page that goes without an image has all of
+/// Context up to this size, as JSON, is in the message itself. A page that goes without an image has all of
 /// its text there, and a step of the flow on AWS holds 256 KiB.
 pub const MOST_INLINE_CONTEXT: usize = 64 * 1024;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     document::{Classification, Reason},
-    ids::PageNumber,
+    ids::{PageNumber, Priority},
     outcome::MicroUsd,
     target::{Provider, Tier},
 };
@@ -69,6 +69,9 @@ pub struct Plan {
     pub version: u32,
     pub tier: Tier,
     pub engine: Provider,
+    /// Of the pages' messages, and so their lane; older plans do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     pub ai_pages: u32,
     pub image_pages: u32,
     /// One credit is one page read by AI.

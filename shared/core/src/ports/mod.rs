@@ -5,6 +5,7 @@
 pub mod blobs;
 pub mod bus;
 pub mod clock;
+pub mod downloads;
 mod fault;
 pub mod flow;
 pub mod hooks;

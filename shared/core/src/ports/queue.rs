@@ -49,13 +49,9 @@ pub trait Queue: Send + Sync {
     /// Takes a received message off the queue. A void receipt is no error and deletes nothing.
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault>;
 
-    /// Keeps a copy of a dead message where the queue's own tools look for it, such as an SQS dead
-    /// letter queue; a queue that has no such place does nothing. The dead letter's record is the
-    /// truth, this copy only follows it.
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault>;
-
-    /// Messages that lie there: buried ones, and those that the queue itself gave up after too many
-    /// deliveries. They stay there until deleted; they are hidden from others for `visibility`.
+    /// Messages that the queue itself gave up after too many deliveries, where it has a place for them
+    /// such as an SQS dead letter queue. They stay there until deleted; they are hidden from others for
+    /// `visibility`.
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault>;
 
     /// How many messages each lane holds, waiting or received and not deleted; empty lanes included.

@@ -164,10 +164,6 @@ impl Queue for Retrying<dyn Queue> {
         self.retry(|_| self.inner.delete(receipt)).await
     }
 
-    async fn bury(&self, lane: Priority, body: &str, reason: &str) -> Result<(), Fault> {
-        self.retry(|_| self.inner.bury(lane, body, reason)).await
-    }
-
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.retry(|_| self.inner.receive_dead(max, visibility)).await
     }

@@ -20,7 +20,7 @@ use crate::{
         document::{ImageFormat, Reason},
         job::Job,
         message::PageMessage,
-        outcome::{AttemptResult, Outcome},
+        outcome::{Attempt, AttemptResult, Outcome},
         target::Target,
         trace::TraceContext,
     },
@@ -28,7 +28,7 @@ use crate::{
         Fault,
         clock::until,
         flow::Settlement,
-        queue::Delivery,
+        queue::{Delivery, Outgoing},
         vision::{PageRequest, RequestImage},
     },
     spans::{self, Open},
@@ -51,6 +51,12 @@ pub enum Disposition {
 /// Handles one delivery. Never fails: what goes wrong here brings the message back, and in the
 /// end among the dead letters.
 pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
+    dispatch_until(app, delivery, Timestamp::MAX).await
+}
+
+/// The same for a worker that has to leave: no model is asked from `begin_by` on, so that every call
+/// may end before. A page whose turn has not come by then is passed on to another worker.
+pub async fn dispatch_until(app: &App, delivery: &Delivery, begin_by: Timestamp) -> Disposition {
     let message = match PageMessage::parse(&delivery.body) {
         Ok(message) => message,
         Err(unreadable) => {
@@ -70,7 +76,7 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
     );
     let mut traced = spans::page(app, &message, delivery.receive_count);
     let done = async {
-        match handle(app, delivery, &message, traced.as_ref().map(Open::context)).await {
+        match handle(app, delivery, &message, traced.as_ref().map(Open::context), begin_by).await {
             Ok(disposition) => disposition,
             Err(StepError::Fault(fault)) => later(app, delivery, &fault),
             Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
@@ -107,13 +113,14 @@ async fn handle(
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
+    begin_by: Timestamp,
 ) -> Result<Disposition, StepError> {
-    if let Some(disposition) = attend(app, delivery, message, trace).await? {
+    if let Some(disposition) = attend(app, delivery, message, trace, begin_by).await? {
         return Ok(disposition);
     }
     // Nothing is left to do for it, unless the queue's own tools brought it back from the dead.
     if let Some(revived) = redrive::revived(app, delivery, message).await?
-        && let Some(disposition) = attend(app, delivery, &revived, trace).await?
+        && let Some(disposition) = attend(app, delivery, &revived, trace, begin_by).await?
     {
         return Ok(disposition);
     }
@@ -129,6 +136,7 @@ async fn attend(
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
+    begin_by: Timestamp,
 ) -> Result<Option<Disposition>, StepError> {
     let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
         return Err(StepError::Broken {
@@ -162,19 +170,30 @@ async fn attend(
         stop.ask();
         stopped
     };
-    let (read, stopped) = while_alive(read_page(app, message, trace, &holder, deadline, &stop), alive).await;
+    let reading = read_page(app, message, trace, &holder, deadline, begin_by, &stop);
+    let (read, stopped) = while_alive(reading, alive).await;
     let held = held.lock().await.clone();
     // Whoever has the page now will settle it; its message is this one or a copy.
     if let Some(Stopped::LeaseLost) = stopped {
         return Ok(Some(Disposition::Later(visibility)));
     }
     let (outcome, text) = match read {
-        Ok(Some(read)) => read,
+        Ok(Reading::Settled(outcome, text)) => (outcome, text),
         // The job is over: what was held is given back and nothing is stored for the page.
-        Ok(None) => {
+        Ok(Reading::Stopped) => {
             pages::release(app, &held).await?;
             settle_token(app, message).await?;
             return Ok(Some(Disposition::Done));
+        }
+        // Given back first, so that the next worker finds the page free.
+        Ok(Reading::NotItsTurn) => {
+            pages::release(app, &held).await?;
+            pass_on(app, delivery, message).await?;
+            return Ok(Some(Disposition::Done));
+        }
+        Ok(Reading::BrokenOff) => {
+            pages::release(app, &held).await?;
+            return Ok(Some(Disposition::Later(Duration::from_secs(1))));
         }
         Err(error) => {
             // Given back, so that the next delivery need not wait for the lease to run out.
@@ -216,18 +235,46 @@ fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestam
     heals.then_some(message.deadline)
 }
 
-/// The whole of the reading: from stored text and image to an outcome; `None` when stopped.
+/// Waiting is no failure, but deliveries are counted: the message is sent once more, as a new one with
+/// a count of its own, before this one is done with. Should the worker die in between there are two,
+/// which is harmless: a page's claim lets one worker through.
+async fn pass_on(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<(), Fault> {
+    // A queue may drop a message that has the name of one which is still there, as this one is.
+    let name = format!("{}:a{}:{}", message.idempotency_key, message.attempt, app.ids.fresh());
+    let (job, body) = (message.job_id.clone(), delivery.body.clone());
+    debug!("no turn for the page yet, passed on");
+    app.queue.send(&[Outgoing { name, job, lane: delivery.lane, body }]).await
+}
+
+/// How the reading of a page ended.
+enum Reading {
+    Settled(Outcome, Option<String>),
+    /// The job is over, or the page is somebody else's.
+    Stopped,
+    /// The worker has to leave, and no model was asked yet.
+    NotItsTurn,
+    /// The same with models that were asked in vain: another delivery that led to nothing.
+    BrokenOff,
+}
+
+/// The whole of the reading: from stored text and image to an outcome.
 async fn read_page(
     app: &App,
     message: &PageMessage,
     trace: Option<TraceContext>,
     holder: &str,
     deadline: Timestamp,
+    begin_by: Timestamp,
     stop: &Stop,
-) -> Result<Option<(Outcome, Option<String>)>, StepError> {
+) -> Result<Reading, StepError> {
     let started = app.clock.now();
     let settings = tenants::settings(app, &message.tenant).await?;
     let stored = stored_page(app, message).await?;
+    // Its image could not be made: a model would have to invent the page.
+    if message.image.is_none() && stored.text.trim().is_empty() {
+        let why = "the page has neither an image nor words to send".to_owned();
+        return Ok(Reading::Settled(Outcome::fallback(why, vec![], started, app.clock.now()), None));
+    }
     let image = match &message.image {
         None => None,
         Some(image) => {
@@ -265,6 +312,7 @@ async fn read_page(
         request: &request,
         text_layer: sound.then_some(stored.text.as_str()),
         deadline,
+        begin_by,
         holder,
         tenant: &message.tenant,
         trace,
@@ -274,11 +322,17 @@ async fn read_page(
     let now = app.clock.now();
     Ok(match round {
         Round::Answered { target, text, attempts } => {
-            Some((Outcome::read_by(target, &text, attempts, started, now), Some(text)))
+            Reading::Settled(Outcome::read_by(target, &text, attempts, started, now), Some(text))
         }
-        Round::Exhausted { why, attempts } => Some((Outcome::fallback(why, attempts, started, now), None)),
-        Round::OutOfTime { attempts } => Some((Outcome::timed_out(attempts, started, now), None)),
-        Round::Stopped => None,
+        Round::Exhausted { why, attempts } => {
+            Reading::Settled(Outcome::fallback(why, attempts, started, now), None)
+        }
+        Round::OutOfTime { attempts } => Reading::Settled(Outcome::timed_out(attempts, started, now), None),
+        Round::NoTimeToAsk { attempts } => {
+            let skipped = |attempt: &Attempt| attempt.result == AttemptResult::BreakerOpen;
+            if attempts.iter().all(skipped) { Reading::NotItsTurn } else { Reading::BrokenOff }
+        }
+        Round::Stopped => Reading::Stopped,
     })
 }
 

@@ -41,6 +41,10 @@ pub enum Round {
     OutOfTime {
         attempts: Vec<Attempt>,
     },
+    /// Whoever asks has to leave, and the next call could not end before.
+    NoTimeToAsk {
+        attempts: Vec<Attempt>,
+    },
     /// Asked to stop in the middle; nothing is held any more.
     Stopped,
 }
@@ -52,6 +56,8 @@ pub struct Questions<'a> {
     /// MuPDF's text, where it is good enough to measure an answer by.
     pub text_layer: Option<&'a str>,
     pub deadline: Timestamp,
+    /// No call is begun from then on.
+    pub begin_by: Timestamp,
     /// Of one call.
     pub request_timeout: Duration,
     pub holder: &'a str,
@@ -59,6 +65,13 @@ pub struct Questions<'a> {
     /// Where the page's span is, if somebody traces it.
     pub trace: Option<TraceContext>,
     pub stop: &'a Stop,
+}
+
+impl Questions<'_> {
+    /// Which of the two came first, where it was too late for a call.
+    fn too_late(&self) -> Step {
+        if self.begin_by < self.deadline { Step::NoTimeToAsk } else { Step::OutOfTime }
+    }
 }
 
 /// One pass over the steps. `Err` only for our own storage; models can't fail this.
@@ -86,6 +99,7 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
             }
             Step::Stopped => return Ok(Round::Stopped),
             Step::OutOfTime => return Ok(Round::OutOfTime { attempts }),
+            Step::NoTimeToAsk => return Ok(Round::NoTimeToAsk { attempts }),
         }
     }
     let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
@@ -102,6 +116,7 @@ enum Step {
     /// The same input would fail everywhere.
     Last(Attempt),
     OutOfTime,
+    NoTimeToAsk,
     /// The deadline came in the middle of the call.
     Cut(Attempt),
     Stopped,
@@ -119,10 +134,10 @@ async fn ask_one(
         return Ok(skipped(app.clock.now()));
     }
     let longest = questions.request_timeout;
+    let patience = questions.deadline.min(questions.begin_by);
     let (mut slot, passes) = loop {
-        let Some(mut slot) = slots::acquire(app, target, longest, questions.deadline, questions.stop).await?
-        else {
-            return Ok(if questions.stop.is_asked() { Step::Stopped } else { Step::OutOfTime });
+        let Some(mut slot) = slots::acquire(app, target, longest, patience, questions.stop).await? else {
+            return Ok(if questions.stop.is_asked() { Step::Stopped } else { questions.too_late() });
         };
         // The breaker may have opened while this page waited for its slot.
         let Some(passes) = breakers::admit(app, target, questions.holder).await else {
@@ -135,10 +150,11 @@ async fn ask_one(
         breakers::given_up(app, target, &passes).await;
     };
     let started = app.clock.now();
-    let Some(time) = call_time(started, questions.deadline, longest) else {
+    let time = call_time(started, questions.deadline, longest).filter(|_| started < questions.begin_by);
+    let Some(time) = time else {
         slots::release(app, slot).await;
         breakers::given_up(app, target, &passes).await;
-        return Ok(Step::OutOfTime);
+        return Ok(questions.too_late());
     };
     if let Some(before) = before {
         metrics::failed_over(before, target.provider);

@@ -28,8 +28,7 @@ pub enum Exhausted {
 
 /// A message that says nothing we understand.
 pub async fn on_message(app: &App, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(app, Death::of_message(app, delivery, reason.clone())).await?;
-    app.queue.bury(delivery.lane, &delivery.body, &reason).await
+    bury(app, Death::of_message(app, delivery, reason)).await
 }
 
 /// A page that can't be read for a reason of ours.
@@ -46,15 +45,14 @@ pub async fn on_page(
     fall_back(app, message, reason).await
 }
 
-/// The letter alone, with its copy in the queue's own place for the dead.
+/// The letter alone.
 pub async fn bury_page(
     app: &App,
     delivery: &Delivery,
     message: &PageMessage,
     reason: String,
 ) -> Result<(), Fault> {
-    bury(app, Death::of_page(delivery, message, reason.clone())).await?;
-    app.queue.bury(delivery.lane, &delivery.body, &reason).await
+    bury(app, Death::of_page(delivery, message, reason)).await
 }
 
 /// Delivered too often without ever being settled: whoever worked on it died each time.

@@ -2,16 +2,19 @@
 
 use crate::{
     app::App,
+    domain::breaker::State,
     metrics::{self, MOST_COUNTED_LETTERS},
     ports::Fault,
-    store::dead,
+    store::{breakers, dead},
 };
 
-/// Measures how much waits. Called by the sweep where there is one, and before each scrape.
+/// Measures how much waits, and how many models are out of use. Called by the sweep where there is one, and before each scrape.
 pub async fn measure(app: &App) -> Result<(), Fault> {
     for (lane, waiting) in app.queue.depths().await? {
         metrics::queue_depth(lane, waiting);
     }
+    let breakers = breakers::all(app).await?;
+    metrics::breakers_open(breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());
     metrics::dlq_depth(dead::count_waiting(app, MOST_COUNTED_LETTERS).await?);
     Ok(())
 }

@@ -63,12 +63,12 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
             let route = route(&facts, options.ai_pages, options.image_for_all);
             // Of the pages that were prepared, a changed plan may leave some out.
             if route != Route::Keep && options.pages.contains(page.page) {
-                let text = context_of(app, &pages, index, survey.document_pages, route);
-                let context = keep_context(app, &job.id, page.page, text).await?;
                 let image = match (route, image) {
                     (Route::SendImage, Image::Made(image)) => Some(image.clone()),
                     _ => None,
                 };
+                let text = context_of(app, &pages, index, survey.document_pages, image.is_some());
+                let context = keep_context(app, &job.id, page.page, text).await?;
                 messages.push(page_message(&settings, job, version, key, page, image, context));
             }
         }
@@ -90,6 +90,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
         version,
         tier: options.tier,
         engine: options.engine,
+        priority: Some(options.priority),
         ai_pages,
         image_pages,
         estimated_credits: ai_pages,
@@ -119,7 +120,8 @@ struct Prepared {
 enum Image {
     None,
     Made(ImageRef),
-    /// The deadline came before it was made.
+    /// The deadline came before it was made, or it could not be made: the page goes with what text there
+    /// is, and may be healed with its image.
     Unmade,
 }
 
@@ -150,7 +152,9 @@ struct Context {
 
 async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) -> Result<Context, StepError> {
     let text = sendable(text);
-    if text.len() <= MOST_INLINE_CONTEXT {
+    // As it will be written: of a garbled layer's control characters each takes six bytes there.
+    let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
+    if written <= MOST_INLINE_CONTEXT {
         return Ok(Context { text, key: None });
     }
     let key = format!("jobs/{job}/context/{page}-{}.txt", &sha256_hex(text.as_bytes())[..16]);
@@ -158,7 +162,7 @@ async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) ->
     Ok(Context { text: String::new(), key: Some(key) })
 }
 
-fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, route: Route) -> String {
+fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, has_image: bool) -> String {
     let radius = app.settings.context_radius as usize;
     let number = pages[index].page.page.get();
     // Neighbours by page number: with a selection, the page beside it in the list may be far away.
@@ -167,11 +171,8 @@ fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, route: Route
         near.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
     };
     let current = &pages[index].page.text;
-    let room = match route {
-        Route::SendImage | Route::Keep => app.settings.max_context_bytes,
-        // Without an image the page's own text is all there is: it is never cut.
-        Route::SendText => app.settings.max_context_bytes + current.len(),
-    };
+    // Without an image the page's own text is all there is: it is never cut.
+    let room = app.settings.max_context_bytes + if has_image { 0 } else { current.len() };
     let before = joined(index.saturating_sub(radius)..index);
     let after = joined(index + 1..(index + 1 + radius).min(pages.len()));
     context::build(number, of, &before, current, &after, room)

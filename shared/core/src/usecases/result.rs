@@ -48,9 +48,9 @@ impl std::str::FromStr for Form {
     }
 }
 
-/// A job is redriven only while it has no result. What an earlier run stored and could not publish
-/// is left where it is: the run that publishes makes its own.
-fn key(job: &Job, version: u32, form: Form) -> String {
+/// Where a version's form is stored. A job is redriven only while it has no result; what an earlier
+/// run stored and could not publish is left where it is, and the run that publishes makes its own.
+pub fn key(job: &Job, version: u32, form: Form) -> String {
     let run = if job.redrives == 0 { String::new() } else { format!("redrive-{}/", job.redrives) };
     format!("jobs/{}/result/{run}v{version}.{}", job.id, form.extension())
 }

@@ -33,8 +33,9 @@ impl Subject {
         Self { queue, clock, minute, keeps_the_dead: false }
     }
 
-    /// A queue that keeps dead messages itself; of others the exam demands that they never do.
-    pub fn with_a_place_for_the_dead(self) -> Self {
+    /// A queue that keeps dead messages itself, with one of them, `poison`, lying there. Of others the
+    /// exam demands that they never have any.
+    pub fn with_a_dead_message(self) -> Self {
         Self { keeps_the_dead: true, ..self }
     }
 
@@ -126,7 +127,6 @@ pub async fn a_message_keeps_its_id_over_deliveries(subject: &Subject) {
 
 pub async fn the_dead_lie_until_they_are_deleted(subject: &Subject) {
     let queue = &subject.queue;
-    queue.bury(Priority::High, "poison", "nobody could read it").await.unwrap();
     assert!(receive(subject).await.is_empty(), "a dead message is nobody's work");
     let dead = async || queue.receive_dead(10, subject.minute).await.unwrap();
     let found = dead().await;

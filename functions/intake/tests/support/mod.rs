@@ -1,0 +1,27 @@
+//! A stack whose use cases work on memory.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
+use everypage_core::domain::ids::Priority;
+use everypage_testkit::memory::MemoryRecords;
+use everypage_tests::world::Process;
+
+/// For adapters that have nowhere to go.
+#[allow(dead_code, reason = "not every test's adapters have nowhere to go")]
+pub const NOWHERE: &str = "http://127.0.0.1:9";
+
+pub async fn stack(process: &Process, endpoint: &str) -> Stack {
+    let clients = Clients::connect(Some(endpoint.into()), Some("eu-west-1".into())).await;
+    let lanes: BTreeMap<_, _> =
+        Priority::ALL.into_iter().map(|lane| (lane, format!("https://q/{lane:?}"))).collect();
+    Stack {
+        app: process.app.clone(),
+        place: Place::read(|name| Some(name.to_owned())).unwrap(),
+        blobs: Arc::new(S3Blobs::new(clients.s3, "bucket")),
+        queue: Arc::new(SqsQueue::new(clients.sqs, lanes).unwrap()),
+        flow: Arc::new(SfnFlow::new(clients.sfn, "arn", Arc::new(MemoryRecords::default()))),
+    }
+}
