@@ -1,6 +1,6 @@
 //! One run from its first document to rest, and what is asked of it then.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     mutants::Mutant,
+    panics,
     plan::{Lock, PASSWORD, Plan},
     promises,
     trouble::{Trouble, Wish, time},
@@ -31,6 +32,7 @@ use crate::{
 };
 
 /// What a run came to.
+#[derive(Default)]
 pub struct Verdict {
     /// What was broken; empty when all held.
     pub broken: Vec<String>,
@@ -38,6 +40,8 @@ pub struct Verdict {
     pub story: Vec<String>,
     pub jobs: usize,
     pub calls: usize,
+    /// How often each sort of trouble really struck.
+    pub struck: BTreeMap<String, usize>,
 }
 
 /// How long after everything has calmed down a run may take to come to rest.
@@ -57,8 +61,14 @@ fn tenant() -> TenantId {
 pub fn run(plan: &Plan, mutant: Option<Mutant>, listening: bool) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
-    let verdict = runtime.block_on(tell(World::new(plan.clone(), mutant, listening)));
-    runtime.shutdown_background();
+    let told = panics::heard(|| {
+        let verdict = runtime.block_on(tell(World::new(plan.clone(), mutant, listening)));
+        runtime.shutdown_background();
+        verdict
+    });
+    let (verdict, panics) = told;
+    let mut verdict = verdict.unwrap_or_default();
+    verdict.broken.extend(panics);
     verdict
 }
 
@@ -80,7 +90,7 @@ async fn tell(world: Arc<World>) -> Verdict {
         mend(&world, &onlooker, &mut tasks).await;
         promises::of_mended_jobs(&world, &onlooker).await;
     }
-    world.stop().await;
+    world.stop();
     world.witness.clock.sleep(LEASES).await;
     promises::of_the_store(&world, &onlooker).await;
     let mut seen = world.witness.seen();
@@ -89,6 +99,7 @@ async fn tell(world: Arc<World>) -> Verdict {
         story: std::mem::take(&mut seen.story),
         jobs: seen.documents.len(),
         calls: seen.calls,
+        struck: std::mem::take(&mut seen.struck),
     }
 }
 
@@ -119,6 +130,9 @@ async fn come_to_rest(world: &Arc<World>, tasks: &mut JoinSet<()>) {
             break;
         }
     }
+    // A worker may still be on its way back from the queue.
+    world.witness.clock.sleep(Duration::from_secs(1)).await;
+    promises::of_rest(world);
     // The last events go out.
     world.witness.clock.sleep(Duration::from_secs(30)).await;
 }
@@ -161,25 +175,28 @@ async fn happen(world: Arc<World>, trouble: Trouble) {
     match trouble {
         Trouble::Kill { process, at, back_after } => {
             clock.sleep(at).await;
-            world.kill(process, back_after).await;
+            world.kill(process, back_after, "at a moment").await;
         }
         Trouble::SecondDriver { document, process, at } => {
             clock.sleep(at).await;
             if let Some(job) = job_of(&world, document) {
                 world.witness.note(|| format!("process {process} drives job {job} too"));
+                world.witness.struck("a second driver");
                 world.drive_too(process, &job);
             }
         }
         Trouble::Person { at, document, wish } => {
             clock.sleep(at).await;
             world.witness.note(|| format!("somebody wishes: {wish:?} of document {document}"));
+            world.witness.struck(&format!("somebody wishes: {wish:?}"));
             wished(&world, document, wish).await;
         }
-        // These lie in the weather, the models and the post.
+        // These lie in the weather, the models, the post and the reader.
         Trouble::Storage { .. }
         | Trouble::KillAtCall { .. }
         | Trouble::Model { .. }
-        | Trouble::Messages { .. } => {}
+        | Trouble::Messages { .. }
+        | Trouble::Reader { .. } => {}
     }
 }
 
@@ -224,6 +241,7 @@ async fn redrive_all(world: &Arc<World>) {
 /// Everything is well again, and somebody cleans up: dead letters are redriven and results healed.
 async fn mend(world: &Arc<World>, onlooker: &App, tasks: &mut JoinSet<()>) {
     world.witness.note(|| "all is well again, and everything is mended".into());
+    world.make_peace();
     redrive_all(world).await;
     come_to_rest(world, tasks).await;
     // A model that probes reads one page, and the others fall back once more.
