@@ -314,7 +314,11 @@ impl World {
         if let Some(weather) = weather {
             ports = exposed(ports, weather);
         }
-        App::new(ports, self.settings.clone(), format!("p{process}.{life}"))
+        let mut settings = self.settings.clone();
+        if self.mutant == Some(Mutant::NoRetries) {
+            settings.retry_intervals.clear();
+        }
+        App::new(ports, settings, format!("p{process}.{life}"))
     }
 }
 
