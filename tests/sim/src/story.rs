@@ -10,7 +10,10 @@ use everypage_core::{
         secret::Secret,
     },
     ports::clock::Clock,
-    store::{dead, jobs, webhooks},
+    store::{
+        dead::{self, Subject},
+        jobs, webhooks,
+    },
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
@@ -230,11 +233,23 @@ async fn wished(world: &Arc<World>, document: usize, wish: Wish) {
     }
 }
 
+fn password_of(world: &World, job: &JobId) -> Option<Secret> {
+    let document = world.witness.seen().documents.get(job).copied()?;
+    (world.plan.arrivals[document].lock == Lock::Opened).then(|| Secret::new(PASSWORD))
+}
+
 async fn redrive_all(world: &Arc<World>) {
     let letters = dead::waiting(&world.onlooker(), 1000).await.unwrap_or_default();
     for letter in letters {
+        // A job that failed has forgotten its password: whoever sends it back gives it again.
+        let password = match &letter.value.subject {
+            Subject::Job { job } => password_of(world, job),
+            _ => None,
+        };
         let id = letter.value.id;
-        world.ask(move |app| async move { redrive(&app, &id, "person", None).await.is_ok() }.boxed()).await;
+        let redriven =
+            move |app: Arc<App>| async move { redrive(&app, &id, "person", password).await.is_ok() }.boxed();
+        world.ask(redriven).await;
     }
 }
 
