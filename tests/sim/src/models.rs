@@ -82,7 +82,10 @@ impl Vision for Models {
         self.witness.clock.sleep(pause).await;
         let text = reading(target, document, page);
         let (finish, text) = match mood {
-            None | Some(Model::Dawdles(_) | Model::Hangs) => (Finish::Complete, text),
+            None | Some(Model::Dawdles(_) | Model::Hangs) => {
+                self.witness.answered(document, page);
+                (Finish::Complete, text)
+            }
             Some(Model::SaysNothing) => (Finish::Complete, String::new()),
             Some(Model::SaysHalf) => (Finish::Length, text),
             Some(Model::Raves) => (Finish::Complete, "again and ".repeat(500)),

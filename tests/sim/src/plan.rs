@@ -171,12 +171,17 @@ impl Plan {
         self.troubles.iter().any(|trouble| matches!(trouble, Trouble::Storage { .. }))
     }
 
-    /// Does nothing keep breakers from hearing of each failure?
-    pub fn breakers_know(&self) -> bool {
+    /// Does nothing keep a process from writing down what it knows?
+    pub fn writes_hold(&self) -> bool {
         let deaf = |trouble: &Trouble| {
             matches!(trouble, Trouble::Storage { .. } | Trouble::Kill { .. } | Trouble::KillAtCall { .. })
         };
-        !self.troubles.iter().any(deaf) && self.spread().is_zero()
+        !self.troubles.iter().any(deaf)
+    }
+
+    /// Does nothing keep breakers from hearing of each failure?
+    pub fn breakers_know(&self) -> bool {
+        self.writes_hold() && self.spread().is_zero()
     }
 
     /// The most that two clocks disagree.

@@ -41,6 +41,8 @@ pub struct Witness {
     cap: usize,
     /// How long a model rests at least that has failed, where nothing keeps its breaker from knowing.
     rest: Option<Duration>,
+    /// Whether nothing keeps a worker that has an answer from storing it.
+    keeps_answers: bool,
     /// Whether a story is kept for people to read.
     listening: bool,
     seen: Mutex<Seen>,
@@ -54,6 +56,8 @@ pub struct Seen {
     pub documents: BTreeMap<JobId, usize>,
     /// Pages, by document and number, whose AI text is stored.
     pub read: BTreeSet<(usize, u32)>,
+    /// Pages that a worker has an answer for, stored or not.
+    answered: BTreeSet<(usize, u32)>,
     /// When each version of a job's result was published.
     pub published: BTreeMap<JobId, Vec<Duration>>,
     /// Each life of a job: a redriven one has one more.
@@ -91,10 +95,11 @@ impl Witness {
         spread: Duration,
         cap: usize,
         rest: Option<Duration>,
+        keeps_answers: bool,
         listening: bool,
     ) -> Self {
         let start = clock.now();
-        Self { clock, records, start, spread, cap, rest, listening, seen: Mutex::default() }
+        Self { clock, records, start, spread, cap, rest, keeps_answers, listening, seen: Mutex::default() }
     }
 
     /// Time since the start.
@@ -141,14 +146,21 @@ impl Witness {
             let count = *count;
             // A job that failed leaves its document to be submitted anew.
             let jobs = seen.documents.values().filter(|of| **of == document).count();
-            (count, jobs == 1 && seen.read.contains(&(document, page)))
+            let stored = seen.read.contains(&(document, page));
+            let lost = self.keeps_answers && seen.answered.contains(&(document, page));
+            (count, jobs == 1 && (stored || lost))
         };
         self.must(&target.to_string(), invariants::fits(in_flight, self.cap));
         let what = format!("page {page} of document {document}");
-        self.must(&what, if paid { Err("paid for although its text is stored".into()) } else { Ok(()) });
+        self.must(&what, if paid { Err("paid for although it was read".into()) } else { Ok(()) });
         self.must(&target.to_string(), self.left_alone(target));
         self.must(&target.to_string(), self.probed_once(target));
         Calling { witness: self.clone(), target: target.clone() }
+    }
+
+    /// A worker gets a good answer.
+    pub fn answered(&self, document: usize, page: u32) {
+        self.seen().answered.insert((document, page));
     }
 
     /// A model failed, in a call begun at `started`, in a way that opens its breaker. Calls that were

@@ -125,7 +125,15 @@ impl World {
         let cap = if lapses { usize::MAX } else { settings.max_inflight_per_model };
         let rest = (plan.breakers_know() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_rest);
-        let witness = Witness::new(clock.clone(), records.clone(), plan.spread(), cap, rest, listening);
+        let witness = Witness::new(
+            clock.clone(),
+            records.clone(),
+            plan.spread(),
+            cap,
+            rest,
+            plan.writes_hold(),
+            listening,
+        );
         let (plan, witness) = (Arc::new(plan), Arc::new(witness));
         let queue = Arc::new(if plan.queue_buries {
             MemoryQueue::burying_after(clock, settings.max_receive_count)
