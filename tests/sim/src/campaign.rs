@@ -1,24 +1,22 @@
 //! Many seeds, on every core.
 
 use std::{
-    panic::catch_unwind,
+    collections::BTreeMap,
     sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-use crate::{
-    mutants::Mutant,
-    plan::Plan,
-    story::{Verdict, run},
-};
+use crate::{mutants::Mutant, plan::Plan, story::run};
 
 #[derive(Default)]
 pub struct Outcome {
     pub runs: u64,
     pub jobs: usize,
     pub calls: usize,
+    /// How often each sort of trouble really struck.
+    pub struck: BTreeMap<String, usize>,
     /// Seeds that failed, with what was broken first.
     pub failures: Vec<(u64, String)>,
 }
@@ -32,8 +30,7 @@ pub fn campaign(
     told: &(dyn Fn(u64) + Sync),
 ) -> Outcome {
     let next = AtomicU64::new(first);
-    let (runs, jobs, calls) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-    let failures = Mutex::new(Vec::new());
+    let outcome = Mutex::new(Outcome::default());
     let stop = AtomicBool::new(false);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -44,33 +41,27 @@ pub fn campaign(
                     if seed >= first + seeds {
                         break;
                     }
-                    let verdict = verdict_of(seed, mutant);
-                    runs.fetch_add(1, Ordering::Relaxed);
-                    jobs.fetch_add(verdict.jobs, Ordering::Relaxed);
-                    calls.fetch_add(verdict.calls, Ordering::Relaxed);
-                    if let Some(broken) = verdict.broken.first() {
-                        let mut failures = failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                        failures.push((seed, broken.clone()));
-                        stop.fetch_or(failures.len() >= enough, Ordering::Relaxed);
+                    let verdict = run(&Plan::of(seed), mutant, false);
+                    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                    outcome.runs += 1;
+                    outcome.jobs += verdict.jobs;
+                    outcome.calls += verdict.calls;
+                    for (what, times) in verdict.struck {
+                        *outcome.struck.entry(what).or_default() += times;
                     }
+                    if let Some(broken) = verdict.broken.first() {
+                        outcome.failures.push((seed, broken.clone()));
+                        stop.fetch_or(outcome.failures.len() >= enough, Ordering::Relaxed);
+                    }
+                    drop(outcome);
                     told(seed);
                 }
             });
         }
     });
-    let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    failures.sort();
-    Outcome { runs: runs.into_inner(), jobs: jobs.into_inner(), calls: calls.into_inner(), failures }
-}
-
-/// A run that panics has failed like any other.
-fn verdict_of(seed: u64, mutant: Option<Mutant>) -> Verdict {
-    catch_unwind(|| run(&Plan::of(seed), mutant, false)).unwrap_or_else(|_| Verdict {
-        broken: vec!["the run panicked".into()],
-        story: vec![],
-        jobs: 0,
-        calls: 0,
-    })
+    let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome.failures.sort();
+    outcome
 }
 
 /// For people: how to see it again, and the least that goes wrong.

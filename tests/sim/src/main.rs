@@ -24,6 +24,9 @@ struct Args {
     /// Run this one alone and tell its story.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
+    /// Go on until so many seeds have failed.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    failures: usize,
     /// Run a broken variant of Everypage.
     #[arg(long, value_name = "NAME")]
     mutant: Option<Mutant>,
@@ -34,8 +37,6 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // What panics is told with its seed; the trace of each would drown it.
-    std::panic::set_hook(Box::new(|_| {}));
     let well = if let Some(seed) = args.seed {
         one(seed, args.mutant)
     } else if args.mutants {
@@ -60,9 +61,16 @@ fn one(seed: u64, mutant: Option<Mutant>) -> bool {
 
 fn many(args: &Args) -> bool {
     let progress = bar(args.seeds);
-    let outcome = campaign(args.from, args.seeds, args.mutant, 1, &|_| progress.inc(1));
+    let outcome = campaign(args.from, args.seeds, args.mutant, args.failures, &|_| progress.inc(1));
     progress.finish_and_clear();
     println!("{} seeds, {} jobs, {} calls to models", outcome.runs, outcome.jobs, outcome.calls);
+    println!("{:>10}  what went wrong", "times");
+    for (what, times) in &outcome.struck {
+        println!("{times:>10}  {what}");
+    }
+    for (seed, broken) in &outcome.failures {
+        println!("seed {seed}: {broken}");
+    }
     match outcome.failures.first() {
         None => println!("all promises held"),
         Some((seed, _)) => println!("{}", explain(*seed, args.mutant)),

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     plan::Plan,
-    trouble::{Model, Trouble},
+    trouble::{Model, Trouble, name},
     witness::Witness,
 };
 
@@ -70,6 +70,9 @@ impl Vision for Models {
         };
         let _calling = self.witness.called(target, document, page);
         let (mood, started) = (self.mood(target), self.witness.now());
+        if let Some(mood) = mood {
+            self.witness.struck(&format!("model: {}", name(&mood)));
+        }
         let pause = match mood {
             Some(Model::Hangs) => std::future::pending().await,
             Some(Model::Dawdles(by)) => by,
@@ -79,7 +82,10 @@ impl Vision for Models {
         self.witness.clock.sleep(pause).await;
         let text = reading(target, document, page);
         let (finish, text) = match mood {
-            None | Some(Model::Dawdles(_) | Model::Hangs) => (Finish::Complete, text),
+            None | Some(Model::Dawdles(_) | Model::Hangs) => {
+                self.witness.answered(document, page);
+                (Finish::Complete, text)
+            }
             Some(Model::SaysNothing) => (Finish::Complete, String::new()),
             Some(Model::SaysHalf) => (Finish::Length, text),
             Some(Model::Raves) => (Finish::Complete, "again and ".repeat(500)),
@@ -92,6 +98,10 @@ impl Vision for Models {
             }
             Some(Model::RefusesTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });
+            }
+            Some(Model::IsStrange) => {
+                self.witness.failed(target, started);
+                return Err(VisionError::Unknown { detail: "418".into() });
             }
             Some(Model::RefusesThePage) => return Err(VisionError::Request { detail: "400".into() }),
         };

@@ -39,10 +39,14 @@ pub enum Mutant {
     TrailRewritten,
     PasswordsKept,
     PagesSwapped,
+    NoRetries,
+    SlotsKept,
+    HalfOpenLetsAllThrough,
+    FallbackTextLost,
 }
 
 impl Mutant {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -58,6 +62,10 @@ impl Mutant {
         Self::TrailRewritten,
         Self::PasswordsKept,
         Self::PagesSwapped,
+        Self::NoRetries,
+        Self::SlotsKept,
+        Self::HalfOpenLetsAllThrough,
+        Self::FallbackTextLost,
     ];
 
     pub fn what(self) -> &'static str {
@@ -77,6 +85,10 @@ impl Mutant {
             Self::TrailRewritten => "events are changed on their way into the store",
             Self::PasswordsKept => "passwords are not deleted",
             Self::PagesSwapped => "two pages change places when they are read",
+            Self::NoRetries => "our own calls are not tried again",
+            Self::SlotsKept => "an in-flight slot is never given back",
+            Self::HalfOpenLetsAllThrough => "a breaker that is half open lets everybody through",
+            Self::FallbackTextLost => "the text that pages fall back to is stored empty",
         }
     }
 }
@@ -149,6 +161,7 @@ impl Sabotaged<dyn Records> {
         let unconditional = self.is_unconditional(change.key());
         let existing = if unconditional { self.inner.get(&self.own(change.key())).await? } else { None };
         Ok(match change {
+            Change::Put { draft, .. } if self.mutant == Mutant::SlotsKept && gives_back(draft) => None,
             Change::Put { draft, when } => {
                 let now = existing.map_or(When::Absent, |item| When::Version(item.version));
                 let when = if unconditional { now } else { *when };
@@ -172,8 +185,16 @@ impl Sabotaged<dyn Records> {
             body["breaker"]["generation"] = 0.into();
             item.draft.body = body.to_string();
         }
+        if self.mutant == Mutant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
+            item.draft.body = item.draft.body.replace("\"half_open\"", "\"closed\"");
+        }
         Some(item)
     }
+}
+
+/// Is it a slot that nobody has any more?
+fn gives_back(draft: &Draft) -> bool {
+    draft.key.partition.starts_with("slots#") && draft.body.contains("\"holder\":\"\"")
 }
 
 #[async_trait]
@@ -240,6 +261,13 @@ impl Blobs for Sabotaged<dyn Blobs> {
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
         if self.mutant == Mutant::ResultsOverwritten && key.contains("/result/") {
             self.inner.delete_all(key).await?;
+        }
+        if self.mutant == Mutant::FallbackTextLost && key.contains("/text/") {
+            let mut pages: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            for page in pages.as_array_mut().into_iter().flatten() {
+                page["text"] = "".into();
+            }
+            return self.inner.put_new(key, pages.to_string().into_bytes()).await;
         }
         self.inner.put_new(key, bytes).await
     }

@@ -2,10 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use everypage_testkit::pdf::FakeDocument;
+use everypage_core::domain::document::Reason;
+use everypage_testkit::pdf::{FakeDocument, FakePage};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use crate::trouble::{Failing, Messages, Model, Port, Trouble, Window, Wish, time};
+use crate::trouble::{Failing, Messages, Model, Port, Reader, Trouble, Window, Wish, time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
@@ -25,6 +26,8 @@ pub struct Arrival {
     pub pages: u32,
     /// Every second page has text that needs no eyes.
     pub mixed: bool,
+    /// There is nothing on the last page.
+    pub blank: bool,
     pub lock: Lock,
 }
 
@@ -41,6 +44,8 @@ pub struct Plan {
     pub skews: Vec<i64>,
     pub arrivals: Vec<Arrival>,
     pub troubles: Vec<Trouble>,
+    /// As SQS does: the queue itself buries what was delivered too often.
+    pub queue_buries: bool,
 }
 
 /// Models that a page may be sent to: as many as the roster has.
@@ -48,6 +53,13 @@ pub const MODELS: usize = 4;
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
+        let mut plan = Self::first_of(seed);
+        plan.add(&mut StdRng::seed_from_u64(seed.rotate_left(40)));
+        plan
+    }
+
+    /// Without what was thought of later: seeds that failed once still mean what they meant then.
+    pub fn first_of(seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
         let timeout = Duration::from_secs(*pick(&mut dice, &[20, 30, 60, 120]));
         let processes = dice.random_range(1..=3);
@@ -77,6 +89,7 @@ impl Plan {
             skews,
             arrivals,
             troubles: vec![],
+            queue_buries: false,
         };
         // Most runs have a few troubles, some have many, a few have none; half of them have all sorts.
         let count = *pick(&mut dice, &[0, 1, 2, 3, 4, 6, 9]);
@@ -96,6 +109,39 @@ impl Plan {
         plan
     }
 
+    fn add(&mut self, dice: &mut StdRng) {
+        self.queue_buries = dice.random_ratio(1, 3);
+        for arrival in &mut self.arrivals {
+            arrival.blank = dice.random_ratio(1, 6);
+        }
+        let from = seconds(dice, 0, self.timeout.as_secs() + 15);
+        let more = match dice.random_range(0..16) {
+            // Too long for the tries after 1 s, 4 s and 16 s.
+            0 | 1 => {
+                let mut outage = storage(from, dice);
+                if let Trouble::Storage { window, .. } = &mut outage {
+                    window.until = from + seconds(dice, 30, 90);
+                }
+                outage
+            }
+            2 => {
+                let does = if dice.random_bool(0.5) {
+                    Reader::IsGone
+                } else {
+                    Reader::Dawdles(seconds(dice, 0, 10))
+                };
+                let from = if dice.random_bool(0.5) { Duration::ZERO } else { from };
+                Trouble::Reader { window: Window { from, until: from + seconds(dice, 1, 40) }, does }
+            }
+            3 => {
+                let window = Window { from: Duration::ZERO, until: seconds(dice, 1, 60) };
+                Trouble::Model { model: dice.random_range(0..MODELS), window, does: Model::IsStrange }
+            }
+            _ => return,
+        };
+        self.troubles.push(more);
+    }
+
     pub fn document(&self, index: usize) -> FakeDocument {
         let arrival = &self.arrivals[index];
         let mut document = if arrival.mixed {
@@ -105,6 +151,11 @@ impl Plan {
         };
         for (number, page) in (1..).zip(&mut document.pages) {
             page.text = format!("layer of page {number} of d{index}");
+        }
+        if arrival.blank
+            && let Some(page) = document.pages.last_mut()
+        {
+            *page = FakePage { text: String::new(), reason: Reason::Blank };
         }
         document.password = (arrival.lock != Lock::None).then(|| PASSWORD.into());
         document
@@ -120,12 +171,17 @@ impl Plan {
         self.troubles.iter().any(|trouble| matches!(trouble, Trouble::Storage { .. }))
     }
 
-    /// Does nothing keep breakers from hearing of each failure?
-    pub fn breakers_know(&self) -> bool {
+    /// Does nothing keep a process from writing down what it knows?
+    pub fn writes_hold(&self) -> bool {
         let deaf = |trouble: &Trouble| {
             matches!(trouble, Trouble::Storage { .. } | Trouble::Kill { .. } | Trouble::KillAtCall { .. })
         };
-        !self.troubles.iter().any(deaf) && self.spread().is_zero()
+        !self.troubles.iter().any(deaf)
+    }
+
+    /// Does nothing keep breakers from hearing of each failure?
+    pub fn breakers_know(&self) -> bool {
+        self.writes_hold() && self.spread().is_zero()
     }
 
     /// The most that two clocks disagree.
@@ -149,6 +205,7 @@ fn arrival(dice: &mut StdRng) -> Arrival {
         at: seconds(dice, 0, 10),
         pages: if dice.random_ratio(1, 6) { dice.random_range(7..=20) } else { dice.random_range(1..=6) },
         mixed: dice.random_ratio(1, 4),
+        blank: false,
         lock: match dice.random_range(0..20) {
             0 => Lock::Shut,
             1..3 => Lock::Opened,
@@ -254,14 +311,18 @@ impl fmt::Display for Plan {
         let place = if self.one_machine { "one machine" } else { "many machines" };
         writeln!(f, "  processes: {} on {place}, clocks off by {:?} ms", self.skews.len(), self.skews)?;
         for (index, arrival) in self.arrivals.iter().enumerate() {
-            let Arrival { at, pages, mixed, lock } = arrival;
-            let kind = if *mixed { ", half of them text" } else { "" };
+            let Arrival { at, pages, mixed, blank, lock } = arrival;
+            let mixed = if *mixed { ", half of them text" } else { "" };
+            let blank = if *blank { ", the last one blank" } else { "" };
             let lock = match lock {
                 Lock::None => "",
                 Lock::Opened => ", with its password",
                 Lock::Shut => ", without its password",
             };
-            writeln!(f, "  document {index}: {pages} pages{kind}{lock}, at {}", time(*at))?;
+            writeln!(f, "  document {index}: {pages} pages{mixed}{blank}{lock}, at {}", time(*at))?;
+        }
+        if self.queue_buries {
+            writeln!(f, "  the queue itself buries what is delivered too often")?;
         }
         for trouble in &self.troubles {
             writeln!(f, "  trouble: {trouble}")?;

@@ -18,7 +18,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     plan::Plan,
-    trouble::{Messages, Trouble},
+    trouble::{Messages, Trouble, name},
     witness::Witness,
 };
 
@@ -72,6 +72,9 @@ impl Queue for Post {
         for message in messages {
             let moods = self.moods();
             let mut copies = vec![message.clone()];
+            for mood in moods.iter().filter(|mood| !matches!(mood, Messages::ComeBackAfter(_))) {
+                self.witness.struck(&format!("messages: {}", name(mood)));
+            }
             if moods.contains(&Messages::ComeTwice) {
                 let mut state = self.lock();
                 state.copies += 1;
@@ -102,8 +105,15 @@ impl Queue for Post {
             Messages::ComeBackAfter(after) => hidden.min(after),
             _ => hidden,
         });
+        let dead = self.queue.dead();
         let received = self.queue.receive(max, hidden).await?;
+        for _ in dead..self.queue.dead() {
+            self.witness.struck("messages: buried by the queue");
+        }
         for delivery in &received {
+            if hidden < visibility {
+                self.witness.struck("messages: ComeBackAfter");
+            }
             self.witness
                 .note(|| format!("message {} is delivered, {}.", delivery.id, delivery.receive_count));
         }

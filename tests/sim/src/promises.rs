@@ -5,34 +5,43 @@ use std::time::Duration;
 use everypage_core::{
     app::App,
     domain::{
-        job::{Job, State},
+        job::{Halt, Job, State},
         outcome::Source,
         target::Target,
     },
     invariants,
     ports::clock::Clock,
     store::{dead, trail},
-    usecases::{relay, result, sweep::SILENT, verify::verify_job, webhooks},
+    usecases::{
+        relay, result,
+        sweep::{SILENT, collect_dead},
+        verify::verify_job,
+        webhooks,
+    },
 };
 
 use crate::{
+    delays,
     models::reading,
     plan::Lock,
     story::{all_jobs, has_result},
-    trouble::{Messages, Trouble, Wish, time},
+    trouble::{Messages, Trouble, Window, Wish, time},
+    witness::Life,
     world::World,
 };
 
-/// A result is there this long after its deadline.
-const AFTER_DEADLINE: Duration = Duration::from_secs(1);
-/// Steps are tried again for 21 s, and an orphan is found after 5 s.
-const TO_RECOVER: Duration = Duration::from_secs(60);
+/// Longer than a webhook is tried for.
+const TO_TELL: Duration = Duration::from_secs(60);
+/// Whoever drives a job looks every second whether somebody asked for its end.
+const SEEN_BY_ALL: Duration = Duration::from_secs(1);
 
 pub async fn of_every_job(world: &World, onlooker: &App) {
     for job in all_jobs(onlooker).await {
         let what = format!("job {}", job.id);
         world.witness.must(&what, ended_well(world, &job));
-        world.witness.must(&what, in_time(world, &job));
+        for held in in_time(world, &job) {
+            world.witness.must(&what, held);
+        }
         for held in whole_and_true(world, onlooker, &job).await {
             world.witness.must(&what, held);
         }
@@ -45,6 +54,9 @@ pub async fn of_every_job(world: &World, onlooker: &App) {
 pub async fn of_mended_jobs(world: &World, onlooker: &App) {
     for job in all_jobs(onlooker).await {
         let what = format!("mended job {}", job.id);
+        for held in in_time(world, &job) {
+            world.witness.must(&what, held);
+        }
         for held in whole_and_true(world, onlooker, &job).await {
             world.witness.must(&what, held);
         }
@@ -63,10 +75,12 @@ pub async fn of_the_store(world: &World, onlooker: &App) {
     world.witness.clock.sleep(SILENT).await;
     let relayed = relay::relay_silent(onlooker, SILENT).await;
     world.witness.must("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
-    let told = webhooks::run_for(onlooker, TO_RECOVER).await;
+    let told = webhooks::run_for(onlooker, TO_TELL).await;
     world.witness.must("webhooks", told.map(drop).map_err(|fault| fault.to_string()));
     let items = world.records.dump();
     world.witness.must("store", invariants::nothing_is_held(&items, onlooker.clock.now()));
+    let collected = collect_dead(onlooker).await;
+    world.witness.must("dead messages", collected.map(drop).map_err(|error| error.to_string()));
     for letter in dead::waiting(onlooker, 1000).await.unwrap_or_default() {
         let letter = letter.value;
         let said = if letter.reason.trim().is_empty() { Err("it does not say why".into()) } else { Ok(()) };
@@ -97,6 +111,15 @@ fn locked(world: &World, job: &Job) -> bool {
     world.plan.arrivals[document(world, job)].lock == Lock::Shut
 }
 
+/// The last one that it had.
+fn life(world: &World, job: &Job) -> Window {
+    let seen = world.witness.seen();
+    let life = seen.lives.get(&(job.id.clone(), job.redrives));
+    let from = life.map_or(Duration::ZERO, |life| life.from);
+    let until = life.and_then(|life| life.closed).unwrap_or(Duration::MAX);
+    Window { from, until }
+}
+
 /// Every job has an end, and one that it may have.
 fn ended_well(world: &World, job: &Job) -> Result<(), String> {
     let wished = |wishes: &[Wish]| {
@@ -106,64 +129,40 @@ fn ended_well(world: &World, job: &Job) -> Result<(), String> {
             .iter()
             .any(|trouble| matches!(trouble, Trouble::Person { wish, .. } if wishes.contains(wish)))
     };
-    let disturbed = world.plan.storage_fails();
-    let code = job.failure.as_ref().map_or("", |failure| failure.code.as_str());
     match job.state {
         State::Audited if locked(world, job) => Err("a locked document was read".into()),
         State::Audited => Ok(()),
         State::Cancelled if wished(&[Wish::Cancel]) => Ok(()),
         State::Rejected if wished(&[Wish::Reject]) => Ok(()),
         State::Failed if locked(world, job) => Ok(()),
-        // Our own storage was not there for as long as it was tried, or for all of the job's time.
-        State::Failed if disturbed && ["internal", "deadline"].contains(&code) => Ok(()),
+        State::Failed => delays::may_fail(world, job, life(world, job)),
         state => Err(format!("it ended as {state}: {:?}", job.failure)),
     }
 }
 
-/// The result is there in time: a second after its deadline, or as soon as may be after what
-/// stood in its way.
-fn in_time(world: &World, job: &Job) -> Result<(), String> {
-    let published =
-        world.witness.seen().published.get(&job.id).and_then(|versions| versions.first().copied());
-    let Some(published) = published else {
-        return if has_result(job) { Err("it has a result that was never published".into()) } else { Ok(()) };
+/// The result, or the word that there will be none, is there in time: a second after the deadline or
+/// after somebody asked for the end, or as soon as may be after what stood in its way.
+fn in_time(world: &World, job: &Job) -> Vec<Result<(), String>> {
+    let lives: Vec<Life> = {
+        let seen = world.witness.seen();
+        let own = seen.lives.iter().filter(|((id, _), _)| *id == job.id);
+        own.map(|(_, life)| life.clone()).collect()
     };
-    let deadline = world.witness.since(job.deadline) + world.plan.spread();
-    let before = deadline.saturating_sub(TO_RECOVER);
-    let in_the_way = |trouble: &&Trouble| match trouble {
-        Trouble::Storage { window, failing, .. } => {
-            let until = window.until + dawdling(failing);
-            window.from < deadline + AFTER_DEADLINE && until > before
-        }
-        Trouble::Kill { at, back_after, .. } => {
-            back_after.is_none()
-                || (*at < deadline + AFTER_DEADLINE && *at + back_after.unwrap_or_default() > before)
-        }
-        Trouble::KillAtCall { .. } => true,
-        _ => false,
-    };
-    let over = world.plan.troubles.iter().filter(in_the_way).map(|trouble| match trouble {
-        Trouble::Storage { window, failing, .. } => window.until + dawdling(failing),
-        Trouble::Kill { back_after: None, .. } => world.plan.calm(),
-        Trouble::KillAtCall { back_after, .. } => {
-            back_after.map_or(world.plan.calm(), |back| deadline + back)
-        }
-        trouble => trouble.over(),
-    });
-    let latest = match over.max() {
-        Some(over) => deadline.max(over) + TO_RECOVER,
-        None => deadline + AFTER_DEADLINE,
-    };
-    if published <= latest {
-        return Ok(());
-    }
-    Err(format!("published at {}, its deadline was {}", time(published), time(deadline)))
+    lives.iter().map(|life| ended_in_time(world, life)).collect()
 }
 
-fn dawdling(failing: &crate::trouble::Failing) -> Duration {
-    match failing {
-        crate::trouble::Failing::Dawdles(by) => *by,
-        _ => Duration::ZERO,
+fn ended_in_time(world: &World, life: &Life) -> Result<(), String> {
+    let deadline = world.witness.since(life.deadline) + world.plan.spread();
+    let due = life.cancelled.map_or(deadline, |asked| deadline.min(asked + SEEN_BY_ALL));
+    let latest = delays::latest_end(world, due);
+    let late = |what: &str, at: Duration| {
+        Err(format!("{what} at {}, due at {}, {} at the latest", time(at), time(due), time(latest)))
+    };
+    match (life.ended, life.closed) {
+        (Some((state, at)), _) if at > latest => late(&format!("{state}"), at),
+        (_, Some(at)) if at > latest => late("closed", at),
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err("it never ended".into()),
     }
 }
 
@@ -193,21 +192,48 @@ async fn whole_and_true(world: &World, onlooker: &App, job: &Job) -> Vec<Result<
         }
         for page in &document.pages {
             let number = page.page.get();
+            let blank = world.plan.arrivals[index].blank && number == pages;
             let target = page.read_by.provider.zip(page.read_by.model.clone());
             let expected = match (&page.source, target) {
                 (Source::Ai, Some((provider, model))) => {
                     reading(&Target::new(provider, model), index, number)
                 }
                 (Source::Ai, None) => "who read it".into(),
+                _ if blank => String::new(),
                 _ => format!("layer of page {number} of d{index}"),
             };
-            // A page that was not even read has no text to show.
-            if page.has_text && page.text.trim() != expected {
+            // A page that was not even read before the end came has no text to show.
+            let unread = !page.has_text && may_be_unread(world, job);
+            if !unread && page.text.trim() != expected {
                 held.push(Err(format!("page {number} of version {version} says {:?}", page.text)));
             }
         }
     }
     held
+}
+
+/// Did the end come before the text of all pages was read, which takes no time where nothing is in
+/// the way?
+fn may_be_unread(world: &World, job: &Job) -> bool {
+    let incomplete = job.survey.as_ref().is_some_and(|survey| !survey.complete);
+    let hindered = world.was_anybody_killed()
+        || world.plan.storage_fails()
+        || job.halt == Some(Halt::Cancelled)
+        || world.plan.troubles.iter().any(|trouble| matches!(trouble, Trouble::Reader { .. }));
+    incomplete && hindered
+}
+
+/// Nothing is held by anybody who is at rest. Whoever was killed, or could not give back what it
+/// held, holds it until its lease runs out; and where clocks disagree, so do workers on whether the
+/// deadline has come.
+pub fn of_rest(world: &World) {
+    if world.was_anybody_killed() || world.plan.storage_fails() || !world.plan.spread().is_zero() {
+        return;
+    }
+    let items = world.records.dump();
+    let now = world.witness.clock.now();
+    world.witness.must("at rest", invariants::nothing_is_held(&items, now));
+    world.witness.must("at rest", world.witness.none_in_flight());
 }
 
 /// Nothing went wrong but that processes were killed, with time enough to make up for it.

@@ -47,6 +47,9 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
     if last > 0 && !plan.troubles.iter().any(|trouble| names_process(trouble, last)) {
         with(&|plan| plan.skews.truncate(last));
     }
+    if plan.queue_buries {
+        with(&|plan| plan.queue_buries = false);
+    }
     if plan.skews.iter().any(|skew| *skew != 0) {
         with(&|plan| plan.skews.fill(0));
     }
@@ -58,6 +61,9 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
         }
         if arrival.mixed {
             with(&|plan| plan.arrivals[index].mixed = false);
+        }
+        if arrival.blank {
+            with(&|plan| plan.arrivals[index].blank = false);
         }
         if arrival.at > Duration::ZERO {
             with(&|plan| plan.arrivals[index].at = Duration::ZERO);

@@ -1,6 +1,6 @@
 //! One run from its first document to rest, and what is asked of it then.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
@@ -10,7 +10,10 @@ use everypage_core::{
         secret::Secret,
     },
     ports::clock::Clock,
-    store::{dead, jobs, webhooks},
+    store::{
+        dead::{self, Subject},
+        jobs, webhooks,
+    },
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
@@ -24,6 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     mutants::Mutant,
+    panics,
     plan::{Lock, PASSWORD, Plan},
     promises,
     trouble::{Trouble, Wish, time},
@@ -31,6 +35,7 @@ use crate::{
 };
 
 /// What a run came to.
+#[derive(Default)]
 pub struct Verdict {
     /// What was broken; empty when all held.
     pub broken: Vec<String>,
@@ -38,6 +43,8 @@ pub struct Verdict {
     pub story: Vec<String>,
     pub jobs: usize,
     pub calls: usize,
+    /// How often each sort of trouble really struck.
+    pub struck: BTreeMap<String, usize>,
 }
 
 /// How long after everything has calmed down a run may take to come to rest.
@@ -57,8 +64,14 @@ fn tenant() -> TenantId {
 pub fn run(plan: &Plan, mutant: Option<Mutant>, listening: bool) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
-    let verdict = runtime.block_on(tell(World::new(plan.clone(), mutant, listening)));
-    runtime.shutdown_background();
+    let told = panics::heard(|| {
+        let verdict = runtime.block_on(tell(World::new(plan.clone(), mutant, listening)));
+        runtime.shutdown_background();
+        verdict
+    });
+    let (verdict, panics) = told;
+    let mut verdict = verdict.unwrap_or_default();
+    verdict.broken.extend(panics);
     verdict
 }
 
@@ -80,7 +93,7 @@ async fn tell(world: Arc<World>) -> Verdict {
         mend(&world, &onlooker, &mut tasks).await;
         promises::of_mended_jobs(&world, &onlooker).await;
     }
-    world.stop().await;
+    world.stop();
     world.witness.clock.sleep(LEASES).await;
     promises::of_the_store(&world, &onlooker).await;
     let mut seen = world.witness.seen();
@@ -89,6 +102,7 @@ async fn tell(world: Arc<World>) -> Verdict {
         story: std::mem::take(&mut seen.story),
         jobs: seen.documents.len(),
         calls: seen.calls,
+        struck: std::mem::take(&mut seen.struck),
     }
 }
 
@@ -119,6 +133,9 @@ async fn come_to_rest(world: &Arc<World>, tasks: &mut JoinSet<()>) {
             break;
         }
     }
+    // A worker may still be on its way back from the queue.
+    world.witness.clock.sleep(Duration::from_secs(1)).await;
+    promises::of_rest(world);
     // The last events go out.
     world.witness.clock.sleep(Duration::from_secs(30)).await;
 }
@@ -161,25 +178,28 @@ async fn happen(world: Arc<World>, trouble: Trouble) {
     match trouble {
         Trouble::Kill { process, at, back_after } => {
             clock.sleep(at).await;
-            world.kill(process, back_after).await;
+            world.kill(process, back_after, "at a moment").await;
         }
         Trouble::SecondDriver { document, process, at } => {
             clock.sleep(at).await;
             if let Some(job) = job_of(&world, document) {
                 world.witness.note(|| format!("process {process} drives job {job} too"));
+                world.witness.struck("a second driver");
                 world.drive_too(process, &job);
             }
         }
         Trouble::Person { at, document, wish } => {
             clock.sleep(at).await;
             world.witness.note(|| format!("somebody wishes: {wish:?} of document {document}"));
+            world.witness.struck(&format!("somebody wishes: {wish:?}"));
             wished(&world, document, wish).await;
         }
-        // These lie in the weather, the models and the post.
+        // These lie in the weather, the models, the post and the reader.
         Trouble::Storage { .. }
         | Trouble::KillAtCall { .. }
         | Trouble::Model { .. }
-        | Trouble::Messages { .. } => {}
+        | Trouble::Messages { .. }
+        | Trouble::Reader { .. } => {}
     }
 }
 
@@ -213,17 +233,30 @@ async fn wished(world: &Arc<World>, document: usize, wish: Wish) {
     }
 }
 
+fn password_of(world: &World, job: &JobId) -> Option<Secret> {
+    let document = world.witness.seen().documents.get(job).copied()?;
+    (world.plan.arrivals[document].lock == Lock::Opened).then(|| Secret::new(PASSWORD))
+}
+
 async fn redrive_all(world: &Arc<World>) {
     let letters = dead::waiting(&world.onlooker(), 1000).await.unwrap_or_default();
     for letter in letters {
+        // A job that failed has forgotten its password: whoever sends it back gives it again.
+        let password = match &letter.value.subject {
+            Subject::Job { job } => password_of(world, job),
+            _ => None,
+        };
         let id = letter.value.id;
-        world.ask(move |app| async move { redrive(&app, &id, "person", None).await.is_ok() }.boxed()).await;
+        let redriven =
+            move |app: Arc<App>| async move { redrive(&app, &id, "person", password).await.is_ok() }.boxed();
+        world.ask(redriven).await;
     }
 }
 
 /// Everything is well again, and somebody cleans up: dead letters are redriven and results healed.
 async fn mend(world: &Arc<World>, onlooker: &App, tasks: &mut JoinSet<()>) {
     world.witness.note(|| "all is well again, and everything is mended".into());
+    world.make_peace();
     redrive_all(world).await;
     come_to_rest(world, tasks).await;
     // A model that probes reads one page, and the others fall back once more.

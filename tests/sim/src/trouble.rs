@@ -3,6 +3,9 @@
 
 use std::{fmt, time::Duration};
 
+/// A process that died for good comes back no sooner than somebody has repaired its machine.
+pub const REPAIR: Duration = Duration::from_secs(60);
+
 /// Measured from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -13,6 +16,12 @@ pub struct Window {
 impl Window {
     pub fn covers(&self, at: Duration) -> bool {
         (self.from..self.until).contains(&at)
+    }
+}
+
+impl Window {
+    pub fn overlaps(&self, other: &Window) -> bool {
+        self.from < other.until && other.from < self.until
     }
 }
 
@@ -71,6 +80,16 @@ pub enum Model {
     Raves,
     RefusesTheKey,
     RefusesThePage,
+    /// Fails in a way that nobody knows.
+    IsStrange,
+}
+
+/// What opens and reads documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    IsGone,
+    /// Each call takes this.
+    Dawdles(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +125,7 @@ pub enum Trouble {
         at: Duration,
         back_after: Option<Duration>,
     },
-    /// The same, between two steps: as it is about to make this call of its life.
+    /// The same, between two steps: as it is about to make this call, counted over all its lives.
     KillAtCall {
         process: usize,
         call: u64,
@@ -121,6 +140,10 @@ pub enum Trouble {
         window: Window,
         one_in: u64,
         messages: Messages,
+    },
+    Reader {
+        window: Window,
+        does: Reader,
     },
     /// A second process believes that it drives the job.
     SecondDriver {
@@ -139,10 +162,12 @@ impl Trouble {
     /// When it is over; nothing for what people wish, which is no trouble.
     pub fn over(&self) -> Duration {
         match self {
-            Self::Storage { window, .. } | Self::Model { window, .. } | Self::Messages { window, .. } => {
-                window.until
-            }
-            Self::Kill { at, back_after, .. } => *at + back_after.unwrap_or_default(),
+            Self::Storage { window, .. }
+            | Self::Model { window, .. }
+            | Self::Messages { window, .. }
+            | Self::Reader { window, .. } => window.until,
+            Self::Kill { at, back_after, .. } => *at + back_after.unwrap_or(REPAIR),
+            // Nobody knows when that will be: the world keeps count of who is away.
             Self::KillAtCall { .. } => Duration::ZERO,
             Self::SecondDriver { at, .. } | Self::Person { at, .. } => *at,
         }
@@ -152,6 +177,12 @@ impl Trouble {
 /// `12.3 s`, as people read it.
 pub fn time(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Of a variant, without what is in it.
+pub fn name(variant: &impl fmt::Debug) -> String {
+    let whole = format!("{variant:?}");
+    whole.split(['(', ' ']).next().unwrap_or_default().to_owned()
 }
 
 fn chance(one_in: u64) -> String {
@@ -192,6 +223,7 @@ impl fmt::Display for Trouble {
                     Model::Raves => "repeats itself".to_owned(),
                     Model::RefusesTheKey => "refuses the key".to_owned(),
                     Model::RefusesThePage => "refuses the page".to_owned(),
+                    Model::IsStrange => "fails as nobody knows".to_owned(),
                 };
                 write!(f, "model {model} {does} {window}")
             }
@@ -204,6 +236,10 @@ impl fmt::Display for Trouble {
                         write!(f, "{which} come back after {} although worked on {window}", time(*after))
                     }
                 }
+            }
+            Self::Reader { window, does: Reader::IsGone } => write!(f, "documents can't be opened {window}"),
+            Self::Reader { window, does: Reader::Dawdles(by) } => {
+                write!(f, "a document takes {} to be read {window}", time(*by))
             }
             Self::SecondDriver { document, process, at } => {
                 write!(f, "process {process} drives document {document} too, from {}", time(*at))

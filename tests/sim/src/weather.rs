@@ -1,7 +1,10 @@
 //! What the storage of a run does to the calls of one process.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -9,11 +12,11 @@ use async_trait::async_trait;
 use everypage_core::ports::{Fault, clock::Clock};
 use everypage_testkit::faulty::{Fate, Interference};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{
     plan::Plan,
-    trouble::{Failing, Trouble},
+    trouble::{Failing, Trouble, name},
     witness::Witness,
 };
 
@@ -24,16 +27,11 @@ pub struct Weather {
     plan: Arc<Plan>,
     witness: Arc<Witness>,
     process: usize,
-    state: Mutex<State>,
-    /// Told when the process has made the call that it dies at.
-    dies: Arc<Notify>,
-}
-
-struct State {
-    dice: StdRng,
-    calls: u64,
-    /// Has lived before: it dies at a call of its first life only.
-    reborn: bool,
+    dice: Mutex<StdRng>,
+    /// Of this process, in all its lives.
+    calls: Arc<AtomicU64>,
+    /// Told when the process is about to make a call that it dies at, with when it comes back.
+    dies: UnboundedSender<Option<Duration>>,
 }
 
 impl Weather {
@@ -42,29 +40,29 @@ impl Weather {
         witness: &Arc<Witness>,
         process: usize,
         life: u64,
-        dies: Arc<Notify>,
+        calls: Arc<AtomicU64>,
+        dies: UnboundedSender<Option<Duration>>,
     ) -> Self {
         let dice = StdRng::seed_from_u64(plan.seed ^ ((process as u64) << 48) ^ (life << 56));
-        let state = Mutex::new(State { dice, calls: 0, reborn: life > 0 });
-        Self { plan: plan.clone(), witness: witness.clone(), process, state, dies }
+        let (plan, witness) = (plan.clone(), witness.clone());
+        Self { plan, witness, process, dice: Mutex::new(dice), calls, dies }
     }
 
     fn roll(&self, bound: u64) -> u64 {
-        self.lock().dice.random_range(0..bound.max(1))
+        let mut dice = self.dice.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        dice.random_range(0..bound.max(1))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn dies_now(&self) -> bool {
-        let mut state = self.lock();
-        state.calls += 1;
-        let (number, reborn) = (state.calls - 1, state.reborn);
-        drop(state);
-        self.plan.troubles.iter().any(|trouble| {
-            matches!(trouble, Trouble::KillAtCall { process, call, .. }
-                if *process == self.process && *call == number && !reborn)
+    /// When the process comes back, if it dies at this call.
+    fn dies_now(&self) -> Option<Option<Duration>> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.plan.troubles.iter().find_map(|trouble| match trouble {
+            Trouble::KillAtCall { process, call, back_after }
+                if *process == self.process && *call == number =>
+            {
+                Some(*back_after)
+            }
+            _ => None,
         })
     }
 
@@ -77,8 +75,8 @@ impl Weather {
 #[async_trait]
 impl Interference for Weather {
     async fn before(&self, call: &'static str) -> Fate {
-        if self.dies_now() {
-            self.dies.notify_one();
+        if let Some(back_after) = self.dies_now() {
+            let _ = self.dies.send(back_after);
             std::future::pending::<()>().await;
         }
         self.travel().await;
@@ -87,6 +85,7 @@ impl Interference for Weather {
             if !window.covers(self.witness.now()) || !port.has(call) || self.roll(*one_in) != 0 {
                 continue;
             }
+            self.witness.struck(&format!("storage: {}", name(failing)));
             let detail = format!("{call} was made to fail");
             let fault = Fault::Unreachable { service: "simulation", detail };
             let fate = match failing {

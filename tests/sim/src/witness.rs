@@ -8,7 +8,13 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{breaker::Breaker, event::Event, ids::JobId, job::Job, target::Target},
+    domain::{
+        breaker::{self, Breaker},
+        event::Event,
+        ids::JobId,
+        job::{Halt, Job, State},
+        target::Target,
+    },
     invariants,
     ports::{
         Fault,
@@ -16,7 +22,7 @@ use everypage_core::{
         clock::Clock,
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, Written},
     },
-    store::{pages::Page, trail},
+    store::{breakers::Guarded, pages::Page, trail},
 };
 use everypage_testkit::{clock::VirtualClock, memory::MemoryRecords};
 use serde_json::Value;
@@ -35,6 +41,8 @@ pub struct Witness {
     cap: usize,
     /// How long a model rests at least that has failed, where nothing keeps its breaker from knowing.
     rest: Option<Duration>,
+    /// Whether nothing keeps a worker that has an answer from storing it.
+    keeps_answers: bool,
     /// Whether a story is kept for people to read.
     listening: bool,
     seen: Mutex<Seen>,
@@ -48,13 +56,36 @@ pub struct Seen {
     pub documents: BTreeMap<JobId, usize>,
     /// Pages, by document and number, whose AI text is stored.
     pub read: BTreeSet<(usize, u32)>,
+    /// Pages that a worker has an answer for, stored or not.
+    answered: BTreeSet<(usize, u32)>,
     /// When each version of a job's result was published.
     pub published: BTreeMap<JobId, Vec<Duration>>,
+    /// Each life of a job: a redriven one has one more.
+    pub lives: BTreeMap<(JobId, u32), Life>,
     pub events: Vec<Event>,
     in_flight: BTreeMap<Target, usize>,
     /// When a model failed last.
     failed: BTreeMap<Target, Duration>,
+    /// What is stored of each breaker, and when it opened last.
+    breakers: BTreeMap<String, (Breaker, Duration)>,
+    /// Calls made while a breaker was half open, by its name and generation.
+    probes: BTreeMap<(String, u64), usize>,
     pub calls: usize,
+    /// How often each sort of trouble really struck.
+    pub struck: BTreeMap<String, usize>,
+}
+
+/// What a job went through, from its beginning or its redrive to its end.
+#[derive(Clone, Debug)]
+pub struct Life {
+    pub from: Duration,
+    pub deadline: jiff::Timestamp,
+    /// When somebody asked for its end.
+    pub cancelled: Option<Duration>,
+    /// When its result was there, or it was clear that there would be none.
+    pub ended: Option<(State, Duration)>,
+    /// When nothing more was to be done.
+    pub closed: Option<Duration>,
 }
 
 impl Witness {
@@ -64,10 +95,11 @@ impl Witness {
         spread: Duration,
         cap: usize,
         rest: Option<Duration>,
+        keeps_answers: bool,
         listening: bool,
     ) -> Self {
         let start = clock.now();
-        Self { clock, records, start, spread, cap, rest, listening, seen: Mutex::default() }
+        Self { clock, records, start, spread, cap, rest, keeps_answers, listening, seen: Mutex::default() }
     }
 
     /// Time since the start.
@@ -91,6 +123,11 @@ impl Witness {
         }
     }
 
+    /// Some trouble did more than stand in the plan.
+    pub fn struck(&self, what: &str) {
+        *self.seen().struck.entry(what.to_owned()).or_default() += 1;
+    }
+
     pub fn must(&self, what: &str, held: Result<(), String>) {
         if let Err(broken) = held {
             self.note(|| format!("BROKEN: {what}: {broken}"));
@@ -109,13 +146,21 @@ impl Witness {
             let count = *count;
             // A job that failed leaves its document to be submitted anew.
             let jobs = seen.documents.values().filter(|of| **of == document).count();
-            (count, jobs == 1 && seen.read.contains(&(document, page)))
+            let stored = seen.read.contains(&(document, page));
+            let lost = self.keeps_answers && seen.answered.contains(&(document, page));
+            (count, jobs == 1 && (stored || lost))
         };
         self.must(&target.to_string(), invariants::fits(in_flight, self.cap));
         let what = format!("page {page} of document {document}");
-        self.must(&what, if paid { Err("paid for although its text is stored".into()) } else { Ok(()) });
+        self.must(&what, if paid { Err("paid for although it was read".into()) } else { Ok(()) });
         self.must(&target.to_string(), self.left_alone(target));
+        self.must(&target.to_string(), self.probed_once(target));
         Calling { witness: self.clone(), target: target.clone() }
+    }
+
+    /// A worker gets a good answer.
+    pub fn answered(&self, document: usize, page: u32) {
+        self.seen().answered.insert((document, page));
     }
 
     /// A model failed, in a call begun at `started`, in a way that opens its breaker. Calls that were
@@ -142,11 +187,44 @@ impl Witness {
         Ok(())
     }
 
+    /// While a breaker is half open one call goes out. Whoever read it as closed in the last second
+    /// before it opened may not know yet.
+    fn probed_once(&self, target: &Target) -> Result<(), String> {
+        if self.rest.is_none() {
+            return Ok(());
+        }
+        let now = self.now();
+        let mut seen = self.seen();
+        for name in [Guarded::Model(target.clone()).name(), Guarded::Provider(target.provider).name()] {
+            let Some((breaker, opened)) = seen.breakers.get(&name) else { continue };
+            let half_open = matches!(breaker.state, breaker::State::HalfOpen { .. });
+            if !half_open || now < *opened + KNOWN_BY_ALL {
+                continue;
+            }
+            let window = (name, breaker.generation);
+            let calls = seen.probes.entry(window.clone()).or_default();
+            *calls += 1;
+            if *calls > 1 {
+                return Err(format!("{calls} calls while the breaker of {} was half open", window.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls that have not come back.
+    pub fn none_in_flight(&self) -> Result<(), String> {
+        let seen = self.seen();
+        match seen.in_flight.iter().find(|(_, count)| **count > 0) {
+            Some((target, count)) => Err(format!("{count} calls to {target} are in flight at rest")),
+            None => Ok(()),
+        }
+    }
+
     fn stored(&self, before: Option<&Item>, draft: &Draft) {
         let key = &draft.key;
         let at = || format!("{}/{}", key.partition, key.sort);
         if key.sort == "job" {
-            self.stored_job(draft);
+            self.stored_job(before, draft);
         } else if key.sort.starts_with("page#") {
             let Ok(page) = serde_json::from_str::<Page>(&draft.body) else { return };
             let was = before.and_then(|item| serde_json::from_str::<Page>(&item.draft.body).ok());
@@ -172,11 +250,23 @@ impl Witness {
             self.note(|| format!("breaker of {} is {}", key.sort, is.state.name()));
             self.must(&at(), invariants::one_probe(&was, &is, self.clock.now(), self.spread));
             self.must(&at(), invariants::counted_once(&was, &is));
+            let now = self.now();
+            let mut seen = self.seen();
+            let opens = matches!(is.state, breaker::State::Open { .. });
+            let opened = match seen.breakers.get(&key.sort) {
+                Some((_, opened)) if !opens => *opened,
+                _ => now,
+            };
+            seen.breakers.insert(key.sort.clone(), (is, opened));
         }
     }
 
-    fn stored_job(&self, draft: &Draft) {
+    fn stored_job(&self, before: Option<&Item>, draft: &Draft) {
         let Ok(job) = serde_json::from_str::<Job>(&draft.body) else { return };
+        let was = before.and_then(|item| serde_json::from_str::<Job>(&item.draft.body).ok());
+        let published = was.as_ref().and_then(|job| job.result.as_ref());
+        let held = invariants::versions_count_up(published, job.result.as_ref());
+        self.must(&format!("job {}", job.id), held);
         self.note(|| {
             let halt = job.halt.map(|halt| format!(", halted: {halt:?}")).unwrap_or_default();
             format!("job {} is {}{halt}", job.id, job.state)
@@ -186,6 +276,17 @@ impl Witness {
         let now = self.now();
         let mut seen = self.seen();
         seen.documents.insert(job.id.clone(), document);
+        let fresh = Life { from: now, deadline: job.deadline, cancelled: None, ended: None, closed: None };
+        let life = seen.lives.entry((job.id.clone(), job.redrives)).or_insert(fresh);
+        if job.halt == Some(Halt::Cancelled) {
+            life.cancelled.get_or_insert(now);
+        }
+        if job.state == State::Executed || job.state.is_terminal() {
+            life.ended.get_or_insert((job.state, now));
+        }
+        if job.state.is_terminal() {
+            life.closed.get_or_insert(now);
+        }
         if let Some(result) = &job.result {
             let versions = seen.published.entry(job.id.clone()).or_default();
             while versions.len() < result.version as usize {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -38,13 +41,12 @@ use everypage_testkit::{
     clock::VirtualClock,
     faulty::Faulty,
     memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingHooks, RecordingNotifier},
-    pdf::FakePdf,
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     task::{AbortHandle, JoinSet},
 };
 
@@ -53,13 +55,16 @@ use crate::{
     mutants::{Mutant, Sabotaged},
     plan::Plan,
     post::Post,
-    trouble::Trouble,
+    reader::Readers,
+    trouble::REPAIR,
     weather::Weather,
     witness::{Watched, Witness},
 };
 
 /// How often a process looks for jobs that nobody drives.
-const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(5);
+pub const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(15);
+/// A number of calls that no plan speaks of.
+const FAR_AHEAD: u64 = 1 << 32;
 const SWEEP: Duration = Duration::from_secs(60);
 
 type Request = Box<dyn FnOnce(Arc<App>) -> BoxFuture<'static, ()> + Send>;
@@ -73,6 +78,7 @@ pub struct World {
     /// What a tenant is told of the ends of its jobs.
     pub hooks: Arc<RecordingHooks>,
     blobs: Arc<MemoryBlobs>,
+    readers: Arc<Readers>,
     models: Arc<Models>,
     exchange: Arc<Exchange>,
     ids: Arc<SeededIds>,
@@ -83,10 +89,23 @@ pub struct World {
 #[derive(Default)]
 struct State {
     alive: BTreeMap<usize, Machine>,
-    lives: u64,
+    /// Every life that was lived, in the order of their births.
+    lives: Vec<Life>,
+    /// When somebody who died is back at the earliest.
+    away: BTreeMap<usize, Duration>,
+    /// How many calls each process has made, in all its lives.
+    calls: BTreeMap<usize, Arc<AtomicU64>>,
     drivers: BTreeMap<JobId, usize>,
     /// Names of processes that have died, by which their leases are known.
     dead: Vec<String>,
+}
+
+/// From when to when a process lived.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    pub process: usize,
+    pub from: Duration,
+    pub until: Option<Duration>,
 }
 
 struct Machine {
@@ -106,12 +125,25 @@ impl World {
         let cap = if lapses { usize::MAX } else { settings.max_inflight_per_model };
         let rest = (plan.breakers_know() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_rest);
-        let witness = Witness::new(clock.clone(), records.clone(), plan.spread(), cap, rest, listening);
+        let witness = Witness::new(
+            clock.clone(),
+            records.clone(),
+            plan.spread(),
+            cap,
+            rest,
+            plan.writes_hold(),
+            listening,
+        );
         let (plan, witness) = (Arc::new(plan), Arc::new(witness));
-        let queue = Arc::new(MemoryQueue::new(clock));
+        let queue = Arc::new(if plan.queue_buries {
+            MemoryQueue::burying_after(clock, settings.max_receive_count)
+        } else {
+            MemoryQueue::new(clock)
+        });
         let roster = settings.roster().steps(Tier::Primary);
         Arc::new(Self {
             post: Arc::new(Post::new(queue, &plan, &witness)),
+            readers: Arc::new(Readers::new(&plan, &witness)),
             models: Arc::new(Models::new(&plan, &witness, roster)),
             ids: Arc::new(SeededIds::new(plan.seed)),
             blobs: Arc::default(),
@@ -132,17 +164,17 @@ impl World {
 
     /// A process of the given number, alive until it is killed.
     pub fn start(self: &Arc<Self>, process: usize) {
-        let life = {
+        let (life, calls) = {
             let mut state = self.state();
             if state.alive.contains_key(&process) {
                 return;
             }
-            state.lives += 1;
-            state.lives - 1
+            state.lives.push(Life { process, from: self.witness.now(), until: None });
+            (state.lives.len() as u64 - 1, state.calls.entry(process).or_default().clone())
         };
         self.witness.note(|| format!("process {process} starts"));
-        let dies = Arc::new(Notify::new());
-        let weather = Weather::new(&self.plan, &self.witness, process, life, dies.clone());
+        let (dies, mut dying) = mpsc::unbounded_channel();
+        let weather = Weather::new(&self.plan, &self.witness, process, life, calls, dies);
         let flow = Arc::new(LocalFlow::default());
         let app = Arc::new(self.app(process, life, Some(Arc::new(weather))));
         let driver = Arc::new(Driver::new(app.clone(), flow.clone(), 2));
@@ -154,32 +186,49 @@ impl World {
         // Whoever dies at a call of its own is killed from outside: nothing of it runs on.
         let world = self.clone();
         tokio::spawn(async move {
-            dies.notified().await;
-            let back = world.plan.troubles.iter().find_map(|trouble| match trouble {
-                Trouble::KillAtCall { process: dying, back_after, .. } if *dying == process => {
-                    Some(*back_after)
-                }
-                _ => None,
-            });
-            world.kill(process, back.flatten()).await;
+            if let Some(back_after) = dying.recv().await {
+                world.kill(process, back_after, "at a call").await;
+            }
         });
     }
 
     /// Kills a process in the middle of whatever it does.
-    pub async fn kill(self: &Arc<Self>, process: usize, back_after: Option<Duration>) {
-        let Some(machine) = self.state().alive.remove(&process) else { return };
-        self.witness.note(|| format!("process {process} is killed"));
-        machine.task.abort();
-        self.exchange.flows().remove(&process);
-        {
-            let mut state = self.state();
-            state.drivers.retain(|_, driver| *driver != process);
-            state.dead.push(machine.app.node.clone());
+    pub async fn kill(self: &Arc<Self>, process: usize, back_after: Option<Duration>, when: &str) {
+        if !self.end(process) {
+            return;
         }
+        self.witness.struck(&format!("process {process} killed {when}"));
+        let back = self.witness.now() + back_after.unwrap_or(REPAIR);
+        self.state().away.insert(process, back);
         if let Some(time) = back_after {
             self.witness.clock.sleep(time).await;
             self.start(process);
         }
+    }
+
+    /// Ends a process's life; false when it was not alive.
+    fn end(&self, process: usize) -> bool {
+        let Some(machine) = self.state().alive.remove(&process) else { return false };
+        self.witness.note(|| format!("process {process} is killed"));
+        machine.task.abort();
+        self.exchange.flows().remove(&process);
+        let now = self.witness.now();
+        let mut state = self.state();
+        state.drivers.retain(|_, driver| *driver != process);
+        state.dead.push(machine.app.node.clone());
+        let last = state.lives.iter_mut().rfind(|life| life.process == process);
+        if let Some(life) = last {
+            life.until = Some(now);
+        }
+        true
+    }
+
+    pub fn was_anybody_killed(&self) -> bool {
+        self.state().lives.iter().any(|life| life.until.is_some())
+    }
+
+    pub fn lives(&self) -> Vec<Life> {
+        self.state().lives.clone()
     }
 
     /// Asks a process that is alive; nothing when there is none or it dies before it has answered.
@@ -213,17 +262,31 @@ impl World {
         }
     }
 
-    /// Everybody who died for good is started again: the machines are repaired.
+    /// Everybody who died for good, and long enough ago, is started again.
     pub fn repair(self: &Arc<Self>) {
+        let now = self.witness.now();
+        for process in 0..self.plan.skews.len() {
+            let away = self.state().away.get(&process).is_some_and(|back| *back > now);
+            if !away {
+                self.start(process);
+            }
+        }
+    }
+
+    /// Nobody dies from here on, and whoever is dead lives again.
+    pub fn make_peace(self: &Arc<Self>) {
+        for calls in self.state().calls.values() {
+            calls.store(FAR_AHEAD, Ordering::Relaxed);
+        }
         for process in 0..self.plan.skews.len() {
             self.start(process);
         }
     }
 
     /// Stops everybody; what is stored stays.
-    pub async fn stop(self: &Arc<Self>) {
+    pub fn stop(&self) {
         for process in 0..self.plan.skews.len() {
-            self.kill(process, None).await;
+            self.end(process);
         }
     }
 
@@ -241,7 +304,7 @@ impl World {
             blobs: self.blobs.clone(),
             queue: self.post.clone(),
             flow: self.exchange.clone(),
-            pdf: Arc::new(FakePdf::default()),
+            pdf: self.readers.clone(),
             vision: self.models.clone(),
             bus,
             notifier: Arc::new(RecordingNotifier::default()),
@@ -259,7 +322,11 @@ impl World {
         if let Some(weather) = weather {
             ports = exposed(ports, weather);
         }
-        App::new(ports, self.settings.clone(), format!("p{process}.{life}"))
+        let mut settings = self.settings.clone();
+        if self.mutant == Some(Mutant::NoRetries) {
+            settings.retry_intervals.clear();
+        }
+        App::new(ports, settings, format!("p{process}.{life}"))
     }
 }
 
