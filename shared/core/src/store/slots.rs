@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures::future::{Either, select};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
@@ -146,14 +147,19 @@ pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output 
             done = &mut work => return done,
             () = app.clock.sleep(app.settings.page_visibility / 3) => {}
         }
-        let renewed = renew(app, slot, app.settings.page_visibility);
-        // The call is worth more than a slot that can't be kept just now.
-        tokio::select! {
-            biased;
-            done = &mut work => return done,
-            renewed = renewed => if let Err(fault) = renewed {
-                tracing::warn!(%fault, "slot not renewed, the call goes on");
-            },
+        let renewed = std::pin::pin!(renew(app, slot, app.settings.page_visibility));
+        let (done, renewed) = match select(work.as_mut(), renewed).await {
+            // A renewal on its way is not dropped: it would change the slot's version unseen, and the
+            // slot could not be given back.
+            Either::Left((done, renewed)) => (Some(done), renewed.await),
+            Either::Right((renewed, _)) => (None, renewed),
+        };
+        if let Err(fault) = renewed {
+            // The call is worth more than a slot that can't be kept just now.
+            tracing::warn!(%fault, "slot not renewed, the call goes on");
+        }
+        if let Some(done) = done {
+            return done;
         }
     }
 }

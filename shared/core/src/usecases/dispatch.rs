@@ -171,7 +171,10 @@ async fn attend(
         stopped
     };
     let reading = read_page(app, message, trace, &holder, deadline, begin_by, &stop);
-    let (read, stopped) = while_alive(reading, alive).await;
+    // A renewal on its way is not dropped: it would change the page's version unseen, and the answer
+    // would be refused.
+    let renewed = async { drop(held.lock().await) };
+    let (read, stopped) = while_alive(reading, alive, renewed).await;
     let held = held.lock().await.clone();
     // Whoever has the page now will settle it; its message is this one or a copy.
     if let Some(Stopped::LeaseLost) = stopped {
@@ -216,10 +219,18 @@ async fn attend(
 }
 
 /// Runs `work` to its end beside `alive`, and tells whether and why that ended first.
-async fn while_alive<T, S>(work: impl Future<Output = T>, alive: impl Future<Output = S>) -> (T, Option<S>) {
+/// What `alive` is in the middle of is over when `idle` ends.
+async fn while_alive<T, S>(
+    work: impl Future<Output = T>,
+    alive: impl Future<Output = S>,
+    idle: impl Future<Output = ()>,
+) -> (T, Option<S>) {
     let (work, alive) = (std::pin::pin!(work), std::pin::pin!(alive));
     match select(work, alive).await {
-        Either::Left((done, _)) => (done, None),
+        Either::Left((done, alive)) => {
+            select(std::pin::pin!(idle), alive).await;
+            (done, None)
+        }
         // It was told to stop, puts away what it holds and ends soon.
         Either::Right((stopped, work)) => (work.await, Some(stopped)),
     }
