@@ -17,16 +17,13 @@ use everypage_core::{
         StepError,
         bury::{Death, bury},
         intake::Submitted,
-        upload::{ArrivalError, INCOMING, Object, arrived},
+        upload::{ArrivalError, BESIDE, INCOMING, Object, arrived},
     },
 };
 use everypage_function::FailedStep;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tracing::{info, warn};
-
-/// What says how a document is to be processed; it is none itself.
-const BESIDE: &str = ".json";
 
 /// All of a notification, even if one of its objects fails: that one is then told to Lambda, which
 /// calls again.
