@@ -41,6 +41,7 @@ export async function listen(path, { on, signal, isOver = () => false }) {
   let opened = false;
   while (!signal.aborted) {
     await seen(signal);
+    if (signal.aborted) return;
     const hidden = hiding();
     const either = AbortSignal.any([signal, hidden.signal]);
     try {
