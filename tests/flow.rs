@@ -16,7 +16,7 @@ use everypage_core::{
     app::App,
     domain::{
         document::{PageReading, Reason},
-        ids::{JobId, PageNumber},
+        ids::{JobId, PageNumber, Priority, TenantId},
         job::{Failure, Job, JobEvent, State, Status},
         outcome::{AttemptResult, Source},
         result::Cause,
@@ -26,14 +26,23 @@ use everypage_core::{
     ports::{
         Fault,
         blobs::Blobs,
-        clock::{Clock, after},
+        clock::{Clock, after, within},
         pdf::{Pdf, PdfError, ReadOptions},
+        queue::{Delivery, Receipt},
         records::Records,
         retrying::Retrying,
         vision::{Finish, Scope, VisionError},
     },
-    store::{breakers, dead, jobs, tenants, trail},
-    usecases::{cancel::cancel, decide, delete, fail::fail, heal, redrive, result, verify::verify_job},
+    store::{breakers, dead, jobs, tenants, trail, webhooks},
+    usecases::{
+        bury::{Death, bury},
+        cancel::cancel,
+        decide, delete,
+        fail::fail,
+        heal, redrive, result,
+        verify::verify_job,
+        webhooks as sender,
+    },
 };
 use everypage_testkit::{
     clock::VirtualClock,
@@ -681,18 +690,35 @@ async fn a_probe_that_is_given_up_lets_another_one_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
-    let world = World::new(&[]);
+    let world = World::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
     world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = world.start("a");
+    webhooks::set(&process.app, &TenantId::new("local"), "https://example.com/hook").await.unwrap();
+    world.hooks.fail_next(4);
     let document = FakeDocument::graphics(150);
     let id = process.submit(&document).await.unwrap().job.id;
     assert!(
         delete::delete(&process.app, &id, "ann").await.unwrap_err().to_string().contains("cancel it first")
     );
-    process.finish(&id).await;
+    let job = process.finish(&id).await;
+    let _ = within(world.clock.as_ref(), Duration::from_secs(60), sender::run(&process.app)).await;
+    // Somebody else's letter stays.
+    let foreign = Delivery {
+        id: "m".into(),
+        receipt: Receipt("r".into()),
+        body: "?".into(),
+        receive_count: 3,
+        lane: Priority::Normal,
+    };
+    bury(&process.app, Death::of_message(&process.app, &foreign, "not ours".into())).await.unwrap();
+    assert_eq!(dead::waiting(&process.app, 1000).await.unwrap().len(), 152);
     delete::delete(&process.app, &id, "ann").await.unwrap();
+    let left = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(left.iter().map(|kept| kept.value.reason.as_str()).collect::<Vec<_>>(), ["not ours"]);
     assert_eq!(world.blobs.keys(), Vec::<String>::new());
     for item in world.records.dump() {
+        assert!(!item.draft.body.contains(&job.received.document.sha256), "{:?}", item.draft.key);
+        assert!(!item.draft.body.contains("report.pdf"), "{:?}", item.draft.key);
         assert!(!item.draft.body.contains("layer of page"), "text left in {:?}", item.draft.key);
         assert_ne!(item.draft.key.partition, format!("job#{id}"));
     }

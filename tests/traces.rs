@@ -106,6 +106,11 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
 
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
+    let trail = trail::read(&process.app, &Aggregate::DeadLetter(letters[0].value.id.clone())).await.unwrap();
+    for event in &trail {
+        assert_eq!(event.metadata.trace_id, job.trace().trace_id(), "{}", event.kind);
+    }
+    assert_eq!(trail.len(), 2);
     let again = process.finish(&job.id).await;
     let spans = world.traces.spans();
     let jobs = named(&spans, "job");

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use everypage_core::{
     domain::{
@@ -10,10 +14,13 @@ use everypage_core::{
         secret::Secret,
         webhook,
     },
-    ports::hooks::Call,
+    ports::{
+        hooks::Call,
+        records::{Batch, Change, Draft, Key, When, Written},
+    },
     store::{
         dead::{self, Subject},
-        webhooks::{self, Progress},
+        webhooks::{self, Delivery, Progress},
     },
     usecases::{redrive::redrive, relay, sweep::sweep, webhooks as usecase},
 };
@@ -138,6 +145,128 @@ async fn a_sweep_sends_what_is_due_with_its_retries() {
     relay::relay(&process.app, "a").await.unwrap();
     assert_eq!(sweep(&process.app).await.webhooks, 3);
     assert_eq!(sweep(&process.app).await.webhooks, 0);
+}
+
+/// A message that is due, as `announce` leaves it.
+fn due(process: &Process, tenant: &str, number: usize) -> Delivery {
+    Delivery {
+        id: format!("msg_{tenant}_{number:02}"),
+        tenant: TenantId::new(tenant),
+        job: JobId::new("j"),
+        correlation_id: None,
+        body: "{}".to_owned(),
+        progress: Progress::Waiting,
+        attempts: 0,
+        tries: 0,
+        redrives: 0,
+        due: process.app.clock.now(),
+        last_error: None,
+        traceparent: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_hangs_holds_up_nobody_else() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let (slow, quick) = ("https://slow.example/hook", "https://quick.example/hook");
+    webhooks::set(&process.app, &TenantId::new("slow"), slow).await.unwrap();
+    webhooks::set(&process.app, &TenantId::new("quick"), quick).await.unwrap();
+    world.hooks.hang_at(slow, Duration::from_secs(10));
+    // More than are looked at together, and before the other's.
+    for number in 0..150 {
+        webhooks::store(&process.app, None, due(&process, "slow", number)).await.unwrap();
+    }
+    process.app.clock.sleep(Duration::from_secs(1)).await;
+    let sending = settle(&process, Duration::from_secs(9));
+    let tell = async {
+        process.app.clock.sleep(Duration::from_secs(1)).await;
+        webhooks::store(&process.app, None, due(&process, "quick", 0)).await.unwrap();
+        process.app.announced();
+        process.app.clock.sleep(Duration::from_millis(100)).await;
+        let told = world.hooks.calls().iter().filter(|call| call.url == quick).count();
+        assert_eq!(told, 1, "while the other hangs");
+    };
+    tokio::join!(sending, tell);
+    let hanging = world.hooks.calls().iter().filter(|call| call.url == slow).count();
+    assert!((1..=8).contains(&hanging), "{hanging} calls hang at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_cannot_be_opened_ends_as_a_dead_letter() {
+    let world = World::new(&[]);
+    let (process, _) = told(&world).await;
+    let key = Key::new("tenant#local", "webhook");
+    let known = process.app.records.get(&key).await.unwrap().unwrap();
+    let body = known.draft.body.replace("sealed:", "of another vault:");
+    let change =
+        Change::Put { draft: Draft { body, ..known.draft.clone() }, when: When::Version(known.version) };
+    let batch = Batch { stamp: "x".into(), changes: vec![change] };
+    assert_eq!(process.app.records.write(&batch).await.unwrap(), Written::Applied);
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    settle(&process, Duration::from_secs(60)).await;
+    assert_eq!(world.hooks.calls().len(), 0);
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert!(letters[0].value.reason.contains("secret can't be opened"), "{letters:?}");
+    assert_eq!(letters[0].value.attempts, 4);
+    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_relay_tells_of_the_end_and_not_of_what_came_after() {
+    let world = World::new(&[]);
+    let (process, secret) = told(&world).await;
+    let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
+    let id = process.submit(&locked).await.unwrap().job.id;
+    process.driver.drive(&id).await;
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
+    settle(&process, Duration::from_secs(10)).await;
+    let bodies: Vec<_> = world.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    let data = &bodies[0]["data"];
+    assert_eq!((&bodies[0]["type"], &data["state"]), (&"job.failed".into(), &"FAILED".into()));
+    assert_eq!((&data["error"]["code"], &data["redrives"]), (&"password_needed".into(), &0.into()));
+}
+
+/// Where a test's log goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_of_the_log_names_tenant_correlation_and_trace() {
+    let log = Log::default();
+    let writer = log.clone();
+    let lines = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    let _listening = tracing::subscriber::set_default(lines);
+    let world = World::new(&[]);
+    let (process, _) = told(&world).await;
+    world.hooks.fail_next(1);
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    settle(&process, Duration::from_secs(10)).await;
+    let job = process.job(&id).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let said: Vec<&str> = text.lines().filter(|line| line.contains("\"webhook\":")).collect();
+    assert_eq!(said.len(), 2, "{text}");
+    for line in said {
+        let fields = serde_json::from_str::<serde_json::Value>(line).unwrap()["fields"].clone();
+        assert_eq!(fields["tenant"], "local", "{line}");
+        assert_eq!(fields["correlation"], job.correlation_id.as_str(), "{line}");
+        assert_eq!(fields["trace"], job.trace().trace_id(), "{line}");
+    }
 }
 
 async fn accepted(process: &Process) -> JobId {

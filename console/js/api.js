@@ -97,8 +97,8 @@ export async function post(path, json = {}, headers = {}) {
   return (await request(path, { method: 'POST', json, headers })).json();
 }
 
-/** Every item of a listing, piece by piece, up to `most`. */
-export async function all(path, { signal, most = 10_000, limit = 500 } = {}) {
+/** Every item of a listing, piece by piece. */
+export async function all(path, { signal, limit = 500 } = {}) {
   const items = [];
   let cursor;
   do {
@@ -106,6 +106,6 @@ export async function all(path, { signal, most = 10_000, limit = 500 } = {}) {
     const piece = await get(`${path}${join}${query({ limit, cursor }).slice(1)}`, signal);
     items.push(...piece.items);
     cursor = piece.next;
-  } while (cursor && items.length < most);
+  } while (cursor);
   return items;
 }

@@ -15,6 +15,8 @@ export async function weigh(ids) {
   const sum = { pages: 0, cost_micro_usd: 0, unknown: 0 };
   for (let from = 0; from < ids.length; from += AT_ONCE) {
     const part = await post('/v1/dlq/estimate', { ids: ids.slice(from, from + AT_ONCE) });
+    // The last ones, where there was no time for all.
+    from -= part.left;
     for (const name of Object.keys(sum)) sum[name] += part[name];
   }
   return sum;
@@ -28,10 +30,9 @@ export const inWords = ({ pages, cost_micro_usd: cost, unknown }) => {
 /** Sends letters at a rate until all were reached or `isOver` says so; `onSent` hears how many were. */
 async function send(ids, rate, password, isOver, onSent) {
   const outcome = { redriven: [], failed: [] };
-  const headers = password ? { 'everypage-password': password } : {};
   let left = ids;
   while (left.length && !isOver()) {
-    const answer = await post('/v1/dlq/redrive', { ids: left.slice(0, AT_ONCE), rate }, headers);
+    const answer = await post('/v1/dlq/redrive', { ids: left.slice(0, AT_ONCE), rate, password });
     outcome.redriven.push(...answer.redriven);
     outcome.failed.push(...answer.failed);
     const done = new Set([...answer.redriven, ...answer.failed.map(({ id }) => id)]);
@@ -67,7 +68,7 @@ export function redrive(ids, weight, signal) {
     run: (_, dialog) => {
       meter.hidden = false;
       const isOver = () => signal.aborted || !dialog.open;
-      return send(ids, Number(rate.value), password.value, isOver, (sent) => (meter.value = sent));
+      return send(ids, Number(rate.value), password.value || undefined, isOver, (sent) => (meter.value = sent));
     },
   });
 }

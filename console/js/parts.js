@@ -56,5 +56,16 @@ export const choice = (name, options, value) => {
 };
 
 export async function copy(text) {
-  await navigator.clipboard.writeText(text);
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Over plain HTTP browsers have no clipboard but this one.
+  const field = h('textarea', { class: 'unseen', readonly: true, 'aria-hidden': 'true' });
+  field.value = text;
+  field.style.whiteSpace = 'pre';
+  const focused = document.activeElement;
+  document.body.append(field);
+  field.select();
+  const copied = document.execCommand('copy');
+  field.remove();
+  focused?.focus();
+  if (!copied) throw new Error('the browser does not let this page copy');
 }

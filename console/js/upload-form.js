@@ -7,7 +7,9 @@ import { chooseFiles, options } from './uploads.js';
 
 /** Where documents are dropped, and what is to become of the next ones. */
 export function uploadForm() {
-  const keep = (name) => (event) => (options[name] = event.target.value.trim() || undefined);
+  // Blanks are part of a password, and of nothing else.
+  const said = (name, value) => (name === 'password' ? value : value.trim());
+  const keep = (name) => (event) => (options[name] = said(name, event.target.value) || undefined);
   const text = (name, label, placeholder, hint) =>
     field(
       label,

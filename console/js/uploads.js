@@ -9,6 +9,8 @@ import { askForKey, me } from './session.js';
 /** A body through API Gateway and Lambda has at most 6 MB, base64 included; larger go past it. */
 const MOST_THROUGH_THE_API = 4_000_000;
 const ASK_AGAIN = 1000;
+/** The store tells of what it has within seconds; after this it is not waited for. */
+const LONGEST_WAIT = 120_000;
 
 /** Options of the next uploads, as the form on the jobs' page has them. */
 export const options = {};
@@ -26,12 +28,21 @@ function send(method, url, headers, body, onProgress) {
   });
 }
 
+/** A document with its password. A header can't hold every character, a field of a form can. */
+function form(file, password) {
+  const fields = new FormData();
+  fields.append('password', password);
+  fields.append('file', file);
+  return fields;
+}
+
 async function throughTheApi(file, { password, ...wanted }, onProgress) {
   const path = `/v1/jobs${query({ name: file.name, ...wanted })}`;
   for (;;) {
-    const headers = { 'content-type': 'application/pdf', ...authorization() };
-    if (password) headers['everypage-password'] = password;
-    const { status, text } = await send('POST', address(path), headers, file, onProgress);
+    // The browser writes the type of a form itself.
+    const type = password ? {} : { 'content-type': 'application/pdf' };
+    const body = password ? form(file, password) : file;
+    const { status, text } = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
     if (status === 401 && (await askForKey())) continue;
     if (status >= 300) throw problemOf(status, text);
     return JSON.parse(text);
@@ -43,9 +54,11 @@ async function pastTheApi(file, wanted, onProgress) {
   const { method, url, headers } = job.upload;
   const { status } = await send(method, url, headers, file, onProgress);
   if (status >= 300) throw new Error(`the store refused ${file.name}: it answered ${status}`);
+  const until = Date.now() + LONGEST_WAIT;
   for (;;) {
     const now = await get(`/v1/jobs/${job.id}`);
     if (now.status !== 'awaiting_upload') return now;
+    if (Date.now() > until) throw new Error('it was sent, but nobody has taken it in yet; look for it later');
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
   }
 }

@@ -146,6 +146,39 @@ def test_pages_that_fell_back_are_asked_for_again(tab, everypage):
     expect(text).not_to_contain_text("[Page 9 - text not available]")
 
 
+def test_a_password_may_have_any_letters(tab, calm):
+    page = tab(calm).open()
+    page.locator("summary", has_text="Options").click()
+    page.locator("input[name=password]").fill(" пароль ü ")
+    with page.expect_request(lambda request: request.method == "POST" and "/v1/jobs?" in request.url) as sent:
+        choose(page, 5)
+    assert sent.value.headers["content-type"].startswith("multipart/form-data")
+    assert "password" not in sent.value.url
+    is_now(page, "Done")
+
+
+def test_a_hidden_tab_holds_no_stream_and_catches_up(tab, everypage):
+    page = tab(everypage("openai:*=hang", REQUEST_TIMEOUT="3s"), "net::ERR").open()
+
+    def show(hidden: bool) -> None:
+        page.evaluate(
+            "hidden => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            hidden,
+        )
+
+    is_stream = lambda request: request.headers.get("accept") == "text/event-stream" and request.url.endswith("/events")  # noqa: E731
+    with page.expect_request(lambda request: is_stream(request) and "/v1/jobs/" in request.url):
+        choose(page)
+    expect(page.locator(".tile.working").first).to_be_visible()
+    show(hidden=True)
+    # One is opened again only after the one before was closed.
+    with page.expect_request(lambda request: is_stream(request) and "last-event-id" in request.headers):
+        show(hidden=False)
+    is_now(page, "Done")
+    expect(page.locator(".tile.ai")).to_have_count(4)
+
+
 def test_a_server_without_streams_is_asked_again_and_again(tab, calm):
     opened = tab(calm)
 

@@ -34,6 +34,35 @@ def test_a_page_is_read_beside_its_image(tab, calm):
     page.wait_for_url(f"**/#/jobs/{job}")
 
 
+def test_leafing_stays_among_the_pages_of_the_job(tab, calm):
+    page = tab(calm).open()
+    page.locator("summary", has_text="Options").click()
+    page.locator("input[name=pages]").fill("4,9-10")
+    job = choose(page, 11)
+    is_now(page, "Done")
+    tile(page, 4).click()
+    title = page.get_by_role("heading", level=1)
+    expect(title).to_have_text("Page 4")
+    expect(page.get_by_role("link", name="Page before")).to_have_attribute("aria-disabled", "true")
+    page.keyboard.press("k")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(f"**/#/jobs/{job}/pages/9")
+    expect(title).to_have_text("Page 9")
+    page.keyboard.press("k")
+    page.wait_for_url(f"**/#/jobs/{job}/pages/4")
+
+
+def test_text_is_copied_where_the_browser_has_no_clipboard(tab, calm):
+    # As over plain HTTP.
+    page = tab(calm).open()
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    choose(page, 12)
+    is_now(page, "Done")
+    tile(page, 4).click()
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#notices")).to_contain_text("Copied")
+
+
 def test_a_page_that_is_not_there_says_so(tab, calm):
     page = tab(calm, "404").open("/jobs/nobody/pages/7")
     expect(page.get_by_role("heading", level=1)).to_have_text("That did not work")

@@ -66,11 +66,7 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
       ].filter(Boolean),
       action: 'Start again',
       run: async () => {
-        const answer = await post(
-          '/v1/dlq/redrive',
-          { ids: [letter.id] },
-          password.value ? { 'everypage-password': password.value } : {},
-        );
+        const answer = await post('/v1/dlq/redrive', { ids: [letter.id], password: password.value || undefined });
         if (answer.failed.length) throw new Error(answer.failed[0].reason);
         return answer;
       },

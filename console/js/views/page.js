@@ -6,6 +6,7 @@ import { count, duration, money } from '../format.js';
 import { icon } from '../icons.js';
 import { every } from '../live.js';
 import { history } from '../page/history.js';
+import { selection } from '../page/selection.js';
 import { sheet } from '../page/sheet.js';
 import { text } from '../page/text.js';
 import { inView } from '../shortcuts.js';
@@ -13,25 +14,30 @@ import { isOpen, PAGE, pageState, REASON } from '../words.js';
 
 const LOOK = 1500;
 
+/** The pages of the job that was looked at last. */
+let known;
+
 export async function show(root, [id, digits], signal) {
   const number = Number(digits);
   const path = `/v1/jobs/${id}`;
-  let last = Infinity;
+  let pages = known?.id === id ? known.pages : selection('all', Infinity);
   const at = (page) => `#/jobs/${id}/pages/${page}`;
-  const to = (page) => page >= 1 && page <= last && (location.hash = at(page));
+  const to = (page) => pages.has(page) && (location.hash = at(page));
   const words = text(number);
   // Before anything is read: who leafs through a document does not wait for its pages.
   inView([
-    ['ArrowLeft', 'Page before', () => to(number - 1)],
-    ['ArrowRight', 'Next page', () => to(number + 1)],
-    ['k', 'Page before', () => to(number - 1)],
-    ['j', 'Next page', () => to(number + 1)],
+    ['ArrowLeft', 'Page before', () => to(pages.before(number))],
+    ['ArrowRight', 'Next page', () => to(pages.after(number))],
+    ['k', 'Page before', () => to(pages.before(number))],
+    ['j', 'Next page', () => to(pages.after(number))],
     ['m', "The result's text or MuPDF's", words.other],
     ['Escape', 'Back to the job', () => (location.hash = `#/jobs/${id}`)],
   ]);
   const [job, first] = await Promise.all([get(path, signal), get(`${path}/pages/${number}`, signal)]);
   document.title = `Page ${number} · ${job.document.name} · Everypage`;
-  last = job.pages?.document ?? number;
+  const last = job.pages?.document ?? number;
+  pages = selection(job.options.pages, last);
+  known = { id, pages };
 
   const state = h('span', { class: 'swatch-name' });
   const about = h('p', { class: 'message' });
@@ -49,7 +55,7 @@ export async function show(root, [id, digits], signal) {
       'div',
       { class: 'head' },
       h('div', { class: 'head-title' }, h('h1', {}, `Page ${number}`), state),
-      pager(number, last, at, to),
+      pager(number, pages, last, at, to),
     ),
     about,
     h('div', { class: 'beside' }, image.element, words.element),
@@ -79,7 +85,7 @@ export async function show(root, [id, digits], signal) {
   every(LOOK, look, AbortSignal.any([signal, over.signal]));
 }
 
-function pager(number, last, at, to) {
+function pager(number, pages, last, at, to) {
   const jump = h('input', {
     type: 'number',
     min: 1,
@@ -89,16 +95,16 @@ function pager(number, last, at, to) {
     onchange: () => to(Number(jump.value)),
   });
   const link = (page, symbol, name) =>
-    page >= 1 && page <= last
+    page
       ? h('a', { class: 'button', href: at(page), 'aria-label': name, title: name }, icon(symbol))
       : h('span', { class: 'button', 'aria-disabled': 'true', role: 'link', 'aria-label': name }, icon(symbol));
   return h(
     'div',
     { class: 'actions pager' },
-    link(number - 1, 'left', 'Page before'),
+    link(pages.before(number), 'left', 'Page before'),
     jump,
     h('span', { class: 'hint' }, `of ${count(last)}`),
-    link(number + 1, 'right', 'Next page'),
+    link(pages.after(number), 'right', 'Next page'),
   );
 }
 

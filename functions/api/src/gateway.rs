@@ -63,7 +63,7 @@ pub async fn answer(response: Response<Body>) -> Result<Value, FailedStep> {
 fn too_large(bytes: usize) -> Value {
     let detail = format!("the answer has {bytes} bytes and this API carries {MOST_CARRIED}; ask for less");
     let problem = serde_json::json!({
-        "type": "about:blank", "title": "Answer too large", "status": 413, "code": "answer_too_large", "detail": detail,
+        "type": "urn:problem:everypage:answer_too_large", "title": "Answer too large", "status": 413, "code": "answer_too_large", "detail": detail,
     });
     serde_json::json!({
         "statusCode": 413,

@@ -18,7 +18,7 @@ use everypage_core::{
         StepError,
         bury::{Death, bury},
         intake::Submitted,
-        upload::{ArrivalError, INCOMING, Object, arrived},
+        upload::{ArrivalError, BESIDE, INCOMING, Object, arrived},
     },
 };
 use everypage_function::FailedStep;
@@ -26,8 +26,6 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// What says how a document is to be processed; it is none itself.
-const BESIDE: &str = ".json";
 /// What opens the document, among the options.
 const PASSWORD: &str = "password";
 

@@ -42,7 +42,7 @@ pub use problem::{Problem, Rejected};
 /// Bodies other than documents are small.
 const MOST_JSON: usize = 64 * 1024;
 
-/// How long a redrive may take before it answers with what is left; API Gateway waits 30 s.
+/// How long an estimate or a redrive may take before it answers with what is left; API Gateway waits 30 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a link for an upload is good.
@@ -155,16 +155,17 @@ pub fn router(api: Api) -> Router {
     router_beside(api, Router::new())
 }
 
-/// The same with other routes beside them, for which the same limits and the same errors hold.
+/// The same with files beside them: the same errors hold for those, but nobody is counted for reading
+/// them.
 pub fn router_beside(api: Api, others: Router<Api>) -> Router {
     let (router, _) = document::routes().split_for_parts();
-    let router = router.merge(others);
     let ids = RequestIds(api.app.clone());
-    let router = router.layer(DefaultBodyLimit::max(MOST_JSON));
     let router = match &api.limits {
         Some(_) => router.layer(middleware::from_fn_with_state(api.clone(), limit::count)),
         None => router,
     };
+    // In this order what is nowhere is counted too: of two routers' answers to it the second's stays.
+    let router = others.merge(router).layer(DefaultBodyLimit::max(MOST_JSON));
     let router = match api.checks_keys {
         true => router.layer(middleware::from_fn_with_state(api.clone(), auth::check_key)),
         false => router,

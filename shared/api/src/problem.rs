@@ -63,6 +63,7 @@ kinds! {
     NOTHING_TO_HEAL = "nothing_to_heal", CONFLICT, "The job has no result to heal";
     NOT_CONFIRMED = "not_confirmed", CONFLICT, "What would be lost was not confirmed";
     TOO_LARGE = "file_too_large", PAYLOAD_TOO_LARGE, "It is too large";
+    ANSWER_TOO_LARGE = "answer_too_large", PAYLOAD_TOO_LARGE, "The answer is too large for the gateway";
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is of a type that is not taken";
     BAD_OPTIONS = "bad_options", UNPROCESSABLE_ENTITY, "Some of what was asked for can't be used";
     BAD_DOCUMENT = "bad_document", UNPROCESSABLE_ENTITY, "The document can't be used";

@@ -3,6 +3,13 @@
 //! A stream reads the store, not the bus: what it sends is stored, by whichever process, and who
 //! comes back with `Last-Event-ID` misses nothing. Each event is sent at least once; two writers may
 //! store theirs in another order than their times, so a little of the past is always read again.
+//!
+//! ```text
+//!   read again        every so often ├──────────────── late ────────────────┤
+//!   at each look                                              ├── overlap ──┤
+//!   ────────────────────────────────────────────────────────────────────────┼───▶ time
+//!                                                                        newest
+//! ```
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,7 +26,6 @@ use everypage_core::{
     domain::{
         event::{self, Aggregate},
         ids::{EventId, JobId, TenantId},
-        job::Job,
     },
     ports::clock::after,
     store::{jobs, listing},
@@ -39,14 +45,23 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Each holds a connection for as long as somebody listens.
 const MOST_STREAMS: usize = 256;
-/// An event may be stored so much later than its time says.
+/// An event is stored later than its time says: mostly not by much, so this is read at each look.
 const OVERLAP: Duration = Duration::from_secs(3);
+/// One whose write was tried again comes later by all the pauses in between, and by no more than this.
+const SLOW_WRITE: Duration = Duration::from_secs(10);
+/// Those are looked for so often.
+const LOOK_BACK: Duration = Duration::from_secs(5);
+/// No stream goes back further, whatever the client has seen last.
+const MOST_PAST: Duration = Duration::from_secs(24 * 3600);
+/// Then a stream ends, and who comes back shows a key that is still in force.
+const LIFE: Duration = Duration::from_secs(5 * 60);
 /// What other processes store is looked for so often.
 const LOOK: Duration = Duration::from_secs(2);
 /// Events that come close together are sent together.
 const GATHER: Duration = Duration::from_millis(100);
 /// Something is said at least so often, so that nobody in between takes the connection for dead.
 const SILENCE: Duration = Duration::from_secs(15);
+/// Events that are read and sent together, however many were missed.
 const AT_ONCE: usize = 200;
 
 #[derive(Clone)]
@@ -88,40 +103,50 @@ pub async fn answer(
         let detail = format!("{MOST_STREAMS} streams are open already");
         return Err(Problem::new(&problem::TOO_MANY_REQUESTS, detail).with_header("retry-after", "10"));
     };
-    let from = match headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default()) {
-        None => None,
-        Some(id) => Some(time_of(id).ok_or_else(|| {
-            Problem::mistake("Last-Event-ID", "it is not the id of an event of this stream")
-        })?),
-    };
+    let last = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
+    let from = last.map(|id| {
+        let bad = || Problem::mistake("Last-Event-ID", "it is not the id of an event of this stream");
+        time_of(id).ok_or_else(bad)
+    });
+    let from = from.transpose()?;
     let app = api.app.clone();
+    let now = app.clock.now();
+    let slow: Duration = app.settings.retry_intervals.iter().sum();
     let mut feed = Feed {
-        newest: from.unwrap_or_else(|| app.clock.now()),
+        newest: from.map_or(now, |from| from.max(before(now, MOST_PAST))),
+        late: slow + SLOW_WRITE,
+        look_back_at: now,
+        place: None,
+        ends_at: after(now, LIFE),
         news: app.news(),
         app,
         tenant,
         job,
         sent: HashMap::new(),
-        waiting: Some("retry: 2000\n\n".to_owned()),
+        waiting: Some("retry: 2000\n".to_owned()),
+        owes_job: true,
         is_over: false,
         stop: streams.stop,
         _permit: permit,
     };
-    match from {
-        // What is there already is no news: the job as it is says it all.
-        None => drop(feed.gather().await?),
-        Some(_) => {
-            let missed = feed.gather().await?;
-            feed.waiting.get_or_insert_default().push_str(&missed);
+    match last {
+        None => {
+            // What is there already is no news: the job as it is says it all.
+            feed.skip().await?;
+            // Who hears nothing before the stream ends still knows where they were.
+            feed.push(format!("id: {now:.3}_\n\n"));
+            if let Some(job) = feed.job_now(api).await? {
+                feed.push(job);
+            }
         }
-    }
-    if let Some(job) = feed.seen_job().await? {
-        let over = job.state.is_terminal();
-        // A browser that comes back to a job that has ended has seen all, and need not come again.
-        if over && from.is_some() && feed.waiting.as_ref().is_some_and(|text| !text.contains("data:")) {
-            return Ok(StatusCode::NO_CONTENT.into_response());
+        Some(last) => {
+            feed.push("\n".to_owned());
+            // A browser that comes back to a job that has ended has seen all, and need not come again.
+            if feed.has_ended_with(last).await? {
+                return Ok(StatusCode::NO_CONTENT.into_response());
+            }
+            feed.place = Some(feed.since(feed.late));
         }
-        feed.push_job(api, job).await?;
     }
     let api = api.clone();
     let body = stream::unfold((feed, api), |(mut feed, api)| async move {
@@ -157,11 +182,20 @@ struct Feed {
     job: Option<JobId>,
     /// The latest time of an event that was seen.
     newest: Timestamp,
+    /// No event is stored so much later than its time says.
+    late: Duration,
+    /// When that much of the past is read again.
+    look_back_at: Timestamp,
+    /// Where reading goes on at once; `None` when all was read for now.
+    place: Option<String>,
+    ends_at: Timestamp,
     /// Those that may be read again.
     sent: HashMap<EventId, Timestamp>,
     news: watch::Receiver<()>,
     /// To be sent next.
     waiting: Option<String>,
+    /// Events were sent, and not yet what the job is after them.
+    owes_job: bool,
     is_over: bool,
     stop: Stop,
     _permit: OwnedSemaphorePermit,
@@ -175,22 +209,25 @@ impl Feed {
         }
         let quiet_until = after(self.app.clock.now(), SILENCE);
         loop {
-            if self.is_over || self.stop.is_asked() {
+            let is_done = self.is_over && self.place.is_none();
+            if is_done || self.stop.is_asked() || self.app.clock.now() >= self.ends_at {
                 return None;
             }
             let app = self.app.clone();
-            tokio::select! {
-                biased;
-                () = self.stop.asked() => return None,
-                _ = self.news.changed() => app.clock.sleep(GATHER).await,
-                () = app.clock.sleep(LOOK) => {}
+            if self.place.is_none() {
+                tokio::select! {
+                    biased;
+                    () = self.stop.asked() => return None,
+                    _ = self.news.changed() => app.clock.sleep(GATHER).await,
+                    () = app.clock.sleep(LOOK) => {}
+                }
             }
             let mut text = self.gather().await.ok()?;
+            self.owes_job |= !text.is_empty();
+            if self.owes_job && self.place.is_none() {
+                text.push_str(&self.job_now(api).await.ok()?.unwrap_or_default());
+            }
             if !text.is_empty() {
-                if let Some(job) = self.seen_job().await.ok()? {
-                    self.push_job(api, job).await.ok()?;
-                    text.push_str(&self.waiting.take().unwrap_or_default());
-                }
                 return Some(text);
             }
             if app.clock.now() >= quiet_until {
@@ -199,44 +236,98 @@ impl Feed {
         }
     }
 
-    /// Events that were stored since the last time.
+    fn push(&mut self, text: String) {
+        self.waiting.get_or_insert_default().push_str(&text);
+    }
+
+    /// The place in the tenant's events that is so long before the newest.
+    fn since(&self, time: Duration) -> String {
+        format!("{:.3}", before(self.newest, time))
+    }
+
+    /// Passes over what is there.
+    async fn skip(&mut self) -> Result<(), Problem> {
+        loop {
+            self.gather().await?;
+            if self.place.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Some of the events that were stored since the last time; more of them where `place` is set then.
     async fn gather(&mut self) -> Result<String, Problem> {
         self.news.mark_unchanged();
         let mut text = String::new();
-        let since = self.newest.checked_sub(OVERLAP).unwrap_or(Timestamp::MIN);
-        let mut place = Some(format!("{since:.3}"));
-        while place.is_some() {
-            let piece = listing::tenant_events(&self.app, &self.tenant, place, AT_ONCE, |_| true).await?;
-            for event in piece.items {
-                self.newest = self.newest.max(event.timestamp);
-                let is_ours = match (&self.job, &event.aggregate) {
-                    (None, _) => true,
-                    (Some(wanted), Aggregate::Job(job) | Aggregate::Page(job, _)) => wanted == job,
-                    (Some(_), _) => false,
-                };
-                if is_ours && self.sent.insert(event.id.clone(), event.timestamp).is_none() {
-                    let kind = event.kind.clone();
-                    text.push_str(&write(Some(id_of(&event)), &kind, &shape::Event::from(event)));
-                }
+        let place = self.place.take().unwrap_or_else(|| {
+            let now = self.app.clock.now();
+            let back = if now >= self.look_back_at { self.late } else { OVERLAP };
+            if back > OVERLAP {
+                self.look_back_at = after(now, LOOK_BACK);
             }
-            place = piece.next;
+            self.since(back)
+        });
+        let piece = listing::tenant_events(&self.app, &self.tenant, Some(place), AT_ONCE, |_| true).await?;
+        for event in piece.items {
+            self.newest = self.newest.max(event.timestamp);
+            if self.is_ours(&event) && self.sent.insert(event.id.clone(), event.timestamp).is_none() {
+                let kind = event.kind.clone();
+                text.push_str(&write(Some(id_of(&event)), &kind, &shape::Event::from(event)));
+            }
         }
-        let since = self.newest.checked_sub(OVERLAP).unwrap_or(Timestamp::MIN);
+        self.place = piece.next;
+        let since = before(self.newest, self.late);
         self.sent.retain(|_, time| *time >= since);
         Ok(text)
     }
 
+    fn is_ours(&self, event: &event::Event) -> bool {
+        match (&self.job, &event.aggregate) {
+            (None, _) => true,
+            (Some(wanted), Aggregate::Job(job) | Aggregate::Page(job, _)) => wanted == job,
+            (Some(_), _) => false,
+        }
+    }
+
+    /// Has the job, where this is the stream of one, ended, and is nothing of it listed after this id?
+    async fn has_ended_with(&self, last: &str) -> Result<bool, Problem> {
+        let Some(id) = &self.job else { return Ok(false) };
+        let Some(job) = jobs::find(&self.app, id).await? else { return Ok(true) };
+        let (Some(time), Some(end)) = (time_of(last), job.value.head.at) else { return Ok(false) };
+        // Ids tell milliseconds.
+        let (time, end) = (time.as_millisecond(), end.as_millisecond());
+        if !job.value.state.is_terminal() || time != end {
+            return Ok(job.value.state.is_terminal() && time > end);
+        }
+        let mut place = last.split_once('_').map(|(time, _)| time.to_owned());
+        let mut newest = None;
+        while place.is_some() {
+            let piece = listing::tenant_events(&self.app, &self.tenant, place, AT_ONCE, |_| true).await?;
+            place = piece.next;
+            for event in piece.items {
+                if event.timestamp.as_millisecond() > end {
+                    place = None;
+                    break;
+                }
+                if self.is_ours(&event) {
+                    newest = Some(id_of(&event));
+                }
+            }
+        }
+        Ok(newest.as_deref() == Some(last))
+    }
+
     /// The job as it is now, where this is the stream of one; `None` also when it was deleted.
-    async fn seen_job(&mut self) -> Result<Option<Job>, Problem> {
+    async fn job_now(&mut self, api: &Api) -> Result<Option<String>, Problem> {
+        self.owes_job = false;
         let Some(id) = &self.job else { return Ok(None) };
         let found = jobs::find(&self.app, id).await?;
         self.is_over = found.as_ref().is_none_or(|kept| kept.value.state.is_terminal());
-        Ok(found.map(|kept| kept.value))
+        let Some(kept) = found else { return Ok(None) };
+        Ok(Some(write(None, "job", &api.view(kept.value).await?)))
     }
+}
 
-    async fn push_job(&mut self, api: &Api, job: Job) -> Result<(), Problem> {
-        let text = write(None, "job", &api.view(job).await?);
-        self.waiting.get_or_insert_default().push_str(&text);
-        Ok(())
-    }
+fn before(time: Timestamp, by: Duration) -> Timestamp {
+    time.checked_sub(by).unwrap_or(Timestamp::MIN)
 }

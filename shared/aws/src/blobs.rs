@@ -200,6 +200,12 @@ impl Blobs for S3Blobs {
         downloaded.map(Some).map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))
     }
 
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        check(key)?;
+        let call = self.client.delete_object().bucket(&self.bucket).key(key).send();
+        call.await.map(drop).map_err(|error| fault(SERVICE, error))
+    }
+
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         check(prefix)?;
         let mut pages =
@@ -288,6 +294,7 @@ mod tests {
         for key in ["", "/", "../x", "a/../../x", "/etc/passwd", "./x"] {
             assert!(matches!(blobs.get(key).await, Err(Fault::Broken { .. })), "{key}");
             assert!(blobs.put_new(key, vec![]).await.is_err(), "{key}");
+            assert!(blobs.delete(key).await.is_err(), "{key}");
             assert!(blobs.delete_all(key).await.is_err(), "{key}");
         }
         assert_eq!(sent.actual_requests().count(), 0);

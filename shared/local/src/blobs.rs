@@ -97,6 +97,16 @@ impl Blobs for FolderBlobs {
         blocking(move || Ok(path.is_file().then(|| LocalFile::permanent(path)))).await
     }
 
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        let path = self.path(key)?;
+        blocking(move || match fs::remove_file(&path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(fault(&path, error)),
+        })
+        .await
+    }
+
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         // Prefixes are folders here; our callers only ever name whole ones.
         let path = self.path(prefix)?;

@@ -32,6 +32,13 @@ pub fn guard(router: Router, app: Arc<App>, open: bool) -> Router {
 async fn pass(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
     if door.is_open().await && !request.headers().contains_key(AUTHORIZATION) {
         // A page of some other site, open in a browser of this machine, could ask us things too.
+        if let Some(name) = passed_on(request.headers()) {
+            let why = format!(
+                "this came through a proxy ({name}), so from anywhere, and no API key was ever made here: \
+                 make one with `everypage keys create --role operator` and send it"
+            );
+            return Problem::forbidden(why).into_response();
+        }
         if !from_here(request.headers()) {
             let why = "without API keys only this machine's own pages and programs may ask";
             return Problem::forbidden(why).into_response();
@@ -54,6 +61,13 @@ impl Door {
         }
         self.open.load(Ordering::Relaxed)
     }
+}
+
+/// What a proxy adds to a request that it passes on, if one did. To us all of those come from this
+/// machine, whoever asked.
+fn passed_on(headers: &HeaderMap) -> Option<&str> {
+    let mut names = headers.keys().map(HeaderName::as_str);
+    names.find(|name| matches!(*name, "forwarded" | "via" | "x-real-ip") || name.starts_with("x-forwarded-"))
 }
 
 /// The address that was asked for is this machine's, whatever a name server says, and the page that
@@ -89,6 +103,24 @@ async fn plain(mut response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_proxy_passes_on_is_not_from_here() {
+        for (name, is_passed_on) in [
+            ("forwarded", true),
+            ("via", true),
+            ("x-forwarded-for", true),
+            ("x-forwarded-proto", true),
+            ("x-real-ip", true),
+            ("accept", false),
+            ("x-request-id", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append("host", HeaderValue::from_static("127.0.0.1:8080"));
+            headers.append(name, HeaderValue::from_static("1"));
+            assert_eq!(passed_on(&headers).is_some(), is_passed_on, "{name}");
+        }
+    }
 
     #[test]
     fn only_requests_to_this_machine_by_its_own_pages_are_from_here() {

@@ -206,6 +206,9 @@ impl Blobs for Faulty<dyn Blobs> {
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
         self.around("blobs.open", self.inner.open(key)).await
     }
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        self.around("blobs.delete", self.inner.delete(key)).await
+    }
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         self.around("blobs.delete_all", self.inner.delete_all(prefix)).await
     }

@@ -284,6 +284,10 @@ impl Blobs for Sabotaged<dyn Blobs> {
         self.inner.open(key).await
     }
 
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        self.inner.delete(key).await
+    }
+
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         self.inner.delete_all(prefix).await
     }

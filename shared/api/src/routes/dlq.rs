@@ -72,7 +72,8 @@ pub struct EstimateRequest {
 
 /// What sending dead letters back may cost
 ///
-/// Either `ids` or `all`, as for the redrive itself. Nothing is sent.
+/// Either `ids` or `all`, as for the redrive itself. Nothing is sent. What can't be looked at within
+/// the time of one request is counted in `left`; letters are looked at in the order of `ids`.
 #[utoipa::path(post, path = "/v1/dlq/estimate", operation_id = "estimate_redrive", tag = "operation", request_body = EstimateRequest,
     responses((status = 200, description = "By the plans of their jobs", body = Estimate)))]
 pub async fn estimate(
@@ -81,15 +82,20 @@ pub async fn estimate(
     body: Bytes,
 ) -> Result<Json<Estimate>, Problem> {
     let request: EstimateRequest = problem::json(&body)?;
-    let ids = chosen(&api, &caller.tenant, request.ids, request.all).await?;
-    let (mut letters, mut sum) = (0, redrive::Estimate::default());
-    for id in ids {
+    let until = after(api.app.clock.now(), api.patience);
+    let ids = chosen(&api, &caller.tenant, request.ids, request.all, Some(api.patience / 2)).await?;
+    let (mut letters, mut left, mut sum) = (0, ids.len(), redrive::Estimate::default());
+    for (index, id) in ids.into_iter().enumerate() {
+        if index > 0 && api.app.clock.now() >= until {
+            break;
+        }
+        left -= 1;
         if let Some(letter) = find(&api, &caller.tenant, &id).await? {
             letters += 1;
             redrive::estimate(&api.app, &letter, &mut sum).await?;
         }
     }
-    Ok(Json(Estimate { letters, pages: sum.pages, cost_micro_usd: sum.cost.0, unknown: sum.unknown }))
+    Ok(Json(Estimate { letters, pages: sum.pages, cost_micro_usd: sum.cost.0, unknown: sum.unknown, left }))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -118,8 +124,8 @@ pub async fn purge(
 ) -> Result<Json<Purged>, Problem> {
     let request: PurgeRequest = problem::json(&body)?;
     let mut letters = Vec::new();
-    for id in chosen(&api, &caller.tenant, request.ids, request.all).await? {
-        letters.extend(find(&api, &caller.tenant, &id).await?.filter(DeadLetterRecord::waits));
+    for id in chosen(&api, &caller.tenant, request.ids, request.all, None).await? {
+        letters.extend(find(&api, &caller.tenant, &id).await?);
     }
     if request.confirm != Some(letters.len()) {
         let detail =
@@ -143,12 +149,15 @@ pub struct RedriveRequest {
     /// Letters a second; 10 unless said otherwise.
     #[schema(example = 10.0)]
     rate: Option<f64>,
+    /// Opens encrypted documents among them.
+    password: Option<String>,
 }
 
 /// Send dead letters back to work
 ///
 /// Either `ids` or `all`. What can't be reached within the time of one request is counted in
-/// `left`: ask again. The header `Everypage-Password` opens encrypted documents among them.
+/// `left`: ask again. A `password` opens encrypted documents among them; it may also stand in the header
+/// `Everypage-Password`, which can't hold every character.
 #[utoipa::path(post, path = "/v1/dlq/redrive", operation_id = "redrive_dead_letters", tag = "operation", request_body = RedriveRequest,
     params(("Everypage-Password" = Option<String>, Header, description = "Opens encrypted documents")),
     responses((status = 200, description = "What became of each", body = Redriven)))]
@@ -159,14 +168,18 @@ pub async fn redrive(
     body: Bytes,
 ) -> Result<Json<Redriven>, Problem> {
     let request: RedriveRequest = problem::json(&body)?;
-    let password = Asked::read(&headers, &[]).checked()?.password;
+    let mut asked = Asked::read(&headers, &[]);
+    if let Some(password) = &request.password {
+        asked.take("password", password);
+    }
+    let password = asked.checked()?.password;
     let rate = request.rate.unwrap_or(RATE);
     if !(rate.is_finite() && rate >= LEAST_RATE) {
         return Err(Problem::mistake("rate", "it takes a number of letters a second, such as 5 or 0.5"));
     }
-    let ids = chosen(&api, &caller.tenant, request.ids, request.all).await?;
     let app = &api.app;
     let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.clock.now(), api.patience));
+    let ids = chosen(&api, &caller.tenant, request.ids, request.all, Some(api.patience / 2)).await?;
     let mut answer = Redriven { left: ids.len(), ..Redriven::default() };
     for (index, id) in ids.into_iter().enumerate() {
         if index > 0 {
@@ -188,12 +201,14 @@ pub async fn redrive(
     Ok(Json(answer))
 }
 
-/// Which letters a request means.
+/// Which letters a request means. Where they are all of them, those that are found within `time`: the
+/// oldest, which are no longer among them when somebody asks again.
 async fn chosen(
     api: &Api,
     tenant: &TenantId,
     ids: Option<Vec<String>>,
     every: bool,
+    time: Option<Duration>,
 ) -> Result<Vec<String>, Problem> {
     match (ids, every) {
         (Some(ids), false) if ids.is_empty() || ids.len() > MOST_IDS => {
@@ -205,29 +220,31 @@ async fn chosen(
             ids.retain(|id| seen.insert(id.clone()));
             Ok(ids)
         }
-        (None, true) => all(api, tenant).await,
+        (None, true) => all(api, tenant, time).await,
         _ => Err(Problem::mistake("ids", "say either which letters (ids) or \"all\": true")),
     }
 }
 
-/// A letter of the tenant's own.
+/// A letter of the tenant's own that waits.
 async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLetterRecord>, Problem> {
     if id.is_empty() || id.len() > LONGEST_ID {
         return Ok(None);
     }
     let letter = dead::find(&api.app, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
-    Ok(letter.filter(|letter| letter.tenant == *tenant))
+    Ok(letter.filter(|letter| letter.tenant == *tenant && letter.waits()))
 }
 
-async fn all(api: &Api, tenant: &TenantId) -> Result<Vec<String>, Problem> {
+async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec<String>, Problem> {
+    let clock = &api.app.clock;
+    let until = time.map(|time| after(clock.now(), time));
     let mut ids = Vec::new();
-    let mut after = None;
+    let mut place = None;
     loop {
-        let piece = listing::dead_letters(&api.app, tenant, after, MOST).await?;
+        let piece = listing::dead_letters(&api.app, tenant, place, MOST).await?;
         ids.extend(piece.items.into_iter().map(|letter| letter.id.to_string()));
         match piece.next {
-            Some(next) => after = Some(next),
-            None => return Ok(ids),
+            Some(next) if until.is_none_or(|until| clock.now() < until) => place = Some(next),
+            _ => return Ok(ids),
         }
     }
 }

@@ -25,8 +25,8 @@ const MOST: usize = 1000;
 ///
 /// First the job's own events in order, then those of its pages, page by page. With
 /// `Accept: text/event-stream`, where the service streams (see `/v1/me`): an event `job` with the job
-/// as it is now, then its events as they are stored, each followed by the job; it ends with the job.
-/// `Last-Event-ID` goes on from there; a repeated event has the same `id`.
+/// as it is now, then its events as they are stored, each followed by the job; it ends with the job, or
+/// after five minutes. `Last-Event-ID` goes on from there; a repeated event has the same `id`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "list_job_events", tag = "jobs",
     params(("id" = String, Path), Place, ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on")),
     responses(
@@ -68,7 +68,7 @@ pub struct Wanted {
 ///
 /// A piece may hold fewer events than asked for, or none, and still have a `next`. With
 /// `Accept: text/event-stream`, where the service streams: every event from now on, or from
-/// `Last-Event-ID` on, for as long as the client listens.
+/// `Last-Event-ID` on, at most a day back. The stream ends after five minutes: come back with the last id.
 #[utoipa::path(get, path = "/v1/events", operation_id = "list_events", tag = "jobs",
     params(Place, Wanted, ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on")),
     responses((status = 200, description = "Up to 1000 events, 100 unless asked otherwise; or a stream", content(

@@ -14,10 +14,11 @@ use crate::{
 
 /// What waits and what is under way, now
 ///
-/// Of all tenants together: lanes and models are shared.
+/// Lanes and models are shared, so they are told for all tenants together; dead letters are the
+/// caller's own tenant's.
 #[utoipa::path(get, path = "/v1/load", operation_id = "get_load", tag = "operation",
     responses((status = 200, description = "Pages that wait, calls in flight, letters that are dead", body = Load)))]
-pub async fn load(State(api): State<Api>, _: Operator) -> Result<Json<Load>, Problem> {
+pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<Json<Load>, Problem> {
     let app = &api.app;
     let lanes = app.queue.depths().await?.into_iter();
     let lanes = lanes.map(|(lane, waiting)| Lane { priority: name(lane).to_lowercase(), waiting }).collect();
@@ -35,6 +36,6 @@ pub async fn load(State(api): State<Api>, _: Operator) -> Result<Json<Load>, Pro
             target: target.to_string(),
         });
     }
-    let dead_letters = dead::count_waiting(app, MOST_COUNTED_LETTERS).await?;
+    let dead_letters = dead::count_waiting_of(app, &caller.tenant, MOST_COUNTED_LETTERS).await?;
     Ok(Json(Load { lanes, models, dead_letters }))
 }

@@ -109,7 +109,7 @@ pub struct UploadRequest {
     params(
         JobRequest,
         ("Idempotency-Key" = Option<String>, Header, description = "The caller's own name for the request"),
-        ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document"),
+        ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document, where the password is plain ASCII; otherwise send a form"),
         ("traceparent" = Option<String>, Header, description = "Where the caller's own trace is (W3C); the job's spans go on from there"),
     ),
     request_body(content((inline(Pdf) = "application/pdf"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),

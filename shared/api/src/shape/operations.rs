@@ -151,7 +151,7 @@ pub struct Redriven {
 /// What sending dead letters back may cost.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Estimate {
-    /// Letters that were asked about and are there.
+    /// Letters that were asked about and wait.
     pub letters: usize,
     /// Pages that would be read by AI.
     pub pages: u32,
@@ -159,6 +159,8 @@ pub struct Estimate {
     pub cost_micro_usd: u64,
     /// Letters of documents that were never planned: what they cost is known once they are opened.
     pub unknown: usize,
+    /// The last ones, not looked at within the time of one request.
+    pub left: usize,
 }
 
 /// Letters that are gone.

@@ -50,7 +50,7 @@ pub struct InFlight {
 pub struct Load {
     pub lanes: Vec<Lane>,
     pub models: Vec<InFlight>,
-    /// Letters that wait for a person, of all tenants; counted up to 1,000.
+    /// Letters of the caller's tenant that wait for a person; counted up to 1,000.
     pub dead_letters: usize,
 }
 

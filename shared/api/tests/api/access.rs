@@ -131,3 +131,19 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     service.world.clock_moves(std::time::Duration::from_secs(1)).await;
     assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn files_beside_the_api_count_for_nobody() {
+    let world = World::new(&[]);
+    let api = everypage_api::Api::new(world.start("a").app).limiting(1.try_into().unwrap());
+    let files = axum::Router::new().route("/main.js", axum::routing::get(|| async { "" }));
+    let router = everypage_api::router_beside(api, files);
+    let process = world.start("a");
+    let service = Service { world, process, router };
+    for _ in 0..20 {
+        assert_eq!(service.get(user(), "/main.js").await.status, 200);
+    }
+    service.get(user(), "/nowhere.js").await.is_problem(404, "not_found");
+    service.get(user(), "/nowhere.js").await.is_problem(404, "not_found");
+    service.get(user(), "/nowhere.js").await.is_problem(429, "too_many_requests");
+}

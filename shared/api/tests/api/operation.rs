@@ -3,10 +3,12 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use everypage_api::{Caller, Role, Workers};
 use everypage_core::{
     domain::ids::JobId,
     ports::{clock::Clock, vision::VisionError},
+    usecases::bury::{Death, bury},
 };
 use everypage_testkit::{
     pdf::FakeDocument,
@@ -53,6 +55,74 @@ async fn dead_letters_are_listed_for_their_tenant_without_their_text() {
     }
     assert_eq!(seen, all.items());
     assert_eq!(service.get(stranger(), "/v1/dlq").await.items().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_and_its_places_tell_nothing_of_other_tenants() {
+    let service = Service::new(&[]);
+    service.world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let mut foreign = Vec::new();
+    for number in 0..6 {
+        let mut document = FakeDocument::graphics(1);
+        document.pages[0].text = format!("document {number}");
+        let caller = if number % 2 == 0 { operator() } else { stranger() };
+        let id = service.put_in(caller, "", &document).await.text("/id");
+        service.process.finish(&JobId::new(&id)).await;
+        foreign.extend((number % 2 == 1).then_some(id));
+        service.world.clock_moves(Duration::from_secs(700)).await;
+    }
+    let (mut cursor, mut seen) = (String::new(), 0);
+    loop {
+        let piece = service.get(operator(), &format!("/v1/dlq?limit=1{cursor}")).await;
+        seen += piece.items().len();
+        let Some(next) = piece.at("/next").as_str().map(str::to_owned) else { break };
+        let place = String::from_utf8(URL_SAFE_NO_PAD.decode(&next).unwrap()).unwrap();
+        assert!(!foreign.iter().any(|id| place.contains(id)), "{place} of {foreign:?}");
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(seen, 3);
+    assert_eq!(service.get(operator(), "/v1/load").await.at("/dead_letters"), 3);
+    assert_eq!(service.get(caller("nobody", Role::Operator), "/v1/load").await.at("/dead_letters"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_is_gone_costs_nothing_and_is_not_sent() {
+    let (service, _) = with_letters(2).await;
+    let first = service.get(operator(), "/v1/dlq").await.text("/items/0/id");
+    let ids = format!("{{\"ids\":[\"{first}\"]}}");
+    let purge = format!("{{\"ids\":[\"{first}\"],\"confirm\":1}}");
+    assert_eq!(service.post(operator(), "/v1/dlq/estimate", &ids).await.at("/letters"), 1);
+    assert_eq!(service.post(operator(), "/v1/dlq/purge", &purge).await.at("/purged"), 1);
+    let cost = service.post(operator(), "/v1/dlq/estimate", &ids).await;
+    assert_eq!((cost.at("/letters"), cost.at("/pages")), (0.into(), 0.into()));
+    let sent = service.post(operator(), "/v1/dlq/redrive", &ids).await;
+    assert_eq!(sent.text("/failed/0/code"), "unknown_dead_letter", "{sent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_without_pages_for_ai_costs_nothing_to_start_again() {
+    let service = Service::new(&[]);
+    let mut document = FakeDocument::mixed(2);
+    document.pages.truncate(1);
+    let id = JobId::new(service.job("", &document).await);
+    let app = &service.process.app;
+    // Its plan is made, and then a step breaks for good.
+    service.process.finish(&id).await;
+    let job = service.process.job(&id).await;
+    assert_eq!(job.plan.as_ref().unwrap().ai_pages, 0);
+    bury(app, Death::of_job(&job, "it broke".into())).await.unwrap();
+    let cost = service.post(operator(), "/v1/dlq/estimate", "{\"all\":true}").await;
+    let told = (cost.at("/letters"), cost.at("/cost_micro_usd"), cost.at("/unknown"));
+    assert_eq!(told, (1.into(), 0.into(), 0.into()), "{cost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_estimate_ends_before_a_gateway_loses_patience() {
+    let (service, _) = with_letters(3).await;
+    let hurried = everypage_api::Api::new(service.process.app.clone()).with_patience(Duration::ZERO);
+    let service = Service { router: everypage_api::router(hurried), ..service };
+    let cost = service.post(operator(), "/v1/dlq/estimate", "{\"all\":true}").await;
+    assert_eq!((cost.at("/letters"), cost.at("/left")), (1.into(), 2.into()), "{cost:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,6 +251,21 @@ async fn a_document_that_failed_for_its_password_is_redriven_with_one() {
     service.process.finish(&JobId::new(&id)).await;
     let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
     assert_eq!((seen.text("/status"), seen.at("/redrives")), ("success".into(), 1.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_password_of_any_letters_may_stand_in_the_request() {
+    let service = Service::new(&[]);
+    let document = FakeDocument { password: Some("пароль ü".into()), ..FakeDocument::graphics(1) };
+    let id = service.finished(&document).await;
+    let body = "{\"all\":true,\"password\":\"пароль ü\"}";
+    let both = request("POST", "/v1/dlq/redrive", "application/json", body.as_bytes().to_vec());
+    let both = service.send(Some(operator()), with_header(both, "everypage-password", "x")).await;
+    both.is_problem(422, "bad_options").says("given twice");
+    let answer = service.post(operator(), "/v1/dlq/redrive", body).await;
+    assert_eq!(answer.at("/redriven").as_array().unwrap().len(), 1, "{answer:?}");
+    service.process.finish(&JobId::new(&id)).await;
+    assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.text("/status"), "success");
 }
 
 /// Notes whose messages it was told of.

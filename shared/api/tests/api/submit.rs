@@ -24,6 +24,17 @@ async fn send_form(service: &Service, parts: &[(&str, Option<&str>, &[u8])]) -> 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_password_of_any_letters_fits_into_a_form() {
+    let service = Service::new(&[]);
+    let password = " пароль für 日本 ";
+    let document = FakeDocument { password: Some(password.into()), ..FakeDocument::graphics(1) };
+    let parts = [("password", None, password.as_bytes()), ("file", Some("a.pdf"), &document.bytes())];
+    let id = send_form(&service, &parts).await.text("/id");
+    let job = service.process.finish(&JobId::new(&id)).await;
+    assert_eq!(job.failure, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     let service = Service::new(&[]);
     let query = "?name=in/report%202026.pdf&pages=1-2&ai_pages=all&tier=fast&engine=anthropic&deadline=90s&priority=urgent";

@@ -3,6 +3,7 @@ use std::{collections::BTreeMap, time::Duration};
 use axum::http::StatusCode;
 use everypage_core::{
     domain::ids::JobId,
+    ports::blobs::Blobs,
     store::{jobs, uploads},
     usecases::{
         intake::{Submitted, submit_as},
@@ -85,13 +86,30 @@ async fn a_large_document_is_uploaded_past_the_api() {
     // Told again, it is the same job.
     let again = arrive(&service, &key, &document).await.unwrap();
     assert_eq!((again.job.id, again.existed), (job.clone(), true));
+    // The same document by another link, and one beside it that is nobody's business here.
+    begin(&service, "{\"upload\":true,\"tier\":\"fast\",\"priority\":4,\"name\":\"Bericht 2.pdf\"}").await;
+    let other = links.take();
+    assert!(arrive(&service, &other, &document).await.unwrap().existed);
+    let stays = format!("{key}2");
+    for object in [key.as_str(), &format!("{key}.json"), &other, &stays] {
+        service.world.blobs.put_new(object, vec![1]).await.unwrap();
+    }
     // Once the job is deleted its upload is unknown too, and no notice brings it back.
+    let sha256 = seen.text("/document/sha256");
     let deleted = service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
     assert_eq!(deleted.status, 204);
     service.get(user(), &path).await.is_problem(404, "unknown_job");
     assert!(
         matches!(arrive(&service, &key, &document).await, Err(ArrivalError::Refused(f)) if f.code == "job_deleted")
     );
+    // Nothing tells of the document any more.
+    assert_eq!(service.world.blobs.keys(), [stays]);
+    for item in service.world.records.dump() {
+        let told = ["Bericht", &sha256].iter().any(|word| item.draft.body.contains(word));
+        assert!(!told, "{:?}: {}", item.draft.key, item.draft.body);
+        let upload = item.draft.key.partition.starts_with("upload#");
+        assert!(!upload || item.draft.expires.is_some(), "for ever: {:?}", item.draft.key);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,6 +49,9 @@ pub trait Blobs: Send + Sync {
     /// The blob as a file, for readers that need to seek.
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault>;
 
+    /// Removes one blob; one that is not there is gone already.
+    async fn delete(&self, key: &str) -> Result<(), Fault>;
+
     /// Removes every blob whose key starts with `prefix`.
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault>;
 }

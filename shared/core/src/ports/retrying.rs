@@ -141,6 +141,10 @@ impl Blobs for Retrying<dyn Blobs> {
         self.retry(|_| self.inner.open(key)).await
     }
 
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        self.retry(|_| self.inner.delete(key)).await
+    }
+
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         self.retry(|_| self.inner.delete_all(prefix)).await
     }

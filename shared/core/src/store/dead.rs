@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{AT_ONCE, Kept, decode, encode, read_index, trail};
+use super::{AT_ONCE, Kept, decode, encode, jobs, read_index, trail};
 use crate::{
     app::App,
     domain::{
@@ -34,6 +34,15 @@ pub enum Subject {
     },
     /// A message that nobody could read.
     Message,
+}
+
+impl Subject {
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::Job { job } | Self::Page { job, .. } | Self::Webhook { job, .. } => Some(job),
+            Self::Message => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,9 +100,22 @@ pub enum DeadEvent {
     Purged { by: String },
 }
 
+/// A job has one letter for each of its runs that died.
+pub fn job_letter(job: &JobId, redrives: u32) -> DeadLetterId {
+    DeadLetterId::new(format!("{job}-{redrives}"))
+}
+
 /// A page has one letter, however often it dies.
 pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-p{page}"))
+}
+
+/// Every letter that waits, for those who look after all tenants.
+const ALL: &str = "dead";
+
+/// A tenant's own: its listing never tells of another's.
+pub(super) fn of_tenant(tenant: &TenantId) -> String {
+    format!("dead#{tenant}")
 }
 
 fn key(id: &DeadLetterId) -> Key {
@@ -107,13 +129,17 @@ pub async fn store(
     mut letter: DeadLetter,
     event: DeadEvent,
 ) -> Result<bool, Fault> {
+    let trace = match letter.subject.job() {
+        Some(job) => jobs::find(app, job).await?.map(|kept| kept.value.trace()),
+        None => None,
+    };
     let metadata = Metadata {
         user_id: None,
         tenant: letter.tenant.clone(),
         source: "worker".into(),
         environment: app.settings.environment.clone(),
-        trace_id: String::new(),
-        span_id: String::new(),
+        trace_id: trace.map(|trace| trace.trace_id()).unwrap_or_default(),
+        span_id: trace.map(|trace| trace.span_id()).unwrap_or_default(),
         priority: Priority::High,
     };
     let (stored, head) = letter.head.append(
@@ -126,8 +152,10 @@ pub async fn store(
     );
     letter.head = head;
     let sort = format!("{:.3}#{}", letter.last_at, letter.id);
+    let entry = |partition: String| letter.waits().then(|| IndexEntry::new(partition, sort.clone()));
     let draft = Draft {
-        state_index: letter.waits().then(|| IndexEntry::new("dead", sort)),
+        tenant_index: entry(of_tenant(&letter.tenant)),
+        state_index: entry(ALL.to_owned()),
         ..Draft::new(key(&letter.id), encode(&letter)?)
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
@@ -141,12 +169,28 @@ pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter
     app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
 }
 
-/// How many letters wait for somebody, counted up to `most`.
+/// Those of these letters that there are.
+pub async fn find_many(app: &App, ids: &[DeadLetterId]) -> Result<Vec<DeadLetter>, Fault> {
+    let keys: Vec<Key> = ids.iter().map(key).collect();
+    let found = app.records.get_many(&keys).await?;
+    found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
+}
+
+/// How many letters of all tenants wait for somebody, counted up to `most`.
 pub async fn count_waiting(app: &App, most: usize) -> Result<usize, Fault> {
+    count(app, Index::State, ALL, most).await
+}
+
+/// The same of one tenant.
+pub async fn count_waiting_of(app: &App, tenant: &TenantId, most: usize) -> Result<usize, Fault> {
+    count(app, Index::Tenant, &of_tenant(tenant), most).await
+}
+
+async fn count(app: &App, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
     let (mut count, mut after) = (0, None);
     while count < most {
         let at_once = (most - count).min(AT_ONCE);
-        let listing = app.records.list_index(Index::State, "dead", after.as_deref(), false, at_once).await?;
+        let listing = app.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
         count += listing.items.len();
         after = listing.next;
         if after.is_none() {
@@ -156,7 +200,7 @@ pub async fn count_waiting(app: &App, most: usize) -> Result<usize, Fault> {
     Ok(count)
 }
 
-/// The letters that wait for somebody, oldest first.
+/// The letters of all tenants that wait for somebody, oldest first.
 pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
-    read_index(app, Index::State, "dead", None, limit, |_| true).await
+    read_index(app, Index::State, ALL, None, limit, |_| true).await
 }

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{dead::DeadLetter, decode, jobs, uploads::Upload};
+use super::{dead, dead::DeadLetter, decode, jobs, uploads::Upload};
 use crate::{
     app::App,
     domain::{
@@ -59,8 +59,7 @@ pub async fn dead_letters(
     after: Option<String>,
     limit: usize,
 ) -> Result<Piece<DeadLetter>, Fault> {
-    let theirs = |letter: &DeadLetter| letter.tenant == *tenant;
-    of_index(app, Index::State, "dead", after, false, limit, theirs).await
+    of_index(app, Index::Tenant, &dead::of_tenant(tenant), after, false, limit, |_| true).await
 }
 
 /// What happened to a tenant's things that `wanted` holds for, oldest first.

@@ -13,6 +13,7 @@
 //! | `webhook#ID` | `webhook` | one message to a tenant, on its way or over |
 //! | `apikey#SHA256` | `apikey` | an API key: whose it is, never the key itself |
 //! | `upload#ID` | `upload` | an upload that was begun, or an object that came by itself |
+//! | `job#J` | `upload#ID` | where a document lies that came as an object and became the job |
 //! | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
 //! | `idempotency#T` | a key | the job that a request made |
 //! | `breaker` | a target | its breaker |

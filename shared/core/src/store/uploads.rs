@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode};
+use super::{Kept, decode, encode, jobs, read_all};
 use crate::{
     app::App,
     domain::{
@@ -45,7 +45,7 @@ pub struct Upload {
     /// The document's password as the vault sealed it, until the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_password: Option<String>,
-    /// Where the object is put.
+    /// Where the object is put; empty once its job was deleted.
     pub key: String,
     pub created_at: Timestamp,
     /// When the link runs out.
@@ -73,7 +73,23 @@ impl Upload {
     pub fn is_over(&self) -> bool {
         self.job.is_some() || self.failure.is_some()
     }
+
+    /// Its job was deleted: it is known for a while, so that a late notice makes no new one.
+    pub fn is_forgotten(&self) -> bool {
+        self.job.is_some() && self.key.is_empty()
+    }
 }
+
+/// Beside a job: where a document lies that became it. There may be several, all of the same content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The upload's.
+    pub id: String,
+    /// The object's.
+    pub key: String,
+}
+
+const ORIGINS: &str = "upload#";
 
 fn key(id: &str) -> Key {
     Key::new(format!("upload#{id}"), "upload")
@@ -90,7 +106,7 @@ pub async fn store(
     upload: Upload,
 ) -> Result<Option<Kept<Upload>>, Fault> {
     // An id that callers hold stays good for as long as its job does.
-    let lasting = upload.job.is_some() && upload.source == "api";
+    let lasting = upload.job.is_some() && upload.source == "api" && !upload.is_forgotten();
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     let draft = Draft {
         tenant_index: (!upload.is_over()).then(|| {
@@ -100,9 +116,42 @@ pub async fn store(
         expires: (!lasting).then(|| after(upload.expires_at, KEPT_AFTER_EXPIRY)),
         ..Draft::new(key(&upload.id), encode(&upload)?)
     };
-    let changes = vec![Change::Put { draft, when }];
+    let mut changes = vec![Change::Put { draft, when }];
+    if let Some(job) = &upload.job
+        && before.is_some_and(|kept| kept.value.job.is_none())
+    {
+        let origin = Origin { id: upload.id.clone(), key: upload.key.clone() };
+        let place = Key::new(jobs::key(job).partition, format!("{ORIGINS}{}", upload.id));
+        changes.push(Change::Put { draft: Draft::new(place, encode(&origin)?), when: When::Absent });
+    }
     match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
         Written::Applied => Ok(Some(Kept { value: upload, version: when.next_version() })),
         Written::Refused { existing, .. } => existing.map(|item| decode(&item)).transpose(),
     }
+}
+
+/// Where the documents lie that became this job, apart from its own copy.
+pub async fn origins(app: &App, job: &JobId) -> Result<Vec<Origin>, Fault> {
+    let all = read_all(app, &jobs::key(job).partition, ORIGINS).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
+}
+
+/// Takes everything out of an upload that tells of its document. Its id is kept for a while.
+pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
+    let mut known = find(app, id).await?;
+    while let Some(kept) = known.filter(|kept| !kept.value.is_forgotten()) {
+        let empty = Upload {
+            name: String::new(),
+            user: None,
+            wishes: None,
+            idempotency_key: None,
+            traceparent: None,
+            sealed_password: None,
+            key: String::new(),
+            intended: None,
+            ..kept.value.clone()
+        };
+        known = store(app, Some(&kept), empty).await?;
+    }
+    Ok(())
 }

@@ -9,7 +9,8 @@ use super::{Kept, decode, encode};
 use crate::{
     app::App,
     domain::{
-        ids::{JobId, TenantId},
+        event::Event,
+        ids::{CorrelationId, JobId, TenantId},
         secret::Secret,
         trace::TraceContext,
         webhook,
@@ -55,6 +56,8 @@ pub struct Delivery {
     pub id: String,
     pub tenant: TenantId,
     pub job: JobId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub body: String,
     pub progress: Progress,
     /// Sendings so far, and of those the ones since it was last redriven.
@@ -68,6 +71,11 @@ pub struct Delivery {
     /// The job's; for the sending and for the receiver's own trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceContext>,
+}
+
+/// Which message tells of this end: the same however often it is written down.
+pub fn delivery_id(end: &Event) -> String {
+    format!("msg_{}", end.id)
 }
 
 fn tenant_key(tenant: &TenantId) -> Key {
@@ -139,8 +147,28 @@ pub async fn store(
     Ok(written.then_some(Kept { value: delivery, version: when.next_version() }))
 }
 
+/// It was never there: neither sent nor looked at any more.
+pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
+    while let Some(kept) = find(app, id).await? {
+        if write(app, Change::Delete { key: key(id), version: kept.version }).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// The deliveries that wait, those due first.
 pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<Delivery>>, Fault> {
-    let listing = app.records.list_index(Index::State, DUE, None, false, limit).await?;
-    listing.items.iter().map(decode).collect()
+    Ok(waiting_from(app, None, limit).await?.0)
+}
+
+/// The same from a place on, with the place where it goes on.
+pub async fn waiting_from(
+    app: &App,
+    place: Option<String>,
+    limit: usize,
+) -> Result<(Vec<Kept<Delivery>>, Option<String>), Fault> {
+    let listing = app.records.list_index(Index::State, DUE, place.as_deref(), false, limit).await?;
+    let some: Result<Vec<_>, Fault> = listing.items.iter().map(decode).collect();
+    Ok((some?, listing.next))
 }

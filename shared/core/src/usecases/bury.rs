@@ -35,7 +35,7 @@ pub struct Death {
 impl Death {
     pub fn of_job(job: &Job, reason: String) -> Self {
         Self {
-            id: DeadLetterId::new(format!("{}-{}", job.id, job.redrives)),
+            id: dead::job_letter(&job.id, job.redrives),
             subject: Subject::Job { job: job.id.clone() },
             tenant: job.received.tenant.clone(),
             priority: job.received.options.priority,

@@ -1,35 +1,36 @@
 //! Getting rid of a document: everything that was kept of an ended job goes.
 
-use super::{StepError, redrive::purge};
+use super::{StepError, redrive::purge, upload};
 use crate::{
     app::App,
-    domain::ids::JobId,
-    ports::records::{Batch, Change},
-    store::{
-        dead::{self, Subject},
-        jobs,
+    domain::{
+        event::{self, Aggregate},
+        ids::{DeadLetterId, JobId, PageNumber},
+        job::{Job, JobEvent, Received},
+        webhook,
     },
+    ports::records::{Batch, Change},
+    store::{dead, jobs, trail, uploads, webhooks},
 };
 
-/// Most changes of one batch.
+/// Most changes of one batch, and letters looked at together.
 const AT_ONCE: usize = 100;
 
-/// Deletes the source, texts, images, results, events and at last the job itself. What was begun
-/// and not finished is finished by asking again: the job is known until all else is gone.
+/// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
+/// What was begun and not finished is finished by asking again: the job is known until all else is
+/// gone.
 pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
-    let job = jobs::load(app, id).await?;
-    if !job.value.state.is_terminal() {
-        let reason = format!("a job that is {} can't be deleted; cancel it first", job.value.state);
+    let job = jobs::load(app, id).await?.value;
+    if !job.state.is_terminal() {
+        let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
         return Err(StepError::Broken { code: "job_is_open", reason });
     }
-    forget_request(app, id, &job.value.received).await?;
-    for letter in dead::waiting(app, usize::MAX).await? {
-        match &letter.value.subject {
-            Subject::Job { job } | Subject::Page { job, .. } | Subject::Webhook { job, .. } if job == id => {
-                purge(app, &letter.value.id, by).await?
-            }
-            _ => {}
-        }
+    forget_request(app, id, &job.received).await?;
+    forget_letters(app, &job, by).await?;
+    for origin in uploads::origins(app, id).await? {
+        app.blobs.delete(&origin.key).await?;
+        app.blobs.delete(&format!("{}{}", origin.key, upload::BESIDE)).await?;
+        uploads::forget(app, &origin.id).await?;
     }
     app.blobs.delete_all(&format!("jobs/{id}/")).await?;
     let partition = jobs::key(id).partition;
@@ -51,17 +52,40 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
 }
 
 /// The same request makes a new job from now on.
-async fn forget_request(
-    app: &App,
-    id: &JobId,
-    received: &crate::domain::job::Received,
-) -> Result<(), StepError> {
+async fn forget_request(app: &App, id: &JobId, received: &Received) -> Result<(), StepError> {
     let key = jobs::idempotency_key(&received.tenant, &received.idempotency_key);
     if let Some(known) = jobs::find_idempotency(app, &key).await?
         && known.value.job == *id
     {
         let changes = vec![Change::Delete { key, version: known.version }];
         app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    }
+    Ok(())
+}
+
+/// Lets go of its dead letters and of what its tenant was or was to be told. All have names that
+/// follow from the job, so that nobody else's are looked at.
+async fn forget_letters(app: &App, job: &Job, by: &str) -> Result<(), StepError> {
+    let trail = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
+    let told: Vec<String> =
+        trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
+    for delivery in &told {
+        webhooks::forget(app, delivery).await?;
+    }
+    // The job forgets its survey when it is redriven; its trail does not.
+    let pages = trail.iter().filter_map(|event| match event::decode(event) {
+        Ok(JobEvent::Understood(survey)) => Some(survey.document_pages),
+        _ => None,
+    });
+    let last = pages.max().unwrap_or(0);
+    let of_job = (0..=job.redrives).map(|run| dead::job_letter(&job.id, run));
+    let of_pages = (1..=last).filter_map(PageNumber::new).map(|page| dead::page_letter(&job.id, page));
+    let letters: Vec<DeadLetterId> =
+        of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
+    for some in letters.chunks(AT_ONCE) {
+        for letter in dead::find_many(app, some).await?.iter().filter(|letter| letter.waits()) {
+            purge(app, &letter.id, by).await?;
+        }
     }
     Ok(())
 }

@@ -96,13 +96,14 @@ pub async fn estimate(app: &App, letter: &DeadLetter, sum: &mut Estimate) -> Res
         Subject::Webhook { .. } | Subject::Message => return Ok(()),
     };
     let job = jobs::find(app, job).await?.map(|kept| kept.value);
-    let Some(plan) = job.and_then(|job| job.plan).filter(|plan| plan.ai_pages > 0) else {
+    let Some(plan) = job.and_then(|job| job.plan) else {
         sum.unknown += 1;
         return Ok(());
     };
     let pages = if page { 1 } else { plan.ai_pages };
     sum.pages += pages;
-    let each = plan.estimated_cost_micro_usd.0 / u64::from(plan.ai_pages);
+    // A plan without AI is known, and free.
+    let each = plan.estimated_cost_micro_usd.0.checked_div(u64::from(plan.ai_pages)).unwrap_or(0);
     sum.cost += MicroUsd(each * u64::from(pages));
     Ok(())
 }

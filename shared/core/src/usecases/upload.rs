@@ -36,6 +36,9 @@ use crate::{
 /// Where objects are put that are to become jobs: `incoming/{tenant}/…`.
 pub const INCOMING: &str = "incoming/";
 
+/// What says how a document beside it is to be processed ends so.
+pub const BESIDE: &str = ".json";
+
 /// Longest name of a document within an object's key.
 const LONGEST_NAME: usize = 100;
 
@@ -263,7 +266,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
     }
     if let Some((id, _)) = rest.split_once('/')
         && let Some(begun) = uploads::find(app, id).await?
-        && begun.value.key == object.key
+        && (begun.value.key == object.key || begun.value.is_forgotten())
     {
         return Ok(begun);
     }

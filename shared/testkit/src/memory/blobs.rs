@@ -56,6 +56,11 @@ impl Blobs for MemoryBlobs {
         Ok(Some(LocalFile::temporary(path, Box::new(file))))
     }
 
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        self.blobs().remove(key);
+        Ok(())
+    }
+
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         self.blobs().retain(|key, _| !key.starts_with(prefix));
         Ok(())

@@ -1,6 +1,9 @@
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -62,6 +65,8 @@ pub struct RecordingHooks {
     calls: Mutex<Vec<Call>>,
     /// So many calls fail from now on.
     failing: AtomicU32,
+    /// This address never answers; who calls it gives up after so long.
+    hanging: Mutex<Option<(String, Duration)>>,
 }
 
 impl RecordingHooks {
@@ -72,6 +77,15 @@ impl RecordingHooks {
     pub fn fail_next(&self, count: u32) {
         self.failing.store(count, Ordering::Relaxed);
     }
+
+    pub fn hang_at(&self, url: &str, time: Duration) {
+        *self.hanging.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some((url.to_owned(), time));
+    }
+
+    fn hangs_for(&self, url: &str) -> Option<Duration> {
+        let hanging = self.hanging.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        hanging.as_ref().filter(|(address, _)| address == url).map(|(_, time)| *time)
+    }
 }
 
 #[async_trait]
@@ -80,8 +94,13 @@ impl Hooks for RecordingHooks {
         if url.starts_with("http") { Ok(()) } else { Err("it is not an address".into()) }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own, which tests pause")]
     async fn post(&self, call: &Call) -> Result<(), HookError> {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(call.clone());
+        if let Some(time) = self.hangs_for(&call.url) {
+            tokio::time::sleep(time).await;
+            return Err(HookError::Failed("it did not answer in time".into()));
+        }
         match self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
             Ok(_) => Err(HookError::Failed("it answered 503".into())),
             Err(_) => Ok(()),

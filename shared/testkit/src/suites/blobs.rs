@@ -44,6 +44,17 @@ pub async fn a_prefix_is_deleted_whole_and_nothing_else(blobs: &impl Blobs) {
     assert!(blobs.get("jobs/ab/x").await.unwrap().is_some());
 }
 
+pub async fn one_blob_is_deleted_and_no_other(blobs: &impl Blobs) {
+    for key in ["incoming/a/report.pdf", "incoming/a/report.pdf.json", "incoming/a/report.pdf2"] {
+        blobs.put_new(key, vec![1]).await.unwrap();
+    }
+    blobs.delete("incoming/a/report.pdf").await.unwrap();
+    blobs.delete("incoming/a/report.pdf").await.unwrap();
+    assert_eq!(blobs.get("incoming/a/report.pdf").await.unwrap(), None);
+    assert!(blobs.get("incoming/a/report.pdf.json").await.unwrap().is_some());
+    assert!(blobs.get("incoming/a/report.pdf2").await.unwrap().is_some());
+}
+
 /// Keys come from our own code, but a job id comes from a caller now and then.
 pub async fn a_key_cannot_leave_its_place(blobs: &impl Blobs) {
     for key in ["../outside", "/etc/passwd", "jobs/../../outside"] {

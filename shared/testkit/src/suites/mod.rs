@@ -67,6 +67,7 @@ macro_rules! blobs_exam {
             of_many_writers_of_one_key_exactly_one_creates_it,
             a_file_is_taken_in_and_opened_again,
             what_is_not_there_is_none,
+            one_blob_is_deleted_and_no_other,
             a_prefix_is_deleted_whole_and_nothing_else,
             a_key_cannot_leave_its_place,
         );
