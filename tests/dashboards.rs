@@ -9,6 +9,8 @@ use serde_json::Value;
 
 const TEMPLATE: &str = include_str!("../infra/template.yaml");
 const GRAFANA: &str = include_str!("../infra/grafana.json");
+const RULES: &str = include_str!("../infra/prometheus-rules.yml");
+const OPERATE: &str = include_str!("../docs/operate.md");
 const TABLE: &str = include_str!("../shared/core/src/metrics.rs");
 
 fn defined(name: &str) -> &'static Definition {
@@ -120,6 +122,35 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
     }
     assert_eq!(asked, names(alarms), "each is looked at");
     assert!(asked.len() >= 5, "{asked:?}");
+}
+
+#[test]
+fn every_alert_asks_for_what_is_recorded_and_is_explained() {
+    let mut asked = BTreeSet::new();
+    for expression in RULES.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
+        for found in names(expression) {
+            let name = ["_bucket", "_count"].iter().find_map(|end| found.strip_suffix(end)).unwrap_or(found);
+            let metric = defined(name);
+            for selector in between(expression, &format!("{found}{{"), "}") {
+                let (label, value) = selector.split_once('=').expect(selector);
+                match metric.kind {
+                    Kind::Histogram(bounds) if label == "le" => {
+                        let bound: f64 = value.trim_matches('"').parse().expect(selector);
+                        assert!(bounds.contains(&bound), "{expression}");
+                    }
+                    _ => assert_label(metric, label, value.trim_matches('"')),
+                }
+            }
+            asked.insert(name);
+        }
+    }
+    assert_eq!(asked.len(), 6, "{asked:?}");
+    for alert in RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(
+            OPERATE.contains(&format!("| `{alert}` |")),
+            "docs/operate.md does not say what {alert} means"
+        );
+    }
 }
 
 #[test]
