@@ -285,7 +285,7 @@ async fn when_it_serves() {
             assert!(!answer.body.contains(&secret) && !answer.body.contains(&key), "{path}: {answer:?}");
         }
         served.signal(Signal::TERM);
-        let ran = end(served.process).await.code(0);
+        let ran = served.ended().await.code(0);
         let logged = match log {
             Log::Json | Log::Pretty => ran.stderr.clone(),
             Log::JsonFile | Log::PrettyFile => bench.read("log"),

@@ -13,13 +13,16 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
     process::Child,
+    task::JoinHandle,
 };
 
-use crate::support::{Bench, bounded, end};
+use crate::support::{Bench, Ran, bounded, end};
 
 pub struct Served {
-    pub process: Child,
+    process: Child,
     address: SocketAddr,
+    /// Read while it runs: a process whose log nobody reads stops at a full pipe.
+    logged: JoinHandle<String>,
 }
 
 impl Served {
@@ -28,7 +31,18 @@ impl Served {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = bounded(lines.next_line()).await.unwrap().expect("it says where it listens");
         let address = line.trim_start_matches("http://").parse().unwrap();
-        Self { process, address }
+        let mut stderr = process.stderr.take().unwrap();
+        let logged = tokio::spawn(async move {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).await.unwrap();
+            text
+        });
+        Self { process, address, logged }
+    }
+
+    pub async fn ended(self) -> Ran {
+        let ran = end(self.process).await;
+        Ran { stderr: bounded(self.logged).await.unwrap(), ..ran }
     }
 
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
@@ -93,7 +107,7 @@ async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
     let bearer = format!("Bearer {}", key.trim());
     assert_eq!(served.ask("GET", "/v1/jobs", &[("authorization", &bearer)], b"").await.status, 200);
     served.signal(Signal::TERM);
-    end(served.process).await.code(0);
+    served.ended().await.code(0);
 }
 
 #[tokio::test]
@@ -107,7 +121,7 @@ async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
     let job = served.submit(12).await;
     bench.calls(2).await;
     served.signal(Signal::TERM);
-    end(served.process).await.code(0).says("stopping");
+    served.ended().await.code(0).says("stopping");
     let asked = bench.provider.calls().len();
     let served = Served::start(&bench).await;
     let done = served.until_success(&job).await;
@@ -115,7 +129,7 @@ async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
     // What was in hand at the stop was finished, not thrown away and paid for again.
     assert_eq!(bench.provider.calls().len(), 12, "{asked} before the stop");
     served.signal(Signal::INT);
-    end(served.process).await.code(0);
+    served.ended().await.code(0);
 }
 
 /// A receiver that takes one message: its head and body.
@@ -166,5 +180,5 @@ async fn killed_while_it_serves_it_goes_on_when_started_again_and_tells_of_the_e
     let signature = webhook::sign(&secret, &header("webhook-id"), time, &body);
     assert_eq!(header("webhook-signature"), signature.to_lowercase());
     served.signal(Signal::TERM);
-    end(served.process).await.code(0);
+    served.ended().await.code(0);
 }
