@@ -66,11 +66,7 @@ async fn a_pages_message_whatever_its_text_is_made_of() {
     document.pages[0].text = "\u{1}".repeat(60_000);
     document.pages[2].text = "words ".repeat(100_000);
     let id = process.submit(&document).await.unwrap().job.id;
-    let ask = async |step: Value| {
-        let mut asked = step;
-        asked["job_id"] = json!(id);
-        handle(&stack, asked).await.unwrap()
-    };
+    let ask = async |step: Value| support::ask(&stack, &id, step).await;
     let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
     ask(json!({ "step": "read_text", "range": ranges[0] })).await;
     ask(json!({ "step": "render", "range": ranges[0] })).await;

@@ -22,10 +22,8 @@ async fn from_look_to_plan_and_each_step_twice() {
     let stack = stack(&process, NOWHERE).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
     let ask = async |step: Value| {
-        let mut asked = step;
-        asked["job_id"] = json!(job.id);
-        handle(&stack, asked.clone()).await.unwrap();
-        handle(&stack, asked).await.unwrap()
+        support::ask(&stack, &job.id, step.clone()).await;
+        support::ask(&stack, &job.id, step).await
     };
     let looked = ask(json!({ "step": "look" })).await;
     let deadline = format!("{:.3}", job.deadline);
@@ -52,11 +50,7 @@ async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
     let process = world.start("a");
     let stack = stack(&process, NOWHERE).await;
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    let ask = async |step: Value| {
-        let mut asked = step;
-        asked["job_id"] = json!(id);
-        handle(&stack, asked).await.unwrap()
-    };
+    let ask = async |step: Value| support::ask(&stack, &id, step).await;
     let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
     ask(json!({ "step": "read_text", "range": ranges[0] })).await;
     ask(json!({ "step": "render", "range": ranges[0] })).await;
@@ -80,11 +74,7 @@ async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
     let process = world.start("a");
     let stack = stack(&process, NOWHERE).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
-    let ask = async |step: Value| {
-        let mut asked = step;
-        asked["job_id"] = json!(job.id);
-        handle(&stack, asked).await.unwrap()
-    };
+    let ask = async |step: Value| support::ask(&stack, &job.id, step).await;
     let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
     ask(json!({ "step": "read_text", "range": ranges[0] })).await;
     let planned = ask(json!({ "step": "plan" })).await;

@@ -5,13 +5,21 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
-use everypage_core::domain::ids::Priority;
+use everypage_core::domain::ids::{JobId, Priority};
 use everypage_testkit::memory::MemoryRecords;
 use everypage_tests::world::Process;
+use serde_json::{Value, json};
 
 /// For adapters that have nowhere to go.
 #[allow(dead_code, reason = "not every test's adapters have nowhere to go")]
 pub const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// What intake answers to a step of the state machine about this job.
+#[allow(dead_code, reason = "not every test goes step by step")]
+pub async fn ask(stack: &Stack, job: &JobId, mut step: Value) -> Value {
+    step["job_id"] = json!(job);
+    everypage_intake::handle(stack, step).await.unwrap()
+}
 
 pub async fn stack(process: &Process, endpoint: &str) -> Stack {
     let clients = Clients::connect(Some(endpoint.into()), Some("eu-west-1".into())).await;

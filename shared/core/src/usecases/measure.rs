@@ -8,7 +8,8 @@ use crate::{
     store::{breakers, dead},
 };
 
-/// Measures how much waits, and how many models are out of use. Called by the sweep where there is one, and before each scrape.
+/// Measures how much waits, and how many models are out of use. Called by the sweep where there is
+/// one, and before each scrape.
 pub async fn measure(app: &App) -> Result<(), Fault> {
     for (lane, waiting) in app.queue.depths().await? {
         metrics::queue_depth(lane, waiting);
