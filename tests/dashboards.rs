@@ -144,7 +144,7 @@ fn every_alert_asks_for_what_is_recorded_and_is_explained() {
             asked.insert(name);
         }
     }
-    assert_eq!(asked.len(), 6, "{asked:?}");
+    assert_eq!(asked.len(), 7, "{asked:?}");
     for alert in RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
         assert!(
             OPERATE.contains(&format!("| `{alert}` |")),

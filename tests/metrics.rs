@@ -3,15 +3,24 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use everypage_core::{
-    domain::{job::State, result::Cause},
+    domain::{ids::TenantId, job::State, result::Cause},
     metrics::{ALL, Kind},
     ports::vision::{Scope, VisionError},
     store::dead,
-    usecases::{cancel::cancel, finalize::finalize, heal, measure::measure, redrive::purge, sweep::sweep},
+    usecases::{
+        cancel::cancel,
+        finalize::finalize,
+        heal,
+        measure::measure,
+        purchase::{self, Wish},
+        redrive::purge,
+        sweep::sweep,
+    },
 };
 use everypage_system::prometheus::Prometheus;
 use everypage_testkit::{
     faulty::{Faults, Mode},
+    memory::Mood,
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
@@ -127,6 +136,49 @@ async fn failover() {
             ("provider_tokens_total{anthropic,claude-sonnet-4-6,output}", 300.0),
             ("provider_tokens_total{openai,gpt-5.4-mini,input}", 3000.0),
             ("provider_tokens_total{openai,gpt-5.4-mini,output}", 300.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn credits_are_held_paid_bought_and_taken_back() {
+    let listening = listen();
+    let world = World::new(&[
+        ("CREDITS", "prepaid"),
+        ("PAYMENT_URL", "http://pay.example"),
+        ("CREDIT_PRICE_USD", "0.05"),
+    ]);
+    let process = world.start("a");
+    let buy = async |credits| {
+        let (tenant, by) = (TenantId::new("local"), "ann".to_owned());
+        let wish = Wish { tenant, by, credits, method: None, idempotency_key: None };
+        let (begun, _) = purchase::begin(&process.app, wish).await.unwrap();
+        purchase::drive(&process.app, &begun.id, Duration::from_secs(60)).await.unwrap()
+    };
+    buy(10).await;
+    assert_eq!(listening.heard(), expected(&[("saga_duration_seconds{completed}", 1.0)]));
+    world.vision.now_does(|target, page| match page {
+        3 => Reply::down(),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let mut heard = listening.heard();
+    heard.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
+    assert_eq!(heard, expected(&[("credits_reserved_total{}", 3.0), ("credits_settled_total{}", 2.0)]));
+    world.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
+    world.payments.refunds_will([Mood::Away; 4]);
+    buy(5).await;
+    measure(&process.app).await.unwrap();
+    let mut heard = listening.heard();
+    heard.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
+    assert_eq!(
+        heard,
+        expected(&[
+            ("saga_compensations_total{done}", 1.0),
+            ("saga_compensations_total{stuck}", 1.0),
+            ("saga_duration_seconds{manual}", 1.0),
+            ("sagas_waiting{}", 1.0),
         ])
     );
 }

@@ -19,6 +19,7 @@ use everypage_core::{
         flow::Flow,
         hooks::Hooks,
         notifier::Notifier,
+        payments::Payments,
         pdf::Pdf,
         queue::Queue,
         records::Records,
@@ -36,8 +37,8 @@ use everypage_testkit::{
     faulty::{Faults, Faulty},
     ids::CountingIds,
     memory::{
-        MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingHooks, RecordingNotifier,
-        RecordingTraces,
+        MemoryBlobs, MemoryPayments, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingHooks,
+        RecordingNotifier, RecordingTraces,
     },
     pdf::{FakeDocument, FakePdf},
     vision::FakeVision,
@@ -54,6 +55,7 @@ pub struct World {
     pub bus: Arc<RecordingBus>,
     pub notifier: Arc<RecordingNotifier>,
     pub hooks: Arc<RecordingHooks>,
+    pub payments: Arc<MemoryPayments>,
     pub traces: Arc<RecordingTraces>,
     pub ids: Arc<CountingIds>,
     pub faults: Arc<Faults>,
@@ -94,6 +96,7 @@ impl World {
             bus: Arc::default(),
             notifier: Arc::default(),
             hooks: Arc::default(),
+            payments: Arc::default(),
             traces: Arc::default(),
             ids: Arc::default(),
             faults,
@@ -121,6 +124,7 @@ impl World {
         let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
         let vault: Arc<dyn Vault> = Arc::new(PlainVault);
         let hooks: Arc<dyn Hooks> = self.hooks.clone();
+        let payments: Arc<dyn Payments> = self.payments.clone();
         let ports = Ports {
             records: Arc::new(Faulty::new(records, faults())),
             blobs: Arc::new(Faulty::new(blobs, faults())),
@@ -130,6 +134,7 @@ impl World {
             notifier: Arc::new(Faulty::new(notifier, faults())),
             vault: Arc::new(Faulty::new(vault, faults())),
             hooks: Arc::new(Faulty::new(hooks, faults())),
+            payments: Arc::new(Faulty::new(payments, faults())),
             pdf: self.pdf.clone(),
             vision: self.vision.clone(),
             clock: self.clock.clone(),

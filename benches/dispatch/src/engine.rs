@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use everypage_core::{
+    app::Outside,
     config::Settings,
     domain::{
         event::{Aggregate, Event},
@@ -15,7 +16,7 @@ use everypage_core::{
 };
 use everypage_local::Engine;
 use everypage_testkit::{
-    memory::RecordingHooks,
+    memory::{MemoryPayments, RecordingHooks},
     pdf::{FakeDocument, FakePdf},
 };
 
@@ -76,10 +77,13 @@ pub async fn measure(
     let engine = Engine::open(
         &folder.path().join("data"),
         settings(caps)?,
-        Arc::new(FakePdf::default()),
-        vision,
-        Arc::new(RecordingHooks::default()),
-        Arc::new(NoTraces),
+        Outside {
+            pdf: Arc::new(FakePdf::default()),
+            vision,
+            hooks: Arc::new(RecordingHooks::default()),
+            payments: Arc::new(MemoryPayments::default()),
+            traces: Arc::new(NoTraces),
+        },
     )
     .await?;
     let file = folder.path().join("document");

@@ -6,12 +6,13 @@ use std::{
 };
 
 use everypage_core::{
+    app::Outside,
     config::Settings,
     ports::traces::{NoTraces, Traces},
 };
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, OtlpTraces, Providers};
+use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers, SettingsError};
 
 use crate::problem::Problem;
 
@@ -21,9 +22,19 @@ pub async fn open_engine(
     folder: &Path,
     traces: Arc<dyn Traces>,
 ) -> Result<Engine, Problem> {
-    let vision = Arc::new(providers(settings)?);
-    let hooks = Arc::new(hooks(settings)?);
-    Ok(Engine::open(folder, settings.clone(), Arc::new(pdf(settings)?), vision, hooks, traces).await?)
+    Ok(Engine::open(folder, settings.clone(), outside(settings, traces)?).await?)
+}
+
+/// Whoever reads, and whom this program speaks to.
+pub fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Outside, Problem> {
+    let failed = |error: SettingsError| Problem::Failed(error.to_string());
+    Ok(Outside {
+        pdf: Arc::new(pdf(settings)?),
+        vision: Arc::new(providers(settings)?),
+        hooks: Arc::new(HttpHooks::new(settings.webhook_allow_private).map_err(failed)?),
+        payments: Arc::new(HttpPayments::of(settings).map_err(failed)?),
+        traces,
+    })
 }
 
 pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {
@@ -34,10 +45,6 @@ pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {
 /// PDFs are read by children of this program.
 pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
     Ok(IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf))
-}
-
-pub fn hooks(settings: &Settings) -> Result<HttpHooks, Problem> {
-    HttpHooks::new(settings.webhook_allow_private).map_err(|error| Problem::Failed(error.to_string()))
 }
 
 /// What is wrong here is wrong with a setting.

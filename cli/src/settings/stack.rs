@@ -21,8 +21,5 @@ pub async fn connect(
     let clients = clients.with_uploads_within(UPLOAD);
     let place = locate(&clients, &address.stack).await?;
     // Images that a deadline left unmade are made here, if somebody asks for them (`heal`).
-    let pdf = Arc::new(engine::pdf(settings)?);
-    let vision = Arc::new(engine::providers(settings)?);
-    let hooks = Arc::new(engine::hooks(settings)?);
-    Ok(Stack::connect(clients, place, settings.clone(), pdf, vision, hooks, traces)?)
+    Ok(Stack::connect(clients, place, settings.clone(), engine::outside(settings, traces)?)?)
 }

@@ -21,7 +21,7 @@ pub use no_pdf::NoPdf;
 
 use everypage_aws::{Clients, Place, Stack, StackError};
 use everypage_core::{
-    app::App,
+    app::{App, Outside},
     config::Settings,
     domain::job::Job,
     ports::{
@@ -32,7 +32,7 @@ use everypage_core::{
     store::nodes,
     usecases::relay,
 };
-use everypage_providers::{HttpHooks, OtlpTraces, Providers};
+use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers, SettingsError};
 use jiff::Timestamp;
 use tracing::{Span, error_span, warn};
 use xray::XRay;
@@ -67,11 +67,15 @@ impl Instance {
         let vision = everypage_providers::Settings::of(&settings).map_err(|error| error.to_string());
         let vision = vision.and_then(|adapter| Providers::new(adapter).map_err(|error| error.to_string()));
         let vision = vision.map_err(|error| StackError::Settings(vec![error]))?;
-        let pdf = pdf(&settings);
-        let hooks = HttpHooks::new(settings.webhook_allow_private)
-            .map_err(|error| StackError::Settings(vec![error.to_string()]))?;
-        let traces = traces(&settings)?;
-        let stack = Stack::connect(clients, place, settings, pdf, Arc::new(vision), Arc::new(hooks), traces)?;
+        let wrong = |error: SettingsError| StackError::Settings(vec![error.to_string()]);
+        let outside = Outside {
+            pdf: pdf(&settings),
+            vision: Arc::new(vision),
+            hooks: Arc::new(HttpHooks::new(settings.webhook_allow_private).map_err(wrong)?),
+            payments: Arc::new(HttpPayments::of(&settings).map_err(wrong)?),
+            traces: traces(&settings)?,
+        };
+        let stack = Stack::connect(clients, place, settings, outside)?;
         Ok(Self { stack, emf, told: Mutex::new(None) })
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use everypage_core::{
-    app::{App, Ports},
+    app::{App, Outside, Ports},
     config::{Reading, Settings},
-    ports::{Fault, hooks::Hooks, ids::Ids, pdf::Pdf, records::Records, traces::Traces, vision::Vision},
+    ports::{Fault, ids::Ids, records::Records},
 };
 use everypage_system::{SystemClock, UlidIds};
 
@@ -50,16 +50,14 @@ impl Stack {
         clients: Clients,
         place: Place,
         settings: Settings,
-        pdf: Arc<dyn Pdf>,
-        vision: Arc<dyn Vision>,
-        hooks: Arc<dyn Hooks>,
-        traces: Arc<dyn Traces>,
+        outside: Outside,
     ) -> Result<Self, StackError> {
         let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &place.table));
         let blobs = Arc::new(S3Blobs::new(clients.s3, &place.bucket));
         let queue = SqsQueue::new(clients.sqs, place.queues.clone())?;
         let queue = Arc::new(queue.with_dead_letter_queues(&place.dead_letter_queues));
         let flow = Arc::new(SfnFlow::new(clients.sfn, &place.state_machine, records.clone()));
+        let Outside { pdf, vision, hooks, payments, traces } = outside;
         let ports = Ports {
             records,
             blobs: blobs.clone(),
@@ -69,6 +67,7 @@ impl Stack {
             vision,
             bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &place.bus)),
             hooks,
+            payments,
             notifier: Arc::new(SnsNotifier::new(clients.sns, &place.topic)),
             vault: Arc::new(KmsVault::new(clients.kms, &place.key)),
             clock: Arc::new(SystemClock),

@@ -9,8 +9,8 @@ use crate::{
     domain::ids::JobId,
     ports::{
         blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
-        pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces, vault::Vault,
-        vision::Vision,
+        payments::Payments, pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces,
+        vault::Vault, vision::Vision,
     },
     store::{breakers::BreakerCache, slots::Gates, tenants::TenantCache},
 };
@@ -27,9 +27,20 @@ pub struct Ports {
     pub bus: Arc<dyn Bus>,
     pub notifier: Arc<dyn Notifier>,
     pub hooks: Arc<dyn Hooks>,
+    pub payments: Arc<dyn Payments>,
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
+    pub traces: Arc<dyn Traces>,
+}
+
+/// What of the world is the same for every engine: whoever reads, and whom we speak to.
+#[derive(Clone)]
+pub struct Outside {
+    pub pdf: Arc<dyn Pdf>,
+    pub vision: Arc<dyn Vision>,
+    pub hooks: Arc<dyn Hooks>,
+    pub payments: Arc<dyn Payments>,
     pub traces: Arc<dyn Traces>,
 }
 
@@ -46,6 +57,7 @@ pub struct App {
     pub bus: Arc<dyn Bus>,
     pub notifier: Arc<dyn Notifier>,
     pub hooks: Arc<dyn Hooks>,
+    pub payments: Arc<dyn Payments>,
     pub vault: Arc<dyn Vault>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -96,6 +108,7 @@ impl App {
             bus: ports.bus,
             notifier: ports.notifier,
             hooks: ports.hooks,
+            payments: ports.payments,
             vault: ports.vault,
             clock: ports.clock,
             ids: ports.ids,

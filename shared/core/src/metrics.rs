@@ -14,6 +14,11 @@
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
 //! | `everypage_pages_processed_total` | `result` | pages by where their text came from: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted once more, as `ai` |
 //! | `everypage_job_duration_seconds` | `status` | from acceptance (of a redriven job: from its redrive) to the result, or to whatever else was its end: `success`, `failed`, `rejected`, `cancelled` |
+//! | `everypage_credits_reserved_total` | | credits that were held for jobs; nothing where they are unlimited |
+//! | `everypage_credits_settled_total` | | credits that jobs paid |
+//! | `everypage_saga_duration_seconds` | `status` | from the beginning of a purchase of credits to its rest: `completed`, `compensated`, `manual`, `resolved` |
+//! | `everypage_sagas_waiting` | | purchases of credits that wait for a person, counted as dead letters are |
+//! | `everypage_saga_compensations_total` | `result` | steps of purchases that were undone (`done`) or could not be (`stuck`) |
 //! | `everypage_timeout_events_total` | `type` | `request`: a call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
 //! | `everypage_operation_retries_total` | | our own storage, queue and flow calls that were tried again |
 //! | `everypage_queue_depth` | `priority` | page messages that wait or are worked on, by lane; on AWS that is SQS's own metric |
@@ -30,10 +35,12 @@ use ::metrics::{
 
 use crate::{
     domain::{
+        account::AccountEvent,
         breaker::BreakerEvent,
         ids::Priority,
         job::{Job, JobEvent, ResultRef},
         outcome::{Attempt, AttemptResult, MicroUsd, Source},
+        purchase::{Purchase, PurchaseEvent},
         target::{Provider, Target},
     },
     ports::clock::until,
@@ -163,6 +170,24 @@ static JOB_DURATION: Metric<1> = Metric::new(
     &["status"],
     "From acceptance to the result, or to whatever else was the job's end",
 );
+static CREDITS_RESERVED: Metric<0> =
+    Metric::new("everypage_credits_reserved_total", Kind::Counter, &[], "Credits held for jobs");
+static CREDITS_SETTLED: Metric<0> =
+    Metric::new("everypage_credits_settled_total", Kind::Counter, &[], "Credits that jobs paid");
+static SAGA_DURATION: Metric<1> = Metric::new(
+    "everypage_saga_duration_seconds",
+    Kind::Histogram(&DURATION_BUCKETS),
+    &["status"],
+    "From the beginning of a purchase of credits to its rest",
+);
+static SAGAS_WAITING: Metric<0> =
+    Metric::new("everypage_sagas_waiting", Kind::Gauge, &[], "Purchases of credits that wait for a person");
+static SAGA_COMPENSATIONS: Metric<1> = Metric::new(
+    "everypage_saga_compensations_total",
+    Kind::Counter,
+    &["result"],
+    "Steps of purchases that were undone, or could not be",
+);
 static TIMEOUTS: Metric<1> = Metric::new(
     "everypage_timeout_events_total",
     Kind::Counter,
@@ -187,7 +212,7 @@ static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric there is.
-pub static ALL: [&Definition; 13] = [
+pub static ALL: [&Definition; 18] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
@@ -197,6 +222,11 @@ pub static ALL: [&Definition; 13] = [
     &BREAKERS_OPEN.0,
     &PAGES.0,
     &JOB_DURATION.0,
+    &CREDITS_RESERVED.0,
+    &CREDITS_SETTLED.0,
+    &SAGA_DURATION.0,
+    &SAGA_COMPENSATIONS.0,
+    &SAGAS_WAITING.0,
     &TIMEOUTS.0,
     &RETRIES.0,
     &QUEUE_DEPTH.0,
@@ -331,12 +361,42 @@ fn pages(source: Source, count: u32) {
     }
 }
 
+/// Events of an account were stored with a job's.
+pub(crate) fn credits_moved(events: &[AccountEvent]) {
+    for event in events {
+        match event {
+            AccountEvent::Reserved { credits, .. } => CREDITS_RESERVED.count([], *credits),
+            AccountEvent::Settled { credits, .. } => CREDITS_SETTLED.count([], *credits),
+            _ => {}
+        }
+    }
+}
+
+/// `events` of a purchase were stored.
+pub(crate) fn purchase_moved(after: &Purchase, events: &[PurchaseEvent]) {
+    for event in events {
+        match event {
+            PurchaseEvent::UndoDone { .. } => SAGA_COMPENSATIONS.count(["done".into()], 1),
+            PurchaseEvent::UndoFailed { again: None, .. } => SAGA_COMPENSATIONS.count(["stuck".into()], 1),
+            _ => {}
+        }
+    }
+    if let Some(ended) = after.ended_at {
+        let time = until(after.started_at, ended).as_secs_f64();
+        SAGA_DURATION.record([after.state.name().into()], time);
+    }
+}
+
 pub(crate) fn queue_depth(lane: Priority, waiting: u64) {
     QUEUE_DEPTH.set([lane.name().into()], waiting as f64);
 }
 
 pub(crate) fn breakers_open(open: usize) {
     BREAKERS_OPEN.set([], open as f64);
+}
+
+pub(crate) fn sagas_waiting(waiting: usize) {
+    SAGAS_WAITING.set([], waiting as f64);
 }
 
 pub(crate) fn dlq_depth(waiting: usize) {

@@ -8,20 +8,16 @@ use std::{
 };
 
 use everypage_core::{
-    app::{App, Ports, Stop},
+    app::{App, Outside, Ports, Stop},
     config::Settings,
     domain::{ids::JobId, job::Job, target::Tier},
     ports::{
         Fault,
         clock::{Clock, within},
-        hooks::Hooks,
         ids::Ids,
-        pdf::Pdf,
-        traces::Traces,
-        vision::Vision,
     },
     store::{jobs, pages, slots},
-    usecases::{relay, webhooks},
+    usecases::{purchase, relay, webhooks},
 };
 use everypage_system::{SystemClock, UlidIds};
 use tokio::task::JoinSet;
@@ -79,14 +75,7 @@ pub struct Engine {
 
 impl Engine {
     /// Opens the data folder, making it if need be. Nothing is driven until [`Engine::run`].
-    pub async fn open(
-        folder: &Path,
-        settings: Settings,
-        pdf: Arc<dyn Pdf>,
-        vision: Arc<dyn Vision>,
-        hooks: Arc<dyn Hooks>,
-        traces: Arc<dyn Traces>,
-    ) -> Result<Self, OpenError> {
+    pub async fn open(folder: &Path, settings: Settings, outside: Outside) -> Result<Self, OpenError> {
         // It holds documents and their text: for this user's eyes only.
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -99,6 +88,7 @@ impl Engine {
         records.drop_expired(clock.now()).await?;
         let node = UlidIds.fresh();
         let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
+        let Outside { pdf, vision, hooks, payments, traces } = outside;
         let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
         let ports = Ports {
             records,
@@ -110,6 +100,7 @@ impl Engine {
             bus: bus.clone(),
             notifier: Arc::new(LogNotifier),
             hooks,
+            payments,
             vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
             clock,
             ids: Arc::new(UlidIds),
@@ -200,6 +191,7 @@ impl Engine {
             () = self.driver.work_until(stop) => {}
             () = relay::run(&self.app) => {}
             () = webhooks::run(&self.app) => {}
+            () = purchase::run(&self.app) => {}
             () = drive => {}
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Whom Everypage speaks to over HTTP: vision models, that is OpenAI (and whatever speaks its chat
-//! API) and Anthropic; receivers of webhooks; a collector of traces.
+//! API) and Anthropic; receivers of webhooks; a payment service; a collector of traces.
 //!
 //! [`Providers`] is the one adapter of models; these are the steps of one call:
 //!
@@ -16,6 +16,7 @@ mod anthropic;
 mod failure;
 mod hooks;
 mod openai;
+mod payments;
 mod prices;
 mod providers;
 mod rate_limit;
@@ -27,6 +28,7 @@ mod traces;
 mod transport;
 
 pub use hooks::HttpHooks;
+pub use payments::HttpPayments;
 pub use prices::{Prices, PricesError};
 pub use providers::Providers;
 pub use settings::{ANTHROPIC_BASE_URL, OPENAI_BASE_URL, ProviderSettings, Settings, SettingsError};

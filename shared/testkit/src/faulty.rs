@@ -25,6 +25,7 @@ use everypage_core::{
         flow::{Flow, Settlement},
         hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
+        payments::{Charge, PaymentError, Payments, Refund},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Index, Item, Key, Listing, Records, Written},
         vault::Vault,
@@ -272,6 +273,20 @@ impl Hooks for Faulty<dyn Hooks> {
         let posted = async { Ok(self.inner.post(call).await) };
         let posted = self.around("hooks.post", posted).await;
         posted.unwrap_or_else(|fault| Err(HookError::Failed(fault.to_string())))
+    }
+}
+
+#[async_trait]
+impl Payments for Faulty<dyn Payments> {
+    async fn charge(&self, charge: &Charge) -> Result<String, PaymentError> {
+        let charged = async { Ok(self.inner.charge(charge).await) };
+        let charged = self.around("payments.charge", charged).await;
+        charged.unwrap_or_else(|fault| Err(PaymentError::Unavailable(fault.to_string())))
+    }
+    async fn refund(&self, refund: &Refund) -> Result<(), PaymentError> {
+        let refunded = async { Ok(self.inner.refund(refund).await) };
+        let refunded = self.around("payments.refund", refunded).await;
+        refunded.unwrap_or_else(|fault| Err(PaymentError::Unavailable(fault.to_string())))
     }
 }
 

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use everypage_aws::{Clients, Place, Stack, queue_variable};
 use everypage_core::{
-    app::App,
+    app::{App, Outside},
     config::Settings,
     domain::ids::{JobId, Priority},
     ports::traces::NoTraces,
@@ -22,7 +22,7 @@ use everypage_core::{
     usecases::upload::object_id,
 };
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, Providers};
+use everypage_providers::{HttpHooks, HttpPayments, Providers};
 use everypage_testkit::provider::ScriptedProvider;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -178,18 +178,15 @@ fn connect(clients: &Clients, outputs: &Value) -> Stack {
     });
     let settings = Settings::read(|_| None).unwrap().settings;
     let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
-    let pdf = Arc::new(IsolatedPdf::new(child, settings.pdf));
-    let vision = Arc::new(Providers::new(everypage_providers::Settings::of(&settings).unwrap()).unwrap());
-    Stack::connect(
-        clients.clone(),
-        place.unwrap(),
-        settings,
-        pdf,
-        vision,
-        Arc::new(HttpHooks::new(true).unwrap()),
-        Arc::new(NoTraces),
-    )
-    .unwrap()
+    let adapter = everypage_providers::Settings::of(&settings).unwrap();
+    let outside = Outside {
+        pdf: Arc::new(IsolatedPdf::new(child, settings.pdf)),
+        vision: Arc::new(Providers::new(adapter).unwrap()),
+        hooks: Arc::new(HttpHooks::new(true).unwrap()),
+        payments: Arc::new(HttpPayments::of(&settings).unwrap()),
+        traces: Arc::new(NoTraces),
+    };
+    Stack::connect(clients.clone(), place.unwrap(), settings, outside).unwrap()
 }
 
 #[async_trait(?Send)]

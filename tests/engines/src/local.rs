@@ -7,14 +7,14 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    app::App,
+    app::{App, Outside},
     config::Settings,
     domain::{ids::JobId, secret::Secret},
     usecases::upload::{Object, arrived},
 };
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, OtlpTraces, Providers};
+use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
 use everypage_testkit::provider::ScriptedProvider;
 use tokio::task::JoinHandle;
 
@@ -59,13 +59,15 @@ impl OneMachine {
     /// As a process that is started over the same folder.
     async fn run(&self) {
         let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
-        let pdf = Arc::new(IsolatedPdf::new(child, self.settings.pdf));
         let adapter = everypage_providers::Settings::of(&self.settings).unwrap();
-        let vision = Arc::new(Providers::new(adapter).unwrap());
-        let hooks = Arc::new(HttpHooks::new(true).unwrap());
-        let traces = Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap());
-        let folder = self.folder.path();
-        let engine = Engine::open(folder, self.settings.clone(), pdf, vision, hooks, traces).await.unwrap();
+        let outside = Outside {
+            pdf: Arc::new(IsolatedPdf::new(child, self.settings.pdf)),
+            vision: Arc::new(Providers::new(adapter).unwrap()),
+            hooks: Arc::new(HttpHooks::new(true).unwrap()),
+            payments: Arc::new(HttpPayments::of(&self.settings).unwrap()),
+            traces: Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap()),
+        };
+        let engine = Engine::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
         let engine = Arc::new(engine);
         let driven = {
             let engine = engine.clone();

@@ -27,6 +27,7 @@ use everypage_core::{
         hooks::Hooks,
         ids::Ids,
         notifier::Notifier,
+        payments::Payments,
         pdf::Pdf,
         queue::Queue,
         records::Records,
@@ -40,7 +41,10 @@ use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
     clock::VirtualClock,
     faulty::Faulty,
-    memory::{MemoryBlobs, MemoryQueue, MemoryRecords, PlainVault, RecordingHooks, RecordingNotifier},
+    memory::{
+        MemoryBlobs, MemoryPayments, MemoryQueue, MemoryRecords, PlainVault, RecordingHooks,
+        RecordingNotifier,
+    },
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
@@ -77,6 +81,7 @@ pub struct World {
     pub post: Arc<Post>,
     /// What a tenant is told of the ends of its jobs.
     pub hooks: Arc<RecordingHooks>,
+    pub payments: Arc<MemoryPayments>,
     blobs: Arc<MemoryBlobs>,
     readers: Arc<Readers>,
     models: Arc<Models>,
@@ -148,6 +153,7 @@ impl World {
             ids: Arc::new(SeededIds::new(plan.seed)),
             blobs: Arc::default(),
             hooks: Arc::default(),
+            payments: Arc::default(),
             exchange: Arc::default(),
             state: Mutex::default(),
             settings,
@@ -309,6 +315,7 @@ impl World {
             bus,
             notifier: Arc::new(RecordingNotifier::default()),
             hooks: self.hooks.clone(),
+            payments: self.payments.clone(),
             vault: Arc::new(PlainVault),
             clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
             ids: self.ids.clone(),
@@ -550,6 +557,7 @@ fn exposed(ports: Ports, weather: Arc<Weather>) -> Ports {
         bus: Arc::new(to::<dyn Bus>(&weather, ports.bus)),
         notifier: Arc::new(to::<dyn Notifier>(&weather, ports.notifier)),
         hooks: Arc::new(to::<dyn Hooks>(&weather, ports.hooks)),
+        payments: Arc::new(to::<dyn Payments>(&weather, ports.payments)),
         vault: Arc::new(to::<dyn Vault>(&weather, ports.vault)),
         ..ports
     }

@@ -17,6 +17,7 @@ use crate::{
         ids::Priority,
         job::JobOptions,
         plan::AiPages,
+        purchase::Strategy,
         secret::Secret,
         selection::PageSelection,
         target::{Models, Provider, Tier},
@@ -75,8 +76,27 @@ pub struct TraceSettings {
     pub service: Option<String>,
 }
 
+/// Whether a tenant has to have credits for the pages that an AI reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credits {
+    Unlimited,
+    /// A job whose plan the account does not cover is rejected.
+    Prepaid,
+}
+
+/// How credits are bought.
+#[derive(Clone, Debug)]
+pub struct Purchasing {
+    /// Of the payment service.
+    pub url: String,
+    pub api_key: Option<Secret>,
+    /// Of one credit, which is one page read by AI.
+    pub price_usd: f64,
+    pub strategy: Strategy,
+}
+
 /// The variables that a tenant may have values of its own for; see `store::tenants`.
-pub const TENANT_VARIABLES: [&str; 20] = [
+pub const TENANT_VARIABLES: [&str; 22] = [
     "REQUEST_TIMEOUT",
     "STEP_TIMEOUT",
     "JOB_TIMEOUT",
@@ -93,6 +113,8 @@ pub const TENANT_VARIABLES: [&str; 20] = [
     "IMAGE_SEND_ALL_PAGES",
     "AI_SYSTEM_PROMPT",
     "APPROVAL_THRESHOLD_USD",
+    "CREDITS",
+    "CREDIT_PRICE_USD",
     "MAX_FILE_BYTES",
     "MAX_PAGES",
     "PRIORITY",
@@ -137,6 +159,9 @@ pub struct Settings {
     pub max_receive_count: u32,
     /// Plans dearer than this wait for a person; none waits when unset.
     pub approval_threshold_usd: Option<f64>,
+    pub credits: Credits,
+    /// Unset where no credits can be bought.
+    pub purchasing: Option<Purchasing>,
     pub pdf: PdfLimits,
     pub range_pages: u32,
     pub tenant: String,

@@ -5,8 +5,8 @@ use std::{fmt::Display, str::FromStr, time::Duration};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings, Settings, TraceSettings, Variables,
-    parse_duration,
+    Credits, DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings, Purchasing, Settings, TraceSettings,
+    Variables, parse_duration,
 };
 use crate::{
     domain::{
@@ -14,6 +14,7 @@ use crate::{
         document::{ImageColor, ImageFormat, ImageStyle},
         ids::Priority,
         plan::AiPages,
+        purchase::Strategy,
         secret::Secret,
         target::{Models, Provider, Tier},
     },
@@ -186,6 +187,12 @@ impl<'a> Reader<'a> {
             ),
             approval_threshold_usd: self
                 .optional_usd("APPROVAL_THRESHOLD_USD", "plans dearer than this wait for a person"),
+            credits: self.choice(
+                "CREDITS",
+                &[("unlimited", Credits::Unlimited), ("prepaid", Credits::Prepaid)],
+                "whether jobs need credits",
+            ),
+            purchasing: self.purchasing(),
             pdf: PdfLimits {
                 max_file_bytes: self.bounded(
                     "MAX_FILE_BYTES",
@@ -276,18 +283,52 @@ impl<'a> Reader<'a> {
             secondary: model(1, "model asked when that fails"),
             fast: model(2, "model of the fast tier"),
         };
-        let api_key = self.raw(access[0]).map(Secret::new);
-        let shown = if api_key.is_some() { "(set)" } else { "(not set)" };
-        self.note(access[0], shown.into(), api_key.is_some(), "key of the API");
-        let base_url = self.raw(access[1]);
-        if let Some(url) = &base_url
+        let api_key = self.secret(access[0], "key of the API");
+        let base_url = self.address(access[1], "(the vendor's)", "address of the API");
+        EngineSettings { provider, models, api_key, base_url }
+    }
+
+    /// Credits are bought where both the service and a price are known.
+    fn purchasing(&mut self) -> Option<Purchasing> {
+        let url = self.address(
+            "PAYMENT_URL",
+            "(not set)",
+            "of the payment service that credits are bought through",
+        );
+        let api_key = self.secret("PAYMENT_API_KEY", "key of the payment service");
+        let price = self.optional_usd("CREDIT_PRICE_USD", "of one credit, which is one page read by AI");
+        let strategy = self.parsed(
+            "PURCHASE_STRATEGY",
+            Strategy::Rollback,
+            "rollback, partial, forward or manual",
+            "what becomes of a purchase that can't go on",
+        );
+        match (url, price) {
+            (Some(url), Some(price_usd)) => Some(Purchasing { url, api_key, price_usd, strategy }),
+            (Some(_), None) => {
+                self.faults.push("PAYMENT_URL is set and CREDIT_PRICE_USD is not: both or none".into());
+                None
+            }
+            (None, _) => None,
+        }
+    }
+
+    fn secret(&mut self, name: &'static str, about: &'static str) -> Option<Secret> {
+        let secret = self.raw(name).map(Secret::new);
+        let shown = if secret.is_some() { "(set)" } else { "(not set)" };
+        self.note(name, shown.into(), secret.is_some(), about);
+        secret
+    }
+
+    fn address(&mut self, name: &'static str, unset: &str, about: &'static str) -> Option<String> {
+        let url = self.raw(name);
+        if let Some(url) = &url
             && !(url.starts_with("http://") || url.starts_with("https://"))
         {
-            self.fault(access[1], url, "an address that starts with http:// or https://");
+            self.fault(name, url, "an address that starts with http:// or https://");
         }
-        let shown = base_url.clone().unwrap_or_else(|| "(the vendor's)".into());
-        self.note(access[1], shown, base_url.is_some(), "address of the API");
-        EngineSettings { provider, models, api_key, base_url }
+        self.note(name, url.clone().unwrap_or_else(|| unset.into()), url.is_some(), about);
+        url
     }
 
     /// An empty value counts as not set.

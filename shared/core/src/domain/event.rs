@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId};
+use super::ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId};
 
 /// Version of the envelope below; a new shape gets a new number.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -20,6 +20,8 @@ pub enum Aggregate {
     Page(JobId, PageNumber),
     Breaker(String),
     DeadLetter(DeadLetterId),
+    Account(TenantId),
+    Purchase(PurchaseId),
 }
 
 impl fmt::Display for Aggregate {
@@ -29,6 +31,8 @@ impl fmt::Display for Aggregate {
             Self::Page(job, page) => write!(f, "job/{job}/page/{page}"),
             Self::Breaker(target) => write!(f, "breaker/{target}"),
             Self::DeadLetter(id) => write!(f, "dead/{id}"),
+            Self::Account(tenant) => write!(f, "account/{tenant}"),
+            Self::Purchase(id) => write!(f, "purchase/{id}"),
         }
     }
 }
@@ -49,6 +53,8 @@ impl FromStr for Aggregate {
             },
             "breaker" => Ok(Self::Breaker(rest.to_owned())),
             "dead" => Ok(Self::DeadLetter(DeadLetterId::new(rest))),
+            "account" => Ok(Self::Account(TenantId::new(rest))),
+            "purchase" => Ok(Self::Purchase(PurchaseId::new(rest))),
             _ => Err(bad()),
         }
     }
@@ -123,6 +129,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// Where a trail stands that ends with `event`.
+    pub fn of(event: &Event) -> Self {
+        Self { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) }
+    }
+
     /// When the next event happens: `now`, but never before the last one, so that a trail reads
     /// forward even if the next writer's clock is behind.
     pub fn next_time(&self, now: Timestamp) -> Timestamp {
@@ -154,7 +165,7 @@ impl Head {
             hash: String::new(),
         };
         event.hash = event.compute_hash();
-        let head = Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
+        let head = Head::of(&event);
         (event, head)
     }
 }

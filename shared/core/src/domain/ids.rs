@@ -49,6 +49,10 @@ id!(
     DeadLetterId
 );
 id!(
+    /// One purchase of credits, and the saga that carries it out.
+    PurchaseId
+);
+id!(
     /// Names the step of a running flow that waits for a page.
     TaskToken
 );

@@ -251,8 +251,13 @@ pub enum JobEvent {
     Proposed(Plan),
     #[serde(rename = "job.modified")]
     Modified { plan: Plan, deadline: Timestamp, by: String },
+    /// `credits` are held from the tenant's account until the job ends; none where they are unlimited.
     #[serde(rename = "job.approved")]
-    Approved { by: String },
+    Approved {
+        by: String,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        credits: u32,
+    },
     #[serde(rename = "job.rejected")]
     Rejected { by: String, reason: String },
     #[serde(rename = "job.deadline_reached")]
@@ -271,6 +276,10 @@ pub enum JobEvent {
     Redriven { deadline: Timestamp, by: String },
     #[serde(rename = "job.healed")]
     Healed { result: ResultRef, pages_digest: String },
+}
+
+fn is_zero(credits: &u32) -> bool {
+    *credits == 0
 }
 
 impl JobEvent {
@@ -330,6 +339,9 @@ pub struct Job {
     pub result: Option<ResultRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Credits that it holds from its tenant's account.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved_credits: u32,
     #[serde(default)]
     pub redrives: u32,
     pub head: Head,
@@ -362,6 +374,7 @@ impl Job {
                 halt: None,
                 result: None,
                 failure: None,
+                reserved_credits: 0,
                 redrives: 0,
                 head: Head::default(),
             });
@@ -383,6 +396,9 @@ impl Job {
             if to.is_terminal() || to == State::Executed {
                 next.finished_at.get_or_insert(at);
             }
+            if to.is_terminal() {
+                next.reserved_credits = 0;
+            }
         }
         match event {
             JobEvent::Received(_) => {}
@@ -396,7 +412,8 @@ impl Job {
                 next.plan = Some(plan.clone());
                 next.deadline = *deadline;
             }
-            JobEvent::Approved { .. } | JobEvent::Audited { .. } => {}
+            JobEvent::Approved { credits, .. } => next.reserved_credits = *credits,
+            JobEvent::Audited { .. } => {}
             JobEvent::Rejected { by, reason } => {
                 next.failure =
                     Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
@@ -443,8 +460,7 @@ impl Job {
             let typed: JobEvent = decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
             let mut next = Job::apply(job.as_ref(), id, &event.correlation_id, &typed, event.timestamp)
                 .map_err(|illegal| format!("event {}: {illegal}", event.id))?;
-            next.head =
-                Head { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) };
+            next.head = Head::of(event);
             job = Some(next);
         }
         Ok(job)

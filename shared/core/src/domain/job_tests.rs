@@ -54,7 +54,7 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Understood(survey()),
         JobEvent::Proposed(plan(1)),
         JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into() },
-        JobEvent::Approved { by: "policy".into() },
+        JobEvent::Approved { by: "policy".into(), credits: 0 },
         JobEvent::Rejected { by: "ann".into(), reason: "too dear".into() },
         JobEvent::DeadlineReached {},
         JobEvent::CancelRequested { by: "ann".into() },

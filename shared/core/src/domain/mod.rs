@@ -1,5 +1,6 @@
 //! Pure values and decisions: state, event and `now` go in, a value comes out.
 
+pub mod account;
 pub mod answer;
 pub mod backoff;
 pub mod breaker;
@@ -15,6 +16,7 @@ pub mod lease;
 pub mod message;
 pub mod outcome;
 pub mod plan;
+pub mod purchase;
 pub mod result;
 pub mod secret;
 pub mod selection;

@@ -2,10 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, decode, encode, read_index, secrets, trail};
+use super::{
+    Kept,
+    accounts::{self, AccountError},
+    decode, encode, read_index, secrets, trail,
+};
 use crate::{
     app::App,
     domain::{
+        account::Refused,
         event::Aggregate,
         ids::{CorrelationId, EventId, JobId, TenantId},
         job::{Illegal, Job, JobEvent},
@@ -24,8 +29,20 @@ pub enum JobError {
     Unknown(JobId),
     #[error(transparent)]
     Illegal(#[from] Illegal),
+    /// The tenant's account does not allow it.
+    #[error(transparent)]
+    Credits(#[from] Refused),
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<AccountError> for JobError {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Refused(refused) => Self::Credits(refused),
+            AccountError::Fault(fault) => Self::Fault(fault),
+        }
+    }
 }
 
 pub fn key(job: &JobId) -> Key {
@@ -120,6 +137,8 @@ async fn advance_with(
         }
         let correlation = kept.value.correlation_id.clone();
         let (job, mut changes) = moves(app, source, Some(&kept), id, &correlation, &events)?;
+        let (credits, more) = accounts::follow(app, source, &kept.value, &job, &events).await?;
+        changes.extend(more);
         if forget_secret {
             changes.extend(secrets::forget(app, id).await?);
         }
@@ -128,6 +147,7 @@ async fn advance_with(
             Written::Applied => {
                 app.stored_event();
                 metrics::job_moved(&kept.value, &job, &events);
+                metrics::credits_moved(&credits);
                 spans::job_moved(app, &kept.value, &job);
                 return Ok(Kept { value: job, version: kept.version + 1 });
             }

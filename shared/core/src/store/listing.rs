@@ -2,13 +2,15 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{dead, dead::DeadLetter, decode, jobs, uploads::Upload};
+use super::{accounts, dead, dead::DeadLetter, decode, jobs, purchases, uploads::Upload};
 use crate::{
     app::App,
     domain::{
+        account::LedgerEntry,
         event::Event,
         ids::{JobId, TenantId},
         job::Job,
+        purchase::Purchase,
     },
     ports::{
         Fault,
@@ -50,6 +52,26 @@ pub async fn uploads(
     wanted: impl Fn(&Upload) -> bool,
 ) -> Result<Piece<Upload>, Fault> {
     of_index(app, Index::Tenant, &format!("uploads#{tenant}"), after, true, limit, wanted).await
+}
+
+/// The lines of a tenant's ledger, newest first.
+pub async fn ledger(
+    app: &App,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Piece<LedgerEntry>, Fault> {
+    of_index(app, Index::Tenant, &accounts::ledger_of(tenant), after, true, limit, |_| true).await
+}
+
+/// A tenant's purchases of credits, newest first.
+pub async fn purchases(
+    app: &App,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Piece<Purchase>, Fault> {
+    of_index(app, Index::Tenant, &purchases::of_tenant(tenant), after, true, limit, |_| true).await
 }
 
 /// The dead letters that wait for somebody of this tenant, oldest first.

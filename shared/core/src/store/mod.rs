@@ -10,6 +10,10 @@
 //! | `tenant#T` | `overrides` | a tenant's own values of some settings |
 //! | `tenant#T` | `apikey#ID` | which record is the key of that id |
 //! | `tenant#T` | `webhook` | where a tenant is told of ends, with its sealed secret |
+//! | `account#T` | `account` | a tenant's credits |
+//! | `account#T` | `event#…` / `ledger#…` | their trail, and each change of the balance |
+//! | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
+//! | `purchase#ID` | `method` | how it is paid, sealed, until it is |
 //! | `webhook#ID` | `webhook` | one message to a tenant, on its way or over |
 //! | `apikey#SHA256` | `apikey` | an API key: whose it is, never the key itself |
 //! | `upload#ID` | `upload` | an upload that was begun, or an object that came by itself |
@@ -22,6 +26,7 @@
 //! | `nodes` | a node | when a process that stores events was last heard of, where they come and go |
 //! | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
 
+pub mod accounts;
 pub mod breakers;
 pub mod dead;
 pub mod jobs;
@@ -29,6 +34,7 @@ pub mod keys;
 pub mod listing;
 pub mod nodes;
 pub mod pages;
+pub mod purchases;
 pub mod secrets;
 pub mod slots;
 pub mod tenants;

@@ -20,6 +20,8 @@ fn place(aggregate: &Aggregate) -> (String, String) {
         Aggregate::Page(job, page) => (format!("job#{job}"), format!("pagelog#{:010}#", page.get())),
         Aggregate::Breaker(target) => (format!("breaker#{target}"), "event#".into()),
         Aggregate::DeadLetter(id) => (format!("dead#{id}"), "event#".into()),
+        Aggregate::Account(tenant) => (format!("account#{tenant}"), "event#".into()),
+        Aggregate::Purchase(id) => (format!("purchase#{id}"), "event#".into()),
     }
 }
 

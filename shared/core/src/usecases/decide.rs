@@ -1,11 +1,11 @@
 //! A person's word on a proposed plan.
 
-use super::{StepError, plan};
+use super::{StepError, credits, plan};
 use crate::{
     app::App,
     domain::{
         ids::JobId,
-        job::{Job, JobEvent},
+        job::{Illegal, Job, JobEvent, State},
     },
     store::jobs,
 };
@@ -16,14 +16,22 @@ pub enum Decision {
 }
 
 /// Approves or rejects; an error when the job does not wait for it.
-pub async fn decide(app: &App, job: &JobId, by: &str, decision: Decision) -> Result<Job, StepError> {
-    let event = match decision {
-        Decision::Approve => JobEvent::Approved { by: by.to_owned() },
-        Decision::Reject { reason } => JobEvent::Rejected { by: by.to_owned(), reason },
+pub async fn decide(app: &App, id: &JobId, by: &str, decision: Decision) -> Result<Job, StepError> {
+    let job = jobs::load(app, id).await?.value;
+    let decided = match (decision, &job.plan) {
+        (Decision::Approve, Some(plan)) => {
+            credits::approve(app, "operator", &job, plan, by, |_, verdict| vec![verdict.clone()]).await?
+        }
+        (Decision::Approve, None) => {
+            return Err(Illegal::Transition { from: job.state, to: State::Approved }.into());
+        }
+        (Decision::Reject { reason }, _) => {
+            let event = JobEvent::Rejected { by: by.to_owned(), reason };
+            jobs::advance(app, "operator", id, |_| vec![event.clone()]).await?.value
+        }
     };
-    let kept = jobs::advance(app, "operator", job, |_| vec![event.clone()]).await?;
-    app.flow.wake(job).await?;
-    Ok(kept.value)
+    app.flow.wake(id).await?;
+    Ok(decided)
 }
 
 /// Changes what is to be done, and so approves it.
@@ -33,14 +41,12 @@ pub async fn modify(app: &App, id: &JobId, by: &str, change: impl Fn(&mut Job)) 
     change(&mut wanted);
     let mut plan = plan::draw_up(app, &wanted, version).await?;
     plan.approval = None;
-    let deadline = wanted.deadline;
-    let kept = jobs::advance(app, "operator", id, |_| {
-        vec![
-            JobEvent::Modified { plan: plan.clone(), deadline, by: by.to_owned() },
-            JobEvent::Approved { by: by.to_owned() },
-        ]
-    })
-    .await?;
+    let modified = JobEvent::Modified { plan: plan.clone(), deadline: wanted.deadline, by: by.to_owned() };
+    let decided = credits::approve(app, "operator", &wanted, &plan, by, |_, verdict| match verdict {
+        JobEvent::Approved { .. } => vec![modified.clone(), verdict.clone()],
+        rejected => vec![rejected.clone()],
+    });
+    let decided = decided.await?;
     app.flow.wake(id).await?;
-    Ok(kept.value)
+    Ok(decided)
 }

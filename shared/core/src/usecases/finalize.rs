@@ -38,7 +38,10 @@ async fn conclude(app: &App, id: &JobId, mut job: Job) -> Result<Job, StepError>
             State::Proposed | State::Modified => {
                 let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
                 let approve = |job: &Job| match job.state {
-                    State::Proposed | State::Modified => vec![JobEvent::Approved { by: by.into() }],
+                    // No page goes to AI any more: nothing is held for them.
+                    State::Proposed | State::Modified => {
+                        vec![JobEvent::Approved { by: by.into(), credits: 0 }]
+                    }
                     _ => vec![],
                 };
                 jobs::advance(app, "finalize", id, approve).await?.value

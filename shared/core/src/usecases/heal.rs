@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{StepError, finalize::seal, plan::manifest, prepare, result};
+use super::{StepError, credits, finalize::seal, plan::manifest, prepare, result};
 use crate::{
     app::App,
     domain::{
@@ -94,6 +94,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
             body: message.encode(),
         });
     }
+    credits::check(app, id, &job.received.tenant, sent.len()).await?;
     app.queue.send(&outgoing).await?;
     Ok(sent)
 }

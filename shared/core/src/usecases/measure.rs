@@ -5,7 +5,7 @@ use crate::{
     domain::breaker::State,
     metrics::{self, MOST_COUNTED_LETTERS},
     ports::Fault,
-    store::{breakers, dead},
+    store::{breakers, dead, purchases},
 };
 
 /// Measures how much waits, and how many models are out of use. Called by the sweep where there is
@@ -17,5 +17,7 @@ pub async fn measure(app: &App) -> Result<(), Fault> {
     let breakers = breakers::all(app).await?;
     metrics::breakers_open(breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());
     metrics::dlq_depth(dead::count_waiting(app, MOST_COUNTED_LETTERS).await?);
+    let waiting = purchases::waiting_for_a_person(app, MOST_COUNTED_LETTERS).await?;
+    metrics::sagas_waiting(waiting.len());
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 pub mod bury;
 pub mod cancel;
+pub mod credits;
 pub mod decide;
 pub mod delete;
 pub mod dispatch;
@@ -18,6 +19,7 @@ pub mod intake;
 pub mod measure;
 pub mod plan;
 pub mod prepare;
+pub mod purchase;
 pub mod redrive;
 pub mod relay;
 pub mod result;

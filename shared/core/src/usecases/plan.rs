@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    StepError,
+    StepError, credits,
     prepare::{StoredPage, range_key, stored_images, stored_range, wants_image},
 };
 use crate::{
@@ -28,15 +28,14 @@ pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
         return Ok(job.clone());
     }
     let plan = spans::plan(app, job).around(draw_up(app, job, 1)).await?;
-    let kept = jobs::advance(app, "intake", &job.id, |job| match (job.state, &plan.approval) {
-        (State::Understood, None) => {
-            vec![JobEvent::Proposed(plan.clone()), JobEvent::Approved { by: "policy".into() }]
-        }
-        (State::Understood, Some(_)) => vec![JobEvent::Proposed(plan.clone())],
+    let proposed = |job: &Job, more: Option<&JobEvent>| match job.state {
+        State::Understood => [JobEvent::Proposed(plan.clone())].into_iter().chain(more.cloned()).collect(),
         _ => vec![],
-    })
-    .await?;
-    Ok(kept.value)
+    };
+    if plan.approval.is_some() {
+        return Ok(jobs::advance(app, "intake", &job.id, |job| proposed(job, None)).await?.value);
+    }
+    credits::approve(app, "intake", job, &plan, "policy", |job, verdict| proposed(job, Some(verdict))).await
 }
 
 /// A plan for the job as it is, with its manifest stored.

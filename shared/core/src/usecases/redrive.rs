@@ -1,6 +1,6 @@
 //! Bringing dead letters back to work, or letting them go.
 
-use super::{StepError, webhooks};
+use super::{StepError, credits, webhooks};
 use crate::{
     app::App,
     domain::{
@@ -136,6 +136,9 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     message.attempt = page.map_or(0, |kept| kept.value.attempt).max(message.attempt) + 1;
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
+    if job.is_over() {
+        credits::check(app, &job.id, &job.received.tenant, 1).await?;
+    }
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.attempt);
     let outgoing =

@@ -1,7 +1,7 @@
 //! Why a step of a job did not get done.
 
 use crate::{
-    domain::job::Illegal,
+    domain::{account::Refused, job::Illegal},
     ports::{Fault, pdf::PdfError},
     store::jobs::JobError,
 };
@@ -46,6 +46,17 @@ impl From<Illegal> for StepError {
     }
 }
 
+impl From<Refused> for StepError {
+    fn from(refused: Refused) -> Self {
+        let code = match refused {
+            Refused::NotEnough { .. } => "not_enough_credits",
+            Refused::TooMany { .. } => "too_many_credits",
+            Refused::Missing { .. } => "account",
+        };
+        Self::Broken { code, reason: refused.to_string() }
+    }
+}
+
 impl From<JobError> for StepError {
     fn from(error: JobError) -> Self {
         match error {
@@ -53,6 +64,7 @@ impl From<JobError> for StepError {
                 Self::Broken { code: "unknown_job", reason: format!("there is no job {id}") }
             }
             JobError::Illegal(illegal) => illegal.into(),
+            JobError::Credits(refused) => refused.into(),
             JobError::Fault(fault) => Self::Fault(fault),
         }
     }

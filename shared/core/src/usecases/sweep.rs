@@ -5,6 +5,7 @@
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Events that a vanished process left unpublished go out.
 //! - Tenants are told of ends.
+//! - Purchases of credits that stopped half way go on.
 //! - How much waits is measured.
 //!
 //! Each part does what it can; one that fails does not keep the others from their work.
@@ -19,7 +20,7 @@ use super::{
     finalize::finalize,
     give_up::{self, Exhausted},
     measure::measure,
-    relay, webhooks,
+    purchase, relay, webhooks,
 };
 use crate::{
     app::App,
@@ -46,8 +47,8 @@ const DEAD_AT_ONCE: usize = 1000;
 /// Time to look at them all, before others see them again.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Webhooks are sent for so long: their pauses of 1 s, 4 s and 16 s fit in.
-const WEBHOOKS: Duration = Duration::from_secs(25);
+/// Webhooks are sent and purchases gone on with for so long: their pauses of 1 s, 4 s and 16 s fit in.
+const OUTSIDE: Duration = Duration::from_secs(25);
 
 /// What a sweep did, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct Swept {
     pub events: usize,
     /// Sendings, whatever became of them.
     pub webhooks: usize,
+    /// Steps of purchases that were taken or undone.
+    pub purchases: usize,
     /// Parts that have to be tried again.
     pub faults: usize,
 }
@@ -83,9 +86,15 @@ pub async fn sweep(app: &App) -> Swept {
         Ok(count) => swept.events = count,
         Err(fault) => missed(&mut swept, "unpublished events", &fault),
     }
-    match webhooks::run_for(app, WEBHOOKS).await {
+    let (webhooks, purchases) =
+        tokio::join!(webhooks::run_for(app, OUTSIDE), purchase::run_for(app, OUTSIDE));
+    match webhooks {
         Ok(count) => swept.webhooks = count,
         Err(fault) => missed(&mut swept, "webhooks", &fault),
+    }
+    match purchases {
+        Ok(count) => swept.purchases = count,
+        Err(fault) => missed(&mut swept, "purchases", &fault),
     }
     if let Err(fault) = measure(app).await {
         missed(&mut swept, "what waits", &fault);

@@ -1,4 +1,4 @@
-//! Is a job's trail what it was when it was written?
+//! Are the trails of jobs and accounts what they were when they were written?
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,15 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        account::Account,
         event::{Aggregate, Event, decode, sha256_hex, verify},
-        ids::JobId,
+        ids::{JobId, TenantId},
         job::{Job, JobEvent},
         outcome::PageEvent,
         result::ResultDocument,
     },
-    store::{jobs, pages, trail},
+    ports::Fault,
+    store::{accounts, jobs, pages, trail},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,4 +131,31 @@ async fn check_results(app: &App, job: &Job, events: &[Event], report: &mut Repo
         }
     }
     Ok(())
+}
+
+/// What is wrong with a tenant's account, in words; empty when all is well. Its trail is unbroken and
+/// gives the stored account, whose balance is the sum of the ledger at every line.
+pub async fn verify_account(app: &App, tenant: &TenantId) -> Result<Vec<String>, Fault> {
+    let stored = accounts::load(app, tenant).await?.value;
+    let events = trail::read(app, &Aggregate::Account(tenant.clone())).await?;
+    let mut findings = Vec::new();
+    if let Err(tampered) = verify(&events, &stored.head) {
+        findings.push(format!("account: {tampered}"));
+    }
+    match Account::replay(tenant, &events) {
+        Ok(replayed) if replayed == stored => {}
+        Ok(_) => findings.push("account: the stored account is not what its trail says".into()),
+        Err(error) => findings.push(format!("account: {error}")),
+    }
+    let mut sum = 0;
+    for line in accounts::ledger(app, tenant).await? {
+        sum += line.amount;
+        if line.balance as i64 != sum {
+            findings.push(format!("ledger {}: {} is not the sum of {sum}", line.sequence, line.balance));
+        }
+    }
+    if stored.balance as i64 != sum {
+        findings.push(format!("account: the balance of {} is not the ledger's {sum}", stored.balance));
+    }
+    Ok(findings)
 }

@@ -2,10 +2,12 @@
 
 mod blobs;
 mod others;
+mod payments;
 mod queue;
 mod records;
 
 pub use blobs::MemoryBlobs;
 pub use others::{PlainVault, RecordingBus, RecordingHooks, RecordingNotifier, RecordingTraces};
+pub use payments::{MemoryPayments, Mood};
 pub use queue::MemoryQueue;
 pub use records::MemoryRecords;

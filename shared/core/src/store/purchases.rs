@@ -1,0 +1,179 @@
+//! Purchases of credits: moved by events, together with the account that they are for.
+
+use serde::Serialize;
+
+use super::{
+    Kept,
+    accounts::{self, AccountError, Origin},
+    decode, encode, trail,
+};
+use crate::{
+    app::App,
+    domain::{
+        account::AccountEvent,
+        event::{Aggregate, Event, Head, Metadata},
+        ids::{CorrelationId, EventId, Priority, PurchaseId, TenantId},
+        purchase::{Order, Purchase, PurchaseEvent, State},
+        secret::Secret,
+    },
+    metrics,
+    ports::{
+        Fault,
+        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+    },
+};
+
+/// Those that somebody has to look at, by when; and those that wait for a person.
+const DUE: &str = "purchases#due";
+const MANUAL: &str = "purchases#manual";
+
+fn partition(id: &PurchaseId) -> String {
+    format!("purchase#{id}")
+}
+
+fn key(id: &PurchaseId) -> Key {
+    Key::new(partition(id), "purchase")
+}
+
+fn method_key(id: &PurchaseId) -> Key {
+    Key::new(partition(id), "method")
+}
+
+pub async fn find(app: &App, id: &PurchaseId) -> Result<Option<Kept<Purchase>>, Fault> {
+    app.records.get(&key(id)).await?.as_ref().map(decode).transpose()
+}
+
+pub(super) fn of_tenant(tenant: &TenantId) -> String {
+    format!("purchases#{tenant}")
+}
+
+fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
+    let listed = match purchase.state {
+        State::Running | State::Compensating => Some(DUE),
+        State::Manual => Some(MANUAL),
+        State::Completed | State::Compensated | State::Resolved => None,
+    };
+    let sort = |time| format!("{time:.3}#{}", purchase.id);
+    Ok(Draft {
+        tenant_index: Some(IndexEntry::new(of_tenant(&purchase.order.tenant), sort(purchase.started_at))),
+        state_index: listed.map(|place| IndexEntry::new(place, sort(purchase.due))),
+        ..Draft::new(key(&purchase.id), encode(purchase)?)
+    })
+}
+
+/// Writes down a new purchase; `None` when there is one of that id.
+pub async fn begin(
+    app: &App,
+    id: &PurchaseId,
+    order: Order,
+    method: Option<&Secret>,
+) -> Result<Option<Kept<Purchase>>, Fault> {
+    let mut more = Vec::new();
+    if let Some(method) = method {
+        let sealed = app.vault.seal(method).await?;
+        let draft = Draft::new(method_key(id), encode(&sealed)?);
+        more.push(Change::Put { draft, when: When::Absent });
+    }
+    write(app, id, None, &[PurchaseEvent::Started(order)], more).await
+}
+
+/// Moves a purchase, and its account with it; `None` when somebody else was faster.
+pub async fn advance(
+    app: &App,
+    before: &Kept<Purchase>,
+    events: &[PurchaseEvent],
+    account: Option<AccountEvent>,
+) -> Result<Option<Kept<Purchase>>, AccountError> {
+    let (id, order) = (&before.value.id, &before.value.order);
+    let mut more = Vec::new();
+    if let Some(event) = account {
+        let kept = accounts::load(app, &order.tenant).await?;
+        let correlation = CorrelationId::new(id.as_str());
+        let origin = Origin { source: "purchase", user: Some(&order.by), correlation };
+        more = accounts::moves(app, &origin, &kept, &[event])?.1;
+    }
+    // Paid, or never to be paid: how is nobody's business any more.
+    let is_over = events.iter().any(|event| {
+        matches!(
+            event,
+            PurchaseEvent::PaymentCompleted { .. }
+                | PurchaseEvent::Compensating { .. }
+                | PurchaseEvent::Resolved { .. }
+        )
+    });
+    if is_over && let Some(item) = app.records.get(&method_key(id)).await? {
+        more.push(Change::Delete { key: method_key(id), version: item.version });
+    }
+    Ok(write(app, id, Some(before), events, more).await?)
+}
+
+async fn write(
+    app: &App,
+    id: &PurchaseId,
+    before: Option<&Kept<Purchase>>,
+    events: &[PurchaseEvent],
+    mut changes: Vec<Change>,
+) -> Result<Option<Kept<Purchase>>, Fault> {
+    let mut purchase = before.map(|kept| kept.value.clone());
+    for event in events {
+        let head = purchase.as_ref().map(|purchase| purchase.head.clone()).unwrap_or_default();
+        let at = head.next_time(app.clock.now());
+        let next = Purchase::apply(purchase.as_ref(), id, event, at);
+        let mut next = next.ok_or_else(|| Fault::broken("purchase", "an event that does not follow"))?;
+        let (stored, head) = append(app, &next, &head, event, at);
+        changes.push(trail::append(app, &stored)?);
+        next.head = head;
+        purchase = Some(next);
+    }
+    let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "nothing to write"))?;
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
+    if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? != Written::Applied {
+        return Ok(None);
+    }
+    app.stored_event();
+    metrics::purchase_moved(&purchase, events);
+    Ok(Some(Kept { value: purchase, version: when.next_version() }))
+}
+
+fn append(
+    app: &App,
+    purchase: &Purchase,
+    head: &Head,
+    event: &impl Serialize,
+    at: jiff::Timestamp,
+) -> (Event, Head) {
+    let metadata = Metadata {
+        user_id: Some(purchase.order.by.clone()),
+        tenant: purchase.order.tenant.clone(),
+        source: "purchase".into(),
+        environment: app.settings.environment.clone(),
+        trace_id: String::new(),
+        span_id: String::new(),
+        priority: Priority::High,
+    };
+    let (id, aggregate) = (EventId::new(app.ids.fresh()), Aggregate::Purchase(purchase.id.clone()));
+    head.append(aggregate, id, event, at, CorrelationId::new(purchase.id.as_str()), metadata)
+}
+
+/// How a purchase is paid, while that is still of use.
+pub async fn method(app: &App, id: &PurchaseId) -> Result<Option<Secret>, Fault> {
+    let Some(item) = app.records.get(&method_key(id)).await? else { return Ok(None) };
+    let sealed: String = decode(&item)?.value;
+    Ok(Some(app.vault.open(&sealed).await?))
+}
+
+/// Purchases on their way, those due first.
+pub async fn under_way(app: &App, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    listed(app, DUE, limit).await
+}
+
+/// Purchases of all tenants that wait for a person, oldest first.
+pub async fn waiting_for_a_person(app: &App, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    listed(app, MANUAL, limit).await
+}
+
+async fn listed(app: &App, place: &str, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    let listing = app.records.list_index(Index::State, place, None, false, limit).await?;
+    listing.items.iter().map(decode).collect()
+}

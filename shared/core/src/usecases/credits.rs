@@ -1,0 +1,63 @@
+//! Whether a tenant's credits allow what is asked.
+
+use super::StepError;
+use crate::{
+    app::App,
+    domain::{
+        account::Refused,
+        ids::{JobId, TenantId},
+        job::{Job, JobEvent},
+        plan::Plan,
+    },
+    ports::Fault,
+    store::{
+        accounts,
+        jobs::{self, JobError},
+    },
+};
+
+/// Approves a plan and holds the credits that it may use; a job whose tenant has not enough is rejected.
+/// `events` are what is written with the verdict, as the job is by then.
+pub async fn approve(
+    app: &App,
+    source: &str,
+    job: &Job,
+    plan: &Plan,
+    by: &str,
+    events: impl Fn(&Job, &JobEvent) -> Vec<JobEvent>,
+) -> Result<Job, StepError> {
+    loop {
+        let verdict = verdict(app, &job.received.tenant, plan, by).await?;
+        match jobs::advance(app, source, &job.id, |job| events(job, &verdict)).await {
+            // Another job took them in between.
+            Err(JobError::Credits(Refused::NotEnough { .. })) => continue,
+            moved => return Ok(moved?.value),
+        }
+    }
+}
+
+async fn verdict(app: &App, tenant: &TenantId, plan: &Plan, by: &str) -> Result<JobEvent, Fault> {
+    match afford(app, tenant, plan.estimated_credits).await? {
+        Ok(credits) => Ok(JobEvent::Approved { by: by.to_owned(), credits }),
+        Err(refused) => Ok(JobEvent::Rejected { by: "policy".into(), reason: refused.to_string() }),
+    }
+}
+
+/// What has to be held for so many pages: nothing where credits are unlimited.
+async fn afford(app: &App, tenant: &TenantId, pages: u32) -> Result<Result<u32, Refused>, Fault> {
+    if pages == 0 || !accounts::is_prepaid(app, tenant).await? {
+        return Ok(Ok(0));
+    }
+    let (needed, available) = (u64::from(pages), accounts::load(app, tenant).await?.value.available());
+    Ok(if needed > available { Err(Refused::NotEnough { needed, available }) } else { Ok(pages) })
+}
+
+/// An error where a job that is over asks for more pages than its tenant can pay.
+pub async fn check(app: &App, job: &JobId, tenant: &TenantId, pages: usize) -> Result<(), StepError> {
+    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    if let Err(refused) = afford(app, tenant, pages).await? {
+        tracing::info!(%job, %tenant, pages, "not enough credits");
+        return Err(refused.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! A tenant's credits: held by jobs, paid by what was read, given back to the last one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use everypage_core::{
+    app::App,
+    domain::{
+        account::{AccountEvent, Cause as Why, Refused},
+        ids::TenantId,
+        job::{Job, State},
+        result::Cause,
+        selection::PageSelection,
+    },
+    ports::clock::Clock,
+    store::{
+        accounts::{self, AccountError},
+        dead, tenants,
+    },
+    usecases::{
+        StepError,
+        cancel::cancel,
+        decide::{Decision, decide, modify},
+        fail::fail,
+        finalize::finalize,
+        heal,
+        redrive::redrive,
+        verify::verify_account,
+    },
+};
+use everypage_testkit::{
+    faulty::{Faults, Mode},
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::world::{Process, World};
+
+fn tenant() -> TenantId {
+    TenantId::new("local")
+}
+
+fn grant(credits: u64) -> AccountEvent {
+    AccountEvent::Added { credits, cause: Why::Operator { by: "ann".into(), note: "welcome".into() } }
+}
+
+async fn given(process: &Process, credits: u64) {
+    accounts::change(&process.app, &tenant(), "ann", &grant(credits)).await.unwrap();
+}
+
+/// Balance and what is held of it; the books are in order.
+async fn books(app: &App) -> (u64, u64) {
+    assert_eq!(verify_account(app, &tenant()).await.unwrap(), Vec::<String>::new());
+    let account = accounts::load(app, &tenant()).await.unwrap().value;
+    (account.balance, account.reserved)
+}
+
+async fn amounts(app: &App) -> Vec<i64> {
+    accounts::ledger(app, &tenant()).await.unwrap().iter().map(|line| line.amount).collect()
+}
+
+fn prepaid() -> World {
+    World::new(&[("CREDITS", "prepaid")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_holds_its_estimate_and_pays_for_what_an_ai_read() {
+    let world = prepaid();
+    world.vision.now_does(|target, page| match page {
+        4 => Reply::down(),
+        _ => Reply::AnswerAfter(Duration::from_secs(2), read_by(target, page)),
+    });
+    let process = world.start("a");
+    given(&process, 10).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    assert_eq!(process.job(&id).await.reserved_credits, 4);
+    assert_eq!(books(&process.app).await, (10, 4));
+    let process = world.start("b");
+    let job = process.finish(&id).await;
+    assert_eq!((job.state, job.reserved_credits), (State::Audited, 0));
+    assert_eq!(books(&process.app).await, (7, 0));
+    assert_eq!(amounts(&process.app).await, [10, -3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_enough_credits_a_job_is_rejected_and_says_why() {
+    let world = prepaid();
+    let process = world.start("a");
+    given(&process, 3).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(job.state, State::Rejected);
+    let reason = job.failure.unwrap().reason;
+    assert_eq!(reason, "not enough credits: 4 are needed and 3 are available (by policy)");
+    assert_eq!(world.vision.calls().len(), 0);
+    assert_eq!(books(&process.app).await, (3, 0));
+    // Pages that no AI reads cost nothing.
+    let mut plain = FakeDocument::graphics(5);
+    for page in &mut plain.pages {
+        page.reason = everypage_core::domain::document::Reason::Text;
+    }
+    let id = process.submit(&plain).await.unwrap().job.id;
+    assert_eq!(process.finish(&id).await.state, State::Audited);
+    assert_eq!(books(&process.app).await, (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_credits_are_unlimited_nobody_keeps_books() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    assert_eq!(process.finish(&id).await.state, State::Audited);
+    assert_eq!(accounts::load(&process.app, &tenant()).await.unwrap().version, 0);
+    // Prepaid is a tenant's own matter.
+    let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
+    tenants::change(&process.app, &tenant(), &variables).await.unwrap();
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    assert_eq!(process.finish(&id).await.state, State::Rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_are_cancelled_or_fail_give_everything_back() {
+    let world = prepaid();
+    world.vision.now_does(|target, page| match page {
+        1 => Reply::AnswerAfter(Duration::from_millis(100), read_by(target, page)),
+        _ => Reply::Hang,
+    });
+    let process = world.start("a");
+    given(&process, 10).await;
+    let started = async |pages| {
+        let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
+        assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+        id
+    };
+    let (first, second) = (started(4).await, started(5).await);
+    assert_eq!(books(&process.app).await, (10, 9));
+    cancel(&process.app, &first, "ann").await.unwrap();
+    assert_eq!(finalize(&process.app, &first, Cause::Cancelled).await.unwrap().state, State::Cancelled);
+    assert_eq!(books(&process.app).await, (10, 5));
+    let failure = everypage_core::domain::job::Failure { code: "defect".into(), reason: "it broke".into() };
+    fail(&process.app, &second, failure).await.unwrap();
+    assert_eq!(books(&process.app).await, (10, 0));
+    assert_eq!(amounts(&process.app).await, [10]);
+    // Redriven, it holds anew and pays at its end.
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    let letter = dead::job_letter(&second, 0);
+    redrive(&process.app, &letter, "ann", None).await.unwrap();
+    assert_eq!(process.finish(&second).await.state, State::Audited);
+    assert_eq!(books(&process.app).await, (5, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_jobs_that_want_the_last_credits_one_gets_them() {
+    let world = prepaid();
+    let process = world.start("a");
+    given(&process, 7).await;
+    let first = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    let second = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
+    let (a, b) = tokio::join!(process.finish(&first), process.finish(&second));
+    let mut states = [a.state, b.state];
+    states.sort_by_key(|state| *state == State::Rejected);
+    assert_eq!(states, [State::Audited, State::Rejected]);
+    let paid = if a.state == State::Audited { 4 } else { 5 };
+    assert_eq!(books(&process.app).await, (7 - paid, 0));
+}
+
+fn awaiting() -> World {
+    World::new(&[("CREDITS", "prepaid"), ("APPROVAL_THRESHOLD_USD", "0"), ("JOB_TIMEOUT", "60s")])
+}
+
+async fn proposed(process: &Process, pages: u32) -> Job {
+    let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    let job = process.job(&id).await;
+    assert!(job.awaits_approval());
+    job
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_s_word_does_not_replace_credits() {
+    let world = awaiting();
+    let process = world.start("a");
+    given(&process, 3).await;
+    let job = proposed(&process, 4).await;
+    assert_eq!(books(&process.app).await, (3, 0), "nothing is held before it is approved");
+    let job = decide(&process.app, &job.id, "ann", Decision::Approve).await.unwrap();
+    assert_eq!(job.state, State::Rejected);
+    // Fewer pages are fewer credits.
+    let job = proposed(&process, 5).await;
+    let pages: PageSelection = "1-2".parse().unwrap();
+    let modified = modify(&process.app, &job.id, "ann", |job| job.received.options.pages = pages.clone());
+    let modified = modified.await.unwrap();
+    assert_eq!((modified.state, modified.reserved_credits), (State::Approved, 2));
+    assert_eq!(books(&process.app).await, (3, 2));
+    assert_eq!(process.finish(&job.id).await.state, State::Audited);
+    assert_eq!(books(&process.app).await, (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_nobody_approved_in_time_holds_and_costs_nothing() {
+    let world = awaiting();
+    let process = world.start("a");
+    given(&process, 9).await;
+    let job = proposed(&process, 4).await;
+    let job = process.finish(&job.id).await;
+    assert_eq!((job.state, job.reserved_credits), (State::Audited, 0));
+    assert_eq!(books(&process.app).await, (9, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits() {
+    let world = prepaid();
+    world.vision.now_does(|_, page| if page == 1 { Reply::Answer("one".into()) } else { Reply::down() });
+    let process = world.start("a");
+    given(&process, 4).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    assert_eq!(books(&process.app).await, (3, 0));
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    // Three pages are missing, and somebody took a credit away.
+    let taken =
+        AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "".into() } };
+    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
+    let refused = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap_err();
+    assert_eq!(refused.code(), "not_enough_credits");
+    assert!(matches!(refused, StepError::Broken { .. }), "{refused}");
+    given(&process, 1).await;
+    // Breakers that the first run opened are over their rest.
+    world.clock_moves(Duration::from_secs(600)).await;
+    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 3);
+    process.work_for(Duration::from_secs(60)).await;
+    let job = heal::publish(&process.app, &id).await.unwrap();
+    assert_eq!(job.result.as_ref().unwrap().metadata.credits, 4);
+    assert_eq!(books(&process.app).await, (0, 0));
+    assert_eq!(amounts(&process.app).await.iter().sum::<i64>(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_takes_what_is_not_there() {
+    let world = prepaid();
+    let process = world.start("a");
+    given(&process, 5).await;
+    let taken =
+        AccountEvent::Deducted { credits: 6, cause: Why::Operator { by: "ann".into(), note: "".into() } };
+    let refused = accounts::change(&process.app, &tenant(), "ann", &taken).await;
+    let why = Refused::NotEnough { needed: 6, available: 5 };
+    assert_eq!(refused, Err(AccountError::Refused(why)));
+    assert_eq!(books(&process.app).await, (5, 0));
+    // Many at once are all counted.
+    let all = (0..20).map(|_| given(&process, 1));
+    futures::future::join_all(all).await;
+    assert_eq!(books(&process.app).await, (25, 0));
+}
+
+/// A small job with credits, whatever happens on the way.
+async fn run(faults: std::sync::Arc<Faults>) -> (World, Process) {
+    let mut world = prepaid();
+    let calm = world.start("operator");
+    given(&calm, 5).await;
+    world.faults = faults;
+    let process = world.start("a");
+    let submitted = async {
+        loop {
+            match process.submit(&FakeDocument::graphics(2)).await {
+                Ok(submitted) => return submitted.job.id,
+                Err(_) => process.app.clock.sleep(Duration::from_secs(1)).await,
+            }
+        }
+    };
+    let whole = async {
+        let id = submitted.await;
+        process.finish(&id).await;
+    };
+    let stopped = world.faults.stopped();
+    tokio::select! {
+        biased;
+        () = stopped => {}
+        () = whole => {}
+    }
+    (world, process)
+}
+
+async fn check(world: &World, what: &str) {
+    world.faults.resume();
+    let process = world.start("b");
+    // Whoever got an error, or none, asks again.
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(job.state, State::Audited, "{what}: {:?}", job.failure);
+    process.work_for(Duration::from_secs(300)).await;
+    let read = process.job(&id).await.result.unwrap().metadata.credits;
+    assert_eq!((read, books(&process.app).await), (2, (3, 0)), "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_fails_or_dies_a_job_pays_once_and_holds_nothing_afterwards() {
+    let (world, _) = run(Faults::none()).await;
+    let calls = world.faults.calls();
+    assert!(calls > 40, "{calls}");
+    check(&world, "no fault").await;
+    for at in 0..calls {
+        for (times, mode) in [(1, Mode::Refuse), (1, Mode::LoseReply), (3, Mode::Refuse)] {
+            let (world, _) = run(Faults::at(at, times, mode)).await;
+            check(&world, &format!("{mode:?} × {times} of call {at} ({:?})", world.faults.struck())).await;
+        }
+        let (world, _) = run(Faults::stop_at(at)).await;
+        check(&world, &format!("killed at call {at} ({:?})", world.faults.struck())).await;
+    }
+}
