@@ -309,7 +309,7 @@ impl World {
             bus,
             notifier: Arc::new(RecordingNotifier::default()),
             hooks: self.hooks.clone(),
-            vault: Arc::new(PlainVault),
+            vault: Arc::new(PlainVault::default()),
             clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
             ids: self.ids.clone(),
             traces: Arc::new(NoTraces),
