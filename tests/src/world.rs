@@ -122,7 +122,7 @@ impl World {
         let blobs: Arc<dyn Blobs> = self.blobs.clone();
         let (queue, flow_port): (Arc<dyn Queue>, Arc<dyn Flow>) = (self.queue.clone(), flow.clone());
         let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
-        let vault: Arc<dyn Vault> = Arc::new(PlainVault);
+        let vault: Arc<dyn Vault> = Arc::new(PlainVault::default());
         let hooks: Arc<dyn Hooks> = self.hooks.clone();
         let payments: Arc<dyn Payments> = self.payments.clone();
         let ports = Ports {

@@ -13,7 +13,7 @@
 //! because a token that was answered is stale. A job whose execution waits for nothing has no
 //! token or a stale one, and waking it does nothing: workers read the job before every page.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use aws_sdk_sfn::{
@@ -38,6 +38,8 @@ use serde_json::json;
 use crate::fault::fault;
 
 const SERVICE: &str = "Step Functions";
+/// Step Functions refuses longer ones, and none, as badly asked.
+const TOKEN_BYTES: RangeInclusive<usize> = 1..=2048;
 /// Two tasks of one execution hardly ever remember at once.
 const TRIES_TO_REMEMBER: usize = 5;
 
@@ -116,6 +118,9 @@ impl Flow for SfnFlow {
     }
 
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+        if !TOKEN_BYTES.contains(&token.as_str().len()) {
+            return Ok(Settlement::Stale);
+        }
         // The outcome is in the table; the execution only needs to go on.
         let call = self.client.send_task_success().task_token(token.as_str()).output("{}");
         let Err(error) = call.send().await else { return Ok(Settlement::Accepted) };
@@ -184,6 +189,10 @@ mod tests {
         for code in ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"] {
             let (flow, _) = flow(&[(400, &format!(r#"{{"__type":"{code}"}}"#))]);
             assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Stale, "{code}");
+        }
+        let (asks_nobody, _) = flow(&[]);
+        for text in [String::new(), "t".repeat(2049)] {
+            assert_eq!(asks_nobody.settle(&TaskToken::new(text)).await.unwrap(), Settlement::Stale);
         }
         let (flow, _) = flow(&[(200, "{}")]);
         assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Accepted);

@@ -5,14 +5,12 @@ use async_trait::async_trait;
 use aws_sdk_sns::{Client, types::MessageAttributeValue};
 use everypage_core::ports::{
     Fault,
-    notifier::{Notice, Notifier},
+    notifier::{Notice, Notifier, SUBJECT_CHARACTERS},
 };
 
 use crate::fault::fault;
 
 const SERVICE: &str = "SNS";
-/// SNS takes fewer than 100.
-const SUBJECT_CHARACTERS: usize = 99;
 
 pub struct SnsNotifier {
     client: Client,
@@ -27,7 +25,8 @@ impl SnsNotifier {
 
 /// One line, short enough; `None` when nothing is left of it.
 fn subject(text: &str) -> Option<String> {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
+    let line: String = text.chars().map(plain).collect();
     let line: String = line.trim().chars().take(SUBJECT_CHARACTERS).collect();
     (!line.is_empty()).then_some(line)
 }
@@ -64,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_one_short_line() {
-        assert_eq!(subject("a\nb\t").as_deref(), Some("a b"));
+        assert_eq!(subject("a\nb\u{2028}c\t").as_deref(), Some("a b c"));
         assert_eq!(subject(&"é".repeat(200)).unwrap().chars().count(), 99);
         assert_eq!(subject(" \n"), None);
     }

@@ -6,7 +6,10 @@ use aws_sdk_kms::{Client, operation::decrypt::DecryptError, primitives::Blob};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_core::{
     domain::secret::Secret,
-    ports::{Fault, vault::Vault},
+    ports::{
+        Fault,
+        vault::{MAX_SECRET_BYTES, Vault},
+    },
 };
 
 use crate::fault::fault;
@@ -14,8 +17,6 @@ use crate::fault::fault;
 const SERVICE: &str = "KMS";
 /// Bound into what is sealed and shown in CloudTrail; policies can demand it.
 const CONTEXT: (&str, &str) = ("application", "everypage");
-/// KMS's limit for what it encrypts itself.
-const MAX_BYTES: usize = 4096;
 
 pub struct KmsVault {
     client: Client,
@@ -29,22 +30,35 @@ impl KmsVault {
     }
 }
 
+/// KMS refuses an empty text. So a secret of nothing but zeros, as the empty one is, has one more.
+fn padded(secret: &str) -> String {
+    let zero = if only_zeros(secret) { "\0" } else { "" };
+    format!("{secret}{zero}")
+}
+
+fn unpadded(mut text: String) -> Option<Secret> {
+    if only_zeros(&text) {
+        text.pop()?;
+    }
+    Some(Secret::new(text))
+}
+
+fn only_zeros(text: &str) -> bool {
+    text.bytes().all(|byte| byte == 0)
+}
+
 #[async_trait]
 impl Vault for KmsVault {
     async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
-        // KMS refuses an empty text, and there is nothing to hide in one.
-        if secret.expose().is_empty() {
-            return Ok(String::new());
-        }
-        if secret.expose().len() > MAX_BYTES {
-            return Err(Fault::broken(SERVICE, format!("a secret is longer than {MAX_BYTES} bytes")));
+        if secret.expose().len() > MAX_SECRET_BYTES {
+            return Err(Fault::broken(SERVICE, format!("a secret is longer than {MAX_SECRET_BYTES} bytes")));
         }
         let call = self
             .client
             .encrypt()
             .key_id(&self.key)
             .encryption_context(CONTEXT.0, CONTEXT.1)
-            .plaintext(Blob::new(secret.expose()));
+            .plaintext(Blob::new(padded(secret.expose())));
         let answer = call.send().await.map_err(|error| fault(SERVICE, error))?;
         let sealed =
             answer.ciphertext_blob.ok_or_else(|| Fault::broken(SERVICE, "no ciphertext came back"))?;
@@ -52,16 +66,14 @@ impl Vault for KmsVault {
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        if sealed.is_empty() {
-            return Ok(Secret::new(""));
-        }
         let foreign = || Fault::broken(SERVICE, "this was not sealed with our key");
+        let ciphertext = BASE64.decode(sealed).ok().filter(|bytes| !bytes.is_empty()).ok_or_else(foreign)?;
         let call = self
             .client
             .decrypt()
             .key_id(&self.key)
             .encryption_context(CONTEXT.0, CONTEXT.1)
-            .ciphertext_blob(Blob::new(BASE64.decode(sealed).map_err(|_| foreign())?));
+            .ciphertext_blob(Blob::new(ciphertext));
         let answer = call.send().await.map_err(|error| match error.as_service_error() {
             Some(DecryptError::InvalidCiphertextException(_) | DecryptError::IncorrectKeyException(_)) => {
                 foreign()
@@ -69,7 +81,7 @@ impl Vault for KmsVault {
             _ => fault(SERVICE, error),
         })?;
         let opened = answer.plaintext.ok_or_else(foreign)?;
-        String::from_utf8(opened.into_inner()).map(Secret::new).map_err(|_| foreign())
+        String::from_utf8(opened.into_inner()).ok().and_then(unpadded).ok_or_else(foreign)
     }
 }
 
@@ -98,17 +110,19 @@ mod tests {
     async fn what_was_not_sealed_here_does_not_open() {
         let (clients, _) = clients(vec![answer(400, r#"{"__type":"InvalidCiphertextException"}"#)]);
         let vault = KmsVault::new(clients.kms, "k");
-        assert!(matches!(vault.open("not base64!").await, Err(Fault::Broken { .. })));
+        for text in ["", "not base64!"] {
+            assert!(matches!(vault.open(text).await, Err(Fault::Broken { .. })), "{text}");
+        }
         assert!(matches!(vault.open("AAAA").await, Err(Fault::Broken { .. })));
         assert!(vault.seal(&Secret::new("x".repeat(5000))).await.is_err());
     }
 
-    #[tokio::test]
-    async fn an_empty_secret_needs_no_key() {
-        let (clients, sent) = clients(vec![]);
-        let vault = KmsVault::new(clients.kms, "k");
-        let sealed = vault.seal(&Secret::new("")).await.unwrap();
-        assert_eq!(vault.open(&sealed).await.unwrap(), Secret::new(""));
-        assert_eq!(sent.actual_requests().count(), 0);
+    #[test]
+    fn kms_is_never_given_an_empty_text_and_no_two_secrets_become_one() {
+        for secret in ["", "\0", "\0\0", "a", "a\0", "\0a"] {
+            assert!(!padded(secret).is_empty());
+            assert_eq!(unpadded(padded(secret)), Some(Secret::new(secret)), "{secret:?}");
+        }
+        assert_eq!(unpadded(String::new()), None);
     }
 }

@@ -12,8 +12,8 @@ pub struct LogNotifier;
 #[async_trait]
 impl Notifier for LogNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
-        let responsible = notice.responsible.as_deref().unwrap_or("nobody set");
-        warn!(tenant = %notice.tenant, responsible, subject = notice.subject, "notice");
+        let Notice { tenant, responsible, subject, body } = notice;
+        warn!(%tenant, responsible = responsible.as_deref(), subject, body, "notice");
         Ok(())
     }
 }

@@ -1,12 +1,18 @@
 //! The doubles sit the same exams as the real adapters.
 
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
-use everypage_core::domain::ids::Priority;
+use async_trait::async_trait;
+use everypage_core::{
+    domain::{event::Event, ids::Priority},
+    ports::notifier::Notice,
+};
 use everypage_testkit::{
     clock::ManualClock,
-    memory::{MemoryBlobs, MemoryQueue, MemoryRecords},
-    suites::queue::Subject,
+    memory::{
+        MemoryBlobs, MemoryFlow, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingNotifier,
+    },
+    suites,
 };
 
 mod records {
@@ -23,7 +29,7 @@ mod queue {
     use super::*;
     everypage_testkit::queue_exam!(async {
         let clock = Arc::new(ManualClock::default());
-        Subject::new(Arc::new(MemoryQueue::new(clock.clone())), clock)
+        suites::queue::Subject::new(Arc::new(MemoryQueue::new(clock.clone())), clock)
     });
 }
 
@@ -33,6 +39,81 @@ mod queue_with_a_place_for_the_dead {
         let clock = Arc::new(ManualClock::default());
         let queue = Arc::new(MemoryQueue::burying_after(clock.clone(), 9));
         queue.lay_dead(Priority::High, "poison");
-        Subject::new(queue, clock).with_a_dead_message()
+        suites::queue::Subject::new(queue, clock).with_a_dead_message()
     });
+}
+
+mod flow {
+    use super::*;
+    everypage_testkit::flow_exam!(async {
+        let flow = Arc::new(MemoryFlow::default());
+        suites::flow::Subject::new(flow.clone(), flow)
+    });
+}
+
+mod bus {
+    use super::*;
+
+    struct Recorded(Arc<RecordingBus>);
+
+    #[async_trait]
+    impl suites::bus::Listener for Recorded {
+        async fn heard(&self, _count: usize) -> Vec<Event> {
+            self.0.events()
+        }
+    }
+
+    everypage_testkit::bus_exam!(async {
+        let bus = Arc::new(RecordingBus::default());
+        suites::bus::Subject::new(bus.clone(), Arc::new(Recorded(bus)))
+    });
+}
+
+mod notifier {
+    use super::*;
+
+    struct Recorded(Arc<RecordingNotifier>);
+
+    #[async_trait]
+    impl suites::notifier::Reader for Recorded {
+        async fn told(&self, _count: usize) -> Vec<Notice> {
+            self.0.notices()
+        }
+    }
+
+    everypage_testkit::notifier_exam!(async {
+        let notifier = Arc::new(RecordingNotifier::default());
+        suites::notifier::Subject::new(notifier.clone(), Arc::new(Recorded(notifier)))
+    });
+}
+
+mod vault {
+    use super::*;
+    everypage_testkit::vault_exam!(async {
+        let [one, again, other] =
+            ["key", "key", "another key"].map(|key| Arc::new(PlainVault::with_key(key)));
+        suites::vault::Subject::new(one, again, other)
+    });
+}
+
+#[test]
+fn every_case_is_in_the_exam_of_its_suite() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/suites");
+    let listed = fs::read_to_string(folder.join("mod.rs")).unwrap();
+    let mut suites = 0;
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let suite = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        if suite == "mod" {
+            continue;
+        }
+        suites += 1;
+        let exam = listed.split(&format!("macro_rules! {suite}_exam ")).nth(1).unwrap();
+        let exam = exam.split("macro_rules!").next().unwrap();
+        let source = fs::read_to_string(&file).unwrap();
+        for case in source.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
+            let name = case.split('(').next().unwrap();
+            assert!(exam.contains(&format!(" {name},")), "{suite}: {name} is in no exam");
+        }
+    }
+    assert_eq!(suites, 7);
 }

@@ -316,7 +316,7 @@ impl World {
             notifier: Arc::new(RecordingNotifier::default()),
             hooks: self.hooks.clone(),
             payments: self.payments.clone(),
-            vault: Arc::new(PlainVault),
+            vault: Arc::new(PlainVault::default()),
             clock: Arc::new(SkewedClock { clock: self.witness.clock.clone(), skew }),
             ids: self.ids.clone(),
             traces: Arc::new(NoTraces),

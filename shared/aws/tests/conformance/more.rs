@@ -1,29 +1,18 @@
-//! What only the AWS adapters have: transactions, limits of a call, and the ports without an exam.
+//! What only the AWS adapters have: transactions, and limits of a call.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use everypage_aws::{Clients, DynamoRecords, EventBridgeBus, KmsVault, S3Blobs, SfnFlow, SnsNotifier};
+use everypage_aws::{DynamoRecords, S3Blobs};
 use everypage_core::{
-    domain::{
-        event::{Aggregate, Event, Head, Metadata},
-        ids::{CorrelationId, EventId, JobId, Priority, TaskToken, TenantId},
-        secret::Secret,
-        trace::TraceContext,
-    },
+    domain::ids::{JobId, Priority},
     ports::{
         Fault,
         blobs::Blobs,
-        bus::Bus,
-        flow::{Flow, Settlement},
-        notifier::{Notice, Notifier},
         queue::{Outgoing, Queue},
         records::{Batch, Change, Draft, Key, Records, When, Written},
-        vault::Vault,
     },
 };
-use everypage_testkit::memory::MemoryRecords;
 use futures::future::join_all;
-use serde_json::{Value, json};
 
 use super::emulator;
 
@@ -151,142 +140,4 @@ async fn many_messages_are_sent_and_received_each_in_its_lane() {
     found.sort_by_key(|delivery| delivery.body.split(' ').next().unwrap().parse::<usize>().unwrap());
     let bodies: Vec<String> = found.into_iter().map(|delivery| delivery.body).collect();
     assert!(bodies == (0..25).map(body).collect::<Vec<_>>());
-}
-
-#[tokio::test]
-async fn a_secret_is_sealed_and_opened_by_kms() {
-    let clients = emulator::connect().await;
-    let made = clients.kms.create_key().send().await.unwrap();
-    let vault = KmsVault::new(clients.kms, made.key_metadata.unwrap().key_id);
-    let sealed = vault.seal(&Secret::new("pässword")).await.unwrap();
-    assert!(!sealed.contains("ssword"));
-    assert_eq!(vault.open(&sealed).await.unwrap(), Secret::new("pässword"));
-    assert!(vault.open("bm90IHNlYWxlZA==").await.is_err());
-}
-
-/// A queue to look into; answers its URL and ARN.
-async fn inbox(clients: &Clients) -> (String, String) {
-    let name = emulator::fresh("inbox");
-    let url = clients.sqs.create_queue().queue_name(&name).send().await.unwrap().queue_url.unwrap();
-    let arn = aws_sdk_sqs::types::QueueAttributeName::QueueArn;
-    let call = clients.sqs.get_queue_attributes().queue_url(&url).attribute_names(arn.clone());
-    let arn = call.send().await.unwrap().attributes.unwrap().remove(&arn).unwrap();
-    (url, arn)
-}
-
-async fn arrived(clients: &Clients, url: &str, count: usize) -> Vec<Value> {
-    let mut bodies = Vec::new();
-    for _ in 0..20 {
-        let call =
-            clients.sqs.receive_message().queue_url(url).max_number_of_messages(10).wait_time_seconds(1);
-        let messages = call.send().await.unwrap().messages.unwrap_or_default();
-        bodies.extend(messages.iter().map(|message| serde_json::from_str(message.body().unwrap()).unwrap()));
-        if bodies.len() >= count {
-            break;
-        }
-    }
-    bodies
-}
-
-#[tokio::test]
-async fn a_job_is_started_once_and_a_page_settled_once() {
-    let clients = emulator::connect().await;
-    let (url, _) = inbox(&clients).await;
-    let wait = json!({"StartAt": "Page", "States": {"Page": {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
-        "Parameters": {"QueueUrl": url, "MessageBody": {"token.$": "$$.Task.Token", "job.$": "$.job_id"}},
-        "End": true,
-    }}});
-    let machine = clients
-        .sfn
-        .create_state_machine()
-        .name(emulator::fresh("flow"))
-        .role_arn("arn:aws:iam::000000000000:role/flow")
-        .definition(wait.to_string());
-    let machine = machine.send().await.unwrap().state_machine_arn;
-    let flow = SfnFlow::new(clients.sfn.clone(), &machine, Arc::new(MemoryRecords::default()));
-    let job = JobId::new("01jz");
-    flow.start(&job, 0, &trace()).await.unwrap();
-    flow.start(&job, 0, &trace()).await.unwrap();
-    let pages = arrived(&clients, &url, 1).await;
-    assert_eq!((pages.len(), &pages[0]["job"]), (1, &json!("01jz")));
-    let token = TaskToken::new(pages[0]["token"].as_str().unwrap());
-    flow.remember(&job, &token).await.unwrap();
-    flow.wake(&job).await.unwrap();
-    assert_eq!(flow.settle(&token).await.unwrap(), Settlement::Stale);
-    assert_eq!(flow.settle(&TaskToken::new("never given out")).await.unwrap(), Settlement::Stale);
-    flow.wake(&job).await.unwrap();
-    flow.start(&job, 0, &trace()).await.unwrap();
-    let runs = clients.sfn.list_executions().state_machine_arn(&machine).send().await.unwrap();
-    assert_eq!(runs.executions().len(), 1);
-}
-
-fn trace() -> TraceContext {
-    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()
-}
-
-fn events(count: u64) -> Vec<Event> {
-    let metadata = Metadata {
-        user_id: None,
-        tenant: TenantId::new("acme"),
-        source: "worker".into(),
-        environment: "test".into(),
-        trace_id: String::new(),
-        span_id: String::new(),
-        priority: Priority::Normal,
-    };
-    let mut head = Head::default();
-    let mut events = Vec::new();
-    for n in 0..count {
-        let typed = json!({"type": "page.settled", "data": {"page": n}});
-        let aggregate = Aggregate::Job(JobId::new("j"));
-        let (id, now) = (EventId::new(n.to_string()), everypage_testkit::clock::epoch());
-        let (event, next) =
-            head.append(aggregate, id, &typed, now, CorrelationId::new("c"), metadata.clone());
-        head = next;
-        events.push(event);
-    }
-    events
-}
-
-#[tokio::test]
-async fn events_reach_a_rule_of_the_bus_unchanged() {
-    let clients = emulator::connect().await;
-    let (url, arn) = inbox(&clients).await;
-    let bus = emulator::fresh("bus");
-    clients.eventbridge.create_event_bus().name(&bus).send().await.unwrap();
-    let rule = clients.eventbridge.put_rule().name("all").event_bus_name(&bus);
-    rule.event_pattern(r#"{"source":["everypage"],"detail-type":["page.settled"]}"#).send().await.unwrap();
-    let target = aws_sdk_eventbridge::types::Target::builder().id("inbox").arn(arn).build().unwrap();
-    clients.eventbridge.put_targets().rule("all").event_bus_name(&bus).targets(target).send().await.unwrap();
-    let events = events(23);
-    EventBridgeBus::new(clients.eventbridge.clone(), &bus).publish(&events).await.unwrap();
-    let mut found: Vec<Event> = arrived(&clients, &url, 23)
-        .await
-        .into_iter()
-        .map(|envelope| serde_json::from_value(envelope["detail"].clone()).unwrap())
-        .collect();
-    found.sort_by_key(|event| event.sequence);
-    assert_eq!(found, events);
-}
-
-#[tokio::test]
-async fn a_notice_reaches_the_topic() {
-    let clients = emulator::connect().await;
-    let (url, arn) = inbox(&clients).await;
-    let topic =
-        clients.sns.create_topic().name(emulator::fresh("notices")).send().await.unwrap().topic_arn.unwrap();
-    clients.sns.subscribe().topic_arn(&topic).protocol("sqs").endpoint(arn).send().await.unwrap();
-    let notice = Notice {
-        tenant: TenantId::new("acme"),
-        responsible: None,
-        subject: "A page is in the dead letter queue".into(),
-        body: "why, and what to do".into(),
-    };
-    SnsNotifier::new(clients.sns.clone(), &topic).notify(&notice).await.unwrap();
-    let found = arrived(&clients, &url, 1).await;
-    assert_eq!(found[0]["Message"], notice.body);
-    assert_eq!(found[0]["Subject"], notice.subject);
-    assert_eq!(found[0]["MessageAttributes"]["tenant"]["Value"], "acme");
 }

@@ -11,21 +11,26 @@ use crate::domain::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     Accepted,
-    /// Nobody waits for this token any more: the job has ended or the page was settled before.
-    /// Expected, not an error.
+    /// Nobody waits for this token: the job's flow has ended, the page was settled before, or it is no
+    /// token at all. Expected, not an error.
     Stale,
 }
 
 #[async_trait]
 pub trait Flow: Send + Sync {
-    /// Starts a job's flow; starting it twice is harmless. A job that failed and was redriven has a
+    /// Starts a job's flow. While that goes on, starting it again does nothing; after its end it may
+    /// begin once more, and find a job that is over. A job that failed and was redriven has a
     /// flow anew: `redrives` tells it from the one that has ended. Whatever
     /// the flow traces itself belongs under `trace`.
     async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault>;
 
-    /// Tells the flow that the page behind `token` has its text.
+    /// Tells the flow that the page behind `token` has its text: `Accepted` if it waits for that page.
+    /// Said again it is `Stale`, or `Accepted` once more while the flow goes on: a flow need not
+    /// remember. It concerns no other page in any case.
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault>;
 
-    /// Tells the flow to look at the job again: it was cancelled, approved or changed.
+    /// Tells the flow to look at the job again: it was cancelled, approved or changed. One that waits
+    /// for no change just now need not hear of it later: it looks at the job before it waits. A job
+    /// without a flow is no error.
     async fn wake(&self, job: &JobId) -> Result<(), Fault>;
 }

@@ -8,7 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{event::Event, secret::Secret, trace::Span},
+    domain::{
+        event::{Event, sha256_hex},
+        secret::Secret,
+        trace::Span,
+    },
     ports::{
         Fault,
         bus::Bus,
@@ -125,19 +129,38 @@ impl Traces for RecordingTraces {
     }
 }
 
-/// Hides nothing, but shows who forgot to seal: what it holds is readable only as `sealed:…`.
+/// Hides little, but shows who forgot to seal: what it holds is readable only as `sealed:…`. It keeps
+/// nothing, so all that have one key are one vault.
 #[derive(Default)]
-pub struct PlainVault;
+pub struct PlainVault {
+    key: String,
+}
+
+impl PlainVault {
+    pub fn with_key(key: impl Into<String>) -> Self {
+        Self { key: key.into() }
+    }
+
+    /// Tells what was sealed with this key from all else.
+    fn mark(&self, reversed: &str) -> String {
+        sha256_hex(format!("{}:{reversed}", self.key).as_bytes())
+    }
+}
 
 #[async_trait]
 impl Vault for PlainVault {
     async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
-        Ok(format!("sealed:{}", secret.expose().chars().rev().collect::<String>()))
+        let reversed: String = secret.expose().chars().rev().collect();
+        Ok(format!("sealed:{}:{reversed}", self.mark(&reversed)))
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        let reversed =
-            sealed.strip_prefix("sealed:").ok_or_else(|| Fault::broken("vault", "not sealed here"))?;
-        Ok(Secret::new(reversed.chars().rev().collect::<String>()))
+        let parts = sealed.strip_prefix("sealed:").and_then(|rest| rest.split_once(':'));
+        match parts {
+            Some((mark, reversed)) if mark == self.mark(reversed) => {
+                Ok(Secret::new(reversed.chars().rev().collect::<String>()))
+            }
+            _ => Err(Fault::broken("vault", "not sealed here")),
+        }
     }
 }

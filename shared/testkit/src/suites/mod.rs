@@ -1,9 +1,14 @@
 //! One exam per port. Each case is a function over the port; one macro lists them all, so no
-//! adapter can leave one out.
+//! adapter can leave one out. Where a port speaks to somebody, the exam has to look at the other side: a
+//! suite says by a trait what it must see there, and whoever sits the exam shows it.
 
 pub mod blobs;
+pub mod bus;
+pub mod flow;
+pub mod notifier;
 pub mod queue;
 pub mod records;
+pub mod vault;
 
 /// Makes one test per case of a suite. `$make` is an expression that builds the subject anew and
 /// may be awaited.
@@ -70,6 +75,73 @@ macro_rules! blobs_exam {
             one_blob_is_deleted_and_no_other,
             a_prefix_is_deleted_whole_and_nothing_else,
             a_key_cannot_leave_its_place,
+        );
+    };
+}
+
+#[macro_export]
+macro_rules! flow_exam {
+    ($make:expr) => {
+        $crate::exam!(
+            flow,
+            $make,
+            a_flow_that_goes_on_is_not_started_again,
+            a_redriven_job_has_a_flow_anew,
+            a_settled_page_is_told_to_its_flow_alone,
+            settling_a_page_again_concerns_no_other,
+            a_flow_that_has_ended_takes_no_pages,
+            what_is_no_token_is_stale,
+            a_wake_is_told_to_the_flow_that_listens,
+            a_wake_that_nobody_waits_for_is_no_error,
+        );
+    };
+}
+
+#[macro_export]
+macro_rules! bus_exam {
+    ($make:expr) => {
+        $crate::exam!(
+            bus,
+            $make,
+            an_event_is_heard_as_it_was_stored,
+            a_trail_is_heard_in_order,
+            every_kind_of_trail_is_heard,
+            more_than_a_call_can_carry_is_heard_whole,
+            publishing_nothing_tells_nobody,
+            what_is_published_again_is_heard_at_least_once,
+        );
+    };
+}
+
+#[macro_export]
+macro_rules! notifier_exam {
+    ($make:expr) => {
+        $crate::exam!(
+            notifier,
+            $make,
+            a_notice_says_what_happened_and_what_can_be_done,
+            a_notice_names_its_tenant_and_who_is_responsible,
+            a_body_is_told_whole,
+            a_subject_is_told_however_long_it_is,
+            a_subject_of_many_lines_is_told,
+            a_notice_without_a_subject_is_told,
+        );
+    };
+}
+
+#[macro_export]
+macro_rules! vault_exam {
+    ($make:expr) => {
+        $crate::exam!(
+            vault,
+            $make,
+            what_is_sealed_opens_again,
+            a_sealed_text_shows_nothing_of_the_secret,
+            another_process_opens_it,
+            what_is_sealed_twice_opens_from_both,
+            what_was_never_sealed_does_not_open,
+            a_seal_that_was_changed_does_not_open,
+            another_vault_does_not_open_it,
         );
     };
 }

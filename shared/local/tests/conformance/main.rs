@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bus;
+mod flow;
+mod notifier;
+mod vault;
+
 use std::sync::Arc;
 
 use everypage_core::domain::ids::JobId;

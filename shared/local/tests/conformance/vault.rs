@@ -1,0 +1,13 @@
+//! The exam of the vault whose key is a file.
+
+use std::sync::Arc;
+
+use everypage_local::FileVault;
+use everypage_testkit::suites::vault::Subject;
+
+everypage_testkit::vault_exam!(async {
+    let folder = crate::folder();
+    let [vault, again, other] =
+        ["key", "key", "another"].map(|key| Arc::new(FileVault::open(&folder.join(key)).unwrap()));
+    Subject::new(vault, again, other)
+});
