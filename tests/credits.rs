@@ -13,7 +13,6 @@ use everypage_core::{
         result::Cause,
         selection::PageSelection,
     },
-    ports::clock::Clock,
     store::{
         accounts::{self, AccountError},
         dead, tenants,

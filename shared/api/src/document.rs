@@ -19,8 +19,8 @@ use crate::{
     Api,
     problem::{self, KINDS, Rejected},
     routes::{
-        breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats, submit,
-        webhook,
+        account, breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats,
+        submit, webhook,
     },
 };
 
@@ -38,6 +38,7 @@ use crate::{
     security(("key" = [])),
     tags(
         (name = "jobs", description = "Documents and what becomes of them"),
+        (name = "account", description = "The tenant's credits"),
         (name = "operation", description = "Dead letters and breakers; for operators"),
         (name = "service", description = "The service itself; for everybody"),
     ),
@@ -94,6 +95,11 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(decisions::reject))
         .routes(routes!(decisions::modify))
         .routes(routes!(jobs::heal))
+        .routes(routes!(account::show))
+        .routes(routes!(account::ledger))
+        .routes(routes!(account::buy))
+        .routes(routes!(account::list))
+        .routes(routes!(account::purchase))
         .routes(routes!(dlq::list))
         .routes(routes!(dlq::estimate))
         .routes(routes!(dlq::redrive))

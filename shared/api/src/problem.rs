@@ -15,7 +15,7 @@ use axum::{
 use everypage_core::{
     ports::Fault,
     store::jobs::JobError,
-    usecases::{StepError, intake::SubmitError, wishes::Mistake},
+    usecases::{StepError, intake::SubmitError, purchase::PurchaseError, wishes::Mistake},
 };
 use serde::Serialize;
 use tracing::error;
@@ -48,14 +48,18 @@ kinds! {
     FORBIDDEN = "forbidden", FORBIDDEN, "The caller may not do this";
     NOT_FOUND = "not_found", NOT_FOUND, "There is nothing here";
     UNKNOWN_JOB = "unknown_job", NOT_FOUND, "There is no such job";
+    UNKNOWN_PURCHASE = "unknown_purchase", NOT_FOUND, "There is no such purchase";
     NO_RESULT = "no_result", NOT_FOUND, "There is no such result";
     UNKNOWN_PAGE = "unknown_page", NOT_FOUND, "There is no such page";
     NO_IMAGE = "no_image", NOT_FOUND, "There is no picture of the page";
     NO_METRICS = "no_metrics", NOT_FOUND, "There are no metrics here";
     NO_WEBHOOK = "no_webhook", NOT_FOUND, "The tenant has no webhook";
     UNKNOWN_DEAD_LETTER = "unknown_dead_letter", NOT_FOUND, "There is no such dead letter";
+    NOT_PAID = "not_paid", PAYMENT_REQUIRED, "The credits could not be paid";
+    NOT_ENOUGH_CREDITS = "not_enough_credits", PAYMENT_REQUIRED, "There are not enough credits";
     METHOD_NOT_ALLOWED = "method_not_allowed", METHOD_NOT_ALLOWED, "The method does not fit the address";
     NOT_ACCEPTABLE = "not_acceptable", NOT_ACCEPTABLE, "There is no such form of it";
+    NO_PURCHASES = "purchases_not_available", CONFLICT, "No credits can be bought here";
     NOT_READY = "result_not_ready", CONFLICT, "The result is not there yet";
     AWAITING_UPLOAD = "awaiting_upload", CONFLICT, "The document has not come yet";
     ILLEGAL_TRANSITION = "illegal_transition", CONFLICT, "The job's state does not allow this";
@@ -233,11 +237,26 @@ impl From<StepError> for Problem {
                 "illegal_transition" => &ILLEGAL_TRANSITION,
                 "job_is_open" => &JOB_IS_OPEN,
                 "nothing_to_heal" => &NOTHING_TO_HEAL,
+                "not_enough_credits" => &NOT_ENOUGH_CREDITS,
                 "unknown_job" => &UNKNOWN_JOB,
                 "unknown_dead_letter" => &UNKNOWN_DEAD_LETTER,
                 "unreadable_message" => &UNREADABLE_MESSAGE,
                 _ => return Self::internal(error),
             },
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<PurchaseError> for Problem {
+    fn from(error: PurchaseError) -> Self {
+        let kind = match &error {
+            PurchaseError::NotSetUp => &NO_PURCHASES,
+            PurchaseError::BadAmount { .. } => return Self::mistake("credits", error.to_string()),
+            PurchaseError::KeyReused { .. } => &KEY_REUSED,
+            PurchaseError::Unknown(_) => &UNKNOWN_PURCHASE,
+            PurchaseError::NotAllowed(_) => &ILLEGAL_TRANSITION,
+            PurchaseError::Fault(fault) => return fault.clone().into(),
         };
         Self::new(kind, error.to_string())
     }

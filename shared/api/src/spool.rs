@@ -66,16 +66,9 @@ impl Asked {
                 Err(_) => asked.refuse("Everypage-Password", "it is not UTF-8"),
             }
         }
-        if let Some(value) = headers.get(IDEMPOTENCY_KEY) {
-            match value.to_str().map(str::trim) {
-                Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => {
-                    asked.idempotency_key = Some(key.to_owned())
-                }
-                _ => asked.refuse(
-                    "Idempotency-Key",
-                    format!("it takes 1 to {LONGEST_KEY} characters of plain ASCII"),
-                ),
-            }
+        match idempotency_key(headers) {
+            Ok(key) => asked.idempotency_key = key,
+            Err(mistake) => asked.mistakes.push(mistake),
         }
         // As the W3C asks: one that can't be read is as good as none.
         let traceparent = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
@@ -123,6 +116,18 @@ impl Asked {
         match std::mem::take(&mut self.mistakes) {
             mistakes if mistakes.is_empty() => Ok(self),
             mistakes => Err(Problem::mistakes(mistakes)),
+        }
+    }
+}
+
+/// The caller's own name for the request, where it has one.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Mistake> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    match value.to_str().map(str::trim) {
+        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => {
+            let message = format!("it takes 1 to {LONGEST_KEY} characters of plain ASCII");
+            Err(Mistake::new("Idempotency-Key", message))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One file per thing that is asked for.
 
+pub mod account;
 pub mod breakers;
 pub mod decisions;
 pub mod dlq;

@@ -1,6 +1,7 @@
 //! What callers see of the domain, as JSON. Nothing here is stored; the domain's own types may
 //! change their shape without changing these.
 
+mod account;
 mod job;
 mod operations;
 mod page;
@@ -10,6 +11,7 @@ mod service;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use account::{Account, Cause, LedgerEntry, Purchase, PurchaseStep};
 pub use job::{
     Document, Failure, Job, Links, Metadata, Options, Pages, Plan, ResultInfo, Status, Submitted, UploadLink,
 };

@@ -1,6 +1,7 @@
 //! Every route through the router, over doubles: no socket, no cloud, no waiting.
 
 mod access;
+mod account;
 mod decisions;
 mod jobs;
 mod openapi;

@@ -21,7 +21,7 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 /// What the API promises; a route is taken back or added here on purpose.
-const ROUTES: [(&str, &str); 30] = [
+const ROUTES: [(&str, &str); 35] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -41,6 +41,11 @@ const ROUTES: [(&str, &str); 30] = [
     ("POST", "/v1/jobs/{id}/reject"),
     ("POST", "/v1/jobs/{id}/modify"),
     ("POST", "/v1/jobs/{id}/heal"),
+    ("GET", "/v1/account"),
+    ("GET", "/v1/account/ledger"),
+    ("POST", "/v1/account/credits"),
+    ("GET", "/v1/account/purchases"),
+    ("GET", "/v1/account/purchases/{id}"),
     ("GET", "/v1/dlq"),
     ("POST", "/v1/dlq/estimate"),
     ("POST", "/v1/dlq/redrive"),

@@ -1,0 +1,148 @@
+use everypage_core::{
+    config::{Credits, Settings},
+    domain::{account, purchase},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::name;
+
+/// The tenant's credits. One is one page read by AI.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Account {
+    pub tenant: String,
+    /// No credits are needed; nothing is held or paid.
+    pub unlimited: bool,
+    /// The sum of the ledger.
+    #[schema(example = 1000)]
+    pub balance: u64,
+    /// Of the balance, what jobs hold until they end.
+    #[schema(example = 40)]
+    pub reserved: u64,
+    /// What is left for new jobs.
+    #[schema(example = 960)]
+    pub available: u64,
+    /// Being bought, and not in the balance yet.
+    pub ordered: u64,
+    /// Of one credit; absent where none can be bought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 0.05)]
+    pub price_usd: Option<f64>,
+}
+
+impl Account {
+    pub fn new(account: account::Account, settings: &Settings) -> Self {
+        Self {
+            unlimited: settings.credits == Credits::Unlimited,
+            available: account.available(),
+            balance: account.balance,
+            reserved: account.reserved,
+            ordered: account.ordered + account.allocated,
+            price_usd: settings.purchasing.as_ref().map(|purchasing| purchasing.price_usd),
+            tenant: account.tenant.to_string(),
+        }
+    }
+}
+
+/// Why the balance changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Cause {
+    /// Pages of the job were read.
+    Job {
+        job: String,
+    },
+    Purchase {
+        purchase: String,
+    },
+    /// Given or taken by an operator.
+    Operator {
+        note: String,
+    },
+}
+
+/// One change of the balance. Entries are never changed or removed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LedgerEntry {
+    /// Grows from entry to entry, with gaps.
+    pub sequence: u64,
+    pub at: Timestamp,
+    /// Less than zero for what was paid.
+    #[schema(example = -12)]
+    pub amount: i64,
+    /// After this entry.
+    #[schema(example = 988)]
+    pub balance: u64,
+    pub cause: Cause,
+}
+
+impl From<account::LedgerEntry> for LedgerEntry {
+    fn from(entry: account::LedgerEntry) -> Self {
+        let cause = match entry.cause {
+            account::Cause::Job { job } => Cause::Job { job: job.to_string() },
+            account::Cause::Purchase { purchase } => Cause::Purchase { purchase: purchase.to_string() },
+            account::Cause::Operator { note, .. } => Cause::Operator { note },
+        };
+        Self { sequence: entry.sequence, at: entry.at, amount: entry.amount, balance: entry.balance, cause }
+    }
+}
+
+/// One step of a purchase.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PurchaseStep {
+    /// `reserve`, `take_payment`, `allocate` or `enter`.
+    #[schema(example = "take_payment")]
+    pub step: String,
+    /// `waiting`, `started`, `done`, `refused`, `unknown`, `undoing`, `undone` or `stuck`.
+    #[schema(example = "done")]
+    pub state: String,
+    /// What the last try failed of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Credits that were or are being bought.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Purchase {
+    pub id: String,
+    /// `RUNNING`, `COMPLETED`, `COMPENSATING`, `COMPENSATED`, `MANUAL` (a person looks at it) or
+    /// `RESOLVED` (by that person).
+    #[schema(example = "COMPLETED")]
+    pub state: String,
+    #[schema(example = 1000)]
+    pub credits: u64,
+    /// In millionths of a US dollar; whole cents.
+    #[schema(example = 50_000_000)]
+    pub price_micro_usd: u64,
+    /// Who bought them.
+    pub by: String,
+    pub steps: Vec<PurchaseStep>,
+    /// Why it is being undone, or waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+impl From<purchase::Purchase> for Purchase {
+    fn from(purchase: purchase::Purchase) -> Self {
+        let step = |record: purchase::StepRecord| PurchaseStep {
+            step: name(record.step),
+            state: name(record.state),
+            reason: record.reason,
+        };
+        Self {
+            id: purchase.id.to_string(),
+            state: name(purchase.state),
+            credits: purchase.order.credits,
+            price_micro_usd: purchase.order.price_micro_usd.0,
+            by: purchase.order.by,
+            steps: purchase.steps.into_iter().map(step).collect(),
+            reason: purchase.reason,
+            created_at: purchase.started_at,
+            ended_at: purchase.ended_at,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The tenant's credits, as its people see and buy them.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use everypage_core::{
+    domain::account::{AccountEvent, Cause},
+    store::accounts,
+    usecases::purchase,
+};
+use everypage_testkit::{memory::Mood, pdf::FakeDocument, vision::Reply};
+use serde_json::json;
+
+use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
+
+const SHOP: [(&str, &str); 3] =
+    [("CREDITS", "prepaid"), ("PAYMENT_URL", "http://pay.example"), ("CREDIT_PRICE_USD", "0.05")];
+
+async fn buy(service: &Service, credits: u64, key: Option<&str>) -> Answer {
+    let body = json!({ "credits": credits, "method": "card of ann" }).to_string();
+    let mut wish = request("POST", "/v1/account/credits", "application/json", body.into_bytes());
+    if let Some(key) = key {
+        wish = with_header(wish, "idempotency-key", key);
+    }
+    service.send(Some(operator()), wish).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn credits_are_bought_spent_and_accounted_for() {
+    let service = Service::new(&SHOP);
+    let account = json!({
+        "tenant": "acme", "unlimited": false, "price_usd": 0.05,
+        "balance": 0, "reserved": 0, "available": 0, "ordered": 0,
+    });
+    assert_eq!(service.get(user(), "/v1/account").await.json(), account);
+    let bought = buy(&service, 10, None).await;
+    assert_eq!((bought.status, bought.text("/state")), (StatusCode::CREATED, "COMPLETED".into()));
+    assert_eq!(bought.at("/price_micro_usd"), 500_000);
+    assert!(!bought.json().to_string().contains("card of ann"));
+    let place = bought.header("location");
+    assert_eq!(service.get(user(), place).await.text("/id"), bought.text("/id"));
+    service.get(stranger(), place).await.is_problem(404, "unknown_purchase");
+
+    service.finished(&FakeDocument::graphics(4)).await;
+    let account = service.get(user(), "/v1/account").await;
+    assert_eq!((account.at("/balance"), account.at("/available")), (json!(6), json!(6)));
+    let ledger = service.get(user(), "/v1/account/ledger?limit=1").await;
+    assert_eq!((ledger.at("/items/0/amount"), ledger.text("/items/0/cause/kind")), (json!(-4), "job".into()));
+    let next = ledger.text("/next");
+    let ledger = service.get(user(), &format!("/v1/account/ledger?limit=1&cursor={next}")).await;
+    assert_eq!(ledger.at("/items/0/amount"), 10);
+    assert_eq!(service.get(stranger(), "/v1/account/ledger").await.items().len(), 0);
+    assert_eq!(service.get(user(), "/v1/account/purchases").await.items().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_without_credits_is_rejected_and_a_heal_is_refused() {
+    let service = Service::new(&SHOP);
+    let id = service.finished(&FakeDocument::graphics(4)).await;
+    let job = service.get(user(), &format!("/v1/jobs/{id}")).await;
+    assert_eq!(job.text("/status"), "rejected");
+    assert!(job.text("/error/reason").contains("4 are needed and 0 are available"), "{job:?}");
+
+    buy(&service, 1, None).await;
+    service.world.vision.now_does(|_, _| Reply::down());
+    let id = service.finished(&FakeDocument::graphics(1)).await;
+    let cause = Cause::Operator { by: "ann".into(), note: "spent elsewhere".into() };
+    let spent = AccountEvent::Deducted { credits: 1, cause };
+    accounts::change(&service.process.app, &user().tenant, "ann", &spent).await.unwrap();
+    let refused = service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
+    refused.is_problem(402, "not_enough_credits").says("1 are needed and 0 are available");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_buys_once_and_another_amount_is_refused() {
+    let service = Service::new(&SHOP);
+    let first = buy(&service, 10, Some("order 7")).await;
+    let second = buy(&service, 10, Some("order 7")).await;
+    assert_eq!((second.status, second.text("/id")), (StatusCode::OK, first.text("/id")));
+    buy(&service, 11, Some("order 7")).await.is_problem(422, "idempotency_key_reused");
+    assert_eq!(service.get(user(), "/v1/account").await.at("/balance"), 10);
+    let bad = buy(&service, 11, Some(&"k".repeat(300))).await;
+    assert_eq!(bad.text("/errors/0/name"), "Idempotency-Key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_t_be_paid_is_said_and_a_slow_payment_goes_on() {
+    let service = Service::new(&SHOP);
+    service.world.payments.charges_will([Mood::Declines]);
+    buy(&service, 10, None).await.is_problem(402, "not_paid").says("the card was declined");
+    // A service that is away is not waited for longer than a caller waits.
+    service.world.payments.charges_will([Mood::Away; 3]);
+    let later = buy(&service, 10, None).await;
+    assert_eq!((later.status, later.text("/state")), (StatusCode::ACCEPTED, "RUNNING".into()));
+    assert_eq!(service.get(user(), "/v1/account").await.at("/ordered"), 10);
+    purchase::run_for(&service.process.app, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(service.get(user(), later.header("location")).await.text("/state"), "COMPLETED");
+    assert_eq!(service.get(user(), "/v1/account").await.at("/balance"), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn buying_takes_an_operator_an_amount_and_a_shop() {
+    let service = Service::new(&SHOP);
+    service.post(user(), "/v1/account/credits", "{\"credits\": 1}").await.is_problem(403, "forbidden");
+    for body in ["", "{}", "{\"credits\": 0}", "{\"credits\": 18446744073709551615}"] {
+        let refused = service.post(operator(), "/v1/account/credits", body).await;
+        refused.is_problem(422, "bad_options");
+        assert_eq!(refused.text("/errors/0/name"), "credits", "{body}");
+    }
+    let body = json!({ "credits": 1, "method": "x".repeat(501) }).to_string();
+    let refused = service.post(operator(), "/v1/account/credits", &body).await;
+    assert_eq!(refused.text("/errors/0/name"), "method");
+
+    let service = Service::new(&[]);
+    assert_eq!(service.get(user(), "/v1/account").await.at("/unlimited"), true);
+    let refused = service.post(operator(), "/v1/account/credits", "{\"credits\": 1}").await;
+    refused.is_problem(409, "purchases_not_available").says("PAYMENT_URL");
+}
