@@ -135,6 +135,12 @@ pub enum Command {
     /// A tenant's own values of some settings
     #[command(subcommand)]
     Tenants(Tenants),
+    /// Tenants' credits: see, give or take some
+    #[command(subcommand)]
+    Account(Account),
+    /// Credits that are bought, and purchases that wait for a person
+    #[command(subcommand)]
+    Purchases(Purchases),
     /// API keys: who may come in
     #[command(subcommand)]
     Keys(Keys),
@@ -482,6 +488,116 @@ pub enum Webhook {
         /// [default: $TENANT]
         #[arg(long, value_name = "TENANT", value_parser = tenant)]
         tenant: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// What a tenant has
+    Show {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// What every tenant has
+    List(Listing),
+    /// Every change of a balance, newest first
+    Ledger {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Give a tenant credits
+    Grant(Movement),
+    /// Take credits from a tenant; never more than are free
+    Deduct(Movement),
+    /// Check that a balance is the sum of its ledger, and that its trail is what it was
+    Verify {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Movement {
+    /// How many; one is one page read by AI
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub credits: u64,
+    /// Why; it stands in the ledger
+    #[arg(long, value_name = "TEXT")]
+    pub note: String,
+    /// [default: $TENANT]
+    #[arg(long, value_name = "TENANT", value_parser = tenant)]
+    pub tenant: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Purchases {
+    /// What a tenant has bought, newest first
+    List {
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Purchases of all tenants that wait for a person, oldest first
+    Waiting(Listing),
+    /// One purchase and its steps
+    Show {
+        /// Id of the purchase, or the beginning of it
+        id: String,
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Buy credits through the payment service (PAYMENT_URL), on this machine
+    Buy {
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        credits: u64,
+        /// [default: $TENANT]
+        #[arg(long, value_name = "TENANT", value_parser = tenant)]
+        tenant: Option<String>,
+        /// Read what the service knows the payer's card by from the first line of standard input
+        #[arg(long)]
+        method_stdin: bool,
+        /// The same key buys once
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+    },
+    /// Go on with a purchase that waits for a person
+    Resume {
+        /// Id of the purchase, or the beginning of it
+        id: String,
+    },
+    /// Undo what is not undone yet; also of a purchase that was completed
+    Rollback {
+        /// Id of the purchase, or the beginning of it
+        id: String,
+        /// Kept in the trail
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Say that a purchase was put right elsewhere
+    Resolve {
+        /// Id of the purchase, or the beginning of it
+        id: String,
+        /// How; kept in the trail
+        #[arg(long, value_name = "TEXT")]
+        note: String,
     },
 }
 

@@ -180,7 +180,10 @@ impl Shared {
                 let line = self.tracks().entry(job.clone()).or_default().moved(job, &event, &self.program);
                 (job, line)
             }
-            Aggregate::Breaker(_) | Aggregate::DeadLetter(_) => return,
+            Aggregate::Breaker(_)
+            | Aggregate::DeadLetter(_)
+            | Aggregate::Account(_)
+            | Aggregate::Purchase(_) => return,
         };
         let mut tracks = self.tracks();
         let track = tracks.entry(job.clone()).or_default();

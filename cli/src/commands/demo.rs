@@ -232,7 +232,7 @@ fn story(event: &Event) -> Option<String> {
             let PageEvent::Settled(outcome) = decode(event).ok()?;
             Some(format!("page {:<2} {}", page.get(), page_story(&outcome)))
         }
-        Aggregate::DeadLetter(_) => None,
+        Aggregate::DeadLetter(_) | Aggregate::Account(_) | Aggregate::Purchase(_) => None,
     }
 }
 

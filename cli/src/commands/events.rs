@@ -83,6 +83,8 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::Page(_, page) => format!("page {page}"),
             Aggregate::Breaker(target) => target.clone(),
             Aggregate::DeadLetter(id) => id.to_string(),
+            Aggregate::Account(tenant) => format!("account of {tenant}"),
+            Aggregate::Purchase(id) => format!("purchase {id}"),
         };
         table.row([human::time(event.timestamp), event.kind.clone(), subject, gist(event)]);
     }
@@ -114,8 +116,10 @@ fn gist(event: &Event) -> String {
         "job.executed" => vec![named("version", "/version")],
         "job.healed" | "job.cancelled" => vec![named("version", "/result/version")],
         "job.audited" => vec![named("credits", "/credits")],
+        kind if kind.starts_with("credit.") => vec![text("/credits"), text("/job"), text("/cause/kind")],
+        "saga.started" => vec![named("credits", "/credits"), named("by", "/by")],
         "page.settled" => vec![text("/source"), text("/target/model"), text("/why")],
-        _ => vec![text("/reason"), text("/cause"), named("by", "/by")],
+        _ => vec![text("/step"), text("/reason"), text("/cause"), named("by", "/by")],
     };
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

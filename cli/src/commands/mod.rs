@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod account;
 mod breakers;
 mod completions;
 mod config;
@@ -13,6 +14,7 @@ mod jobs;
 mod keys;
 pub mod password;
 mod process;
+mod purchases;
 mod redrive;
 mod resume;
 mod serve;
@@ -43,6 +45,8 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Resume => resume::run(&context).await,
         Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
+        Command::Account(command) => account::run(&context, command).await,
+        Command::Purchases(command) => purchases::run(&context, command).await,
         Command::Keys(command) => keys::run(&context, command).await,
         Command::Webhook(command) => webhook::run(&context, command).await,
         Command::Demo => demo::run(&context).await,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 mod commands;
+mod credits;
 mod dead_letters;
 mod endings;
 mod process;

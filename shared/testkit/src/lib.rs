@@ -18,4 +18,6 @@ pub mod provider;
 #[cfg(feature = "doubles")]
 pub mod suites;
 #[cfg(feature = "doubles")]
+pub mod till;
+#[cfg(feature = "doubles")]
 pub mod vision;

@@ -10,7 +10,8 @@ use everypage_core::{
 use everypage_testkit::{
     clock::ManualClock,
     memory::{
-        MemoryBlobs, MemoryFlow, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingNotifier,
+        MemoryBlobs, MemoryFlow, MemoryPayments, MemoryQueue, MemoryRecords, PlainVault, RecordingBus,
+        RecordingNotifier,
     },
     suites,
 };
@@ -96,6 +97,14 @@ mod vault {
     });
 }
 
+mod payments {
+    use super::*;
+    everypage_testkit::payments_exam!(async {
+        let payments = Arc::new(MemoryPayments::default());
+        suites::payments::Subject::new(payments.clone(), payments)
+    });
+}
+
 #[test]
 fn every_case_is_in_the_exam_of_its_suite() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/suites");
@@ -115,5 +124,5 @@ fn every_case_is_in_the_exam_of_its_suite() {
             assert!(exam.contains(&format!(" {name},")), "{suite}: {name} is in no exam");
         }
     }
-    assert_eq!(suites, 7);
+    assert_eq!(suites, 8);
 }

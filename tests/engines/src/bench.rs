@@ -11,12 +11,18 @@ use everypage_core::{
     },
     store::{jobs, tenants},
 };
-use everypage_testkit::provider::{Script, ScriptedProvider};
+use everypage_testkit::{
+    provider::{Script, ScriptedProvider},
+    till::Till,
+};
 
 use crate::collector::{Collector, Span};
 
 /// How long a silent worker keeps its page on these benches. Short, because the stories sit it out.
 pub const VISIBILITY: Duration = Duration::from_secs(8);
+
+/// Of one credit, on these benches.
+pub const CREDIT_PRICE: &str = "0.05";
 
 #[async_trait(?Send)]
 pub trait Bench: Send + Sync {
@@ -24,6 +30,9 @@ pub trait Bench: Send + Sync {
     fn app(&self) -> Arc<App>;
 
     fn provider(&self) -> &ScriptedProvider;
+
+    /// The payment service that the engine's credits are bought through.
+    fn till(&self) -> &Till;
 
     /// Where the engine's spans go.
     fn collector(&self) -> &Collector;

@@ -23,12 +23,12 @@ use everypage_core::{
 };
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, Providers};
-use everypage_testkit::provider::ScriptedProvider;
+use everypage_testkit::{provider::ScriptedProvider, till::Till};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
-    bench::{Bench, Document, VISIBILITY, script, until},
+    bench::{Bench, CREDIT_PRICE, Document, VISIBILITY, script, until},
     collector::{Collector, Span},
     program, root,
 };
@@ -38,12 +38,15 @@ pub const REGION: &str = "eu-west-1";
 /// The scripted providers take any; nothing but a leak puts it into a log.
 pub const PROVIDER_KEY: &str = "sk-Kmarker";
 
+pub const PAYMENT_KEY: &str = "till-Kmarker";
+
 pub struct Deployed {
     pub endpoint: String,
     pub clients: Clients,
     pub stack: Stack,
     pub outputs: Value,
     provider: ScriptedProvider,
+    till: Till,
     collector: Collector,
 }
 
@@ -51,6 +54,7 @@ impl Deployed {
     /// Starts an emulator that lives as long as this process, and deploys the stack into it.
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
+        let till = Till::start().await.unwrap();
         let collector = Collector::start().await;
         let keeper = std::process::id().to_string();
         let endpoint = said(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
@@ -60,6 +64,8 @@ impl Deployed {
             .args([
                 format!("OpenAiBaseUrl={}", provider.openai_base_url()),
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
+                format!("PaymentUrl={}", till.url()),
+                format!("CreditPriceUsd={CREDIT_PRICE}"),
                 format!("PageVisibility={}s", VISIBILITY.as_secs()),
                 format!("TracesEndpoint={}", collector.endpoint()),
                 "LogLevel=trace".into(),
@@ -75,14 +81,15 @@ impl Deployed {
         let keys = json!({
             "OPENAI_API_KEY": PROVIDER_KEY,
             "ANTHROPIC_API_KEY": PROVIDER_KEY,
+            "PAYMENT_API_KEY": PAYMENT_KEY,
             // The test's own server is one of this machine.
             "WEBHOOK_ALLOW_PRIVATE": "true",
         })
         .to_string();
         let secret = text(&outputs, "ProviderKeysSecretArn");
         clients.secrets.put_secret_value().secret_id(secret).secret_string(keys).send().await.unwrap();
-        let stack = connect(&clients, &outputs);
-        Self { endpoint, clients, stack, outputs, provider, collector }
+        let stack = connect(&clients, &outputs, &till);
+        Self { endpoint, clients, stack, outputs, provider, till, collector }
     }
 
     pub fn output(&self, name: &str) -> String {
@@ -156,7 +163,7 @@ fn text(outputs: &Value, name: &str) -> String {
 }
 
 /// The use cases over the stack's storage, connected as its functions are.
-fn connect(clients: &Clients, outputs: &Value) -> Stack {
+fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
     let lanes = |name: &str, kind: &str, output: &str| {
         let lane = Priority::ALL.into_iter().find(|lane| queue_variable(kind, *lane) == name)?;
         Some(text(outputs, &format!("{lane:?}{output}")))
@@ -176,7 +183,12 @@ fn connect(clients: &Clients, outputs: &Value) -> Stack {
         };
         Some(text(outputs, output))
     });
-    let settings = Settings::read(|_| None).unwrap().settings;
+    let settings = Settings::read(|name| match name {
+        "PAYMENT_URL" => Some(till.url()),
+        "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
+        _ => None,
+    });
+    let settings = settings.unwrap().settings;
     let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
     let adapter = everypage_providers::Settings::of(&settings).unwrap();
     let outside = Outside {
@@ -197,6 +209,10 @@ impl Bench for Deployed {
 
     fn provider(&self) -> &ScriptedProvider {
         &self.provider
+    }
+
+    fn till(&self) -> &Till {
+        &self.till
     }
 
     fn collector(&self) -> &Collector {

@@ -15,11 +15,11 @@ use everypage_core::{
 use everypage_local::Engine;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
-use everypage_testkit::provider::ScriptedProvider;
+use everypage_testkit::{provider::ScriptedProvider, till::Till};
 use tokio::task::JoinHandle;
 
 use crate::{
-    bench::{Bench, Document, VISIBILITY, script},
+    bench::{Bench, CREDIT_PRICE, Document, VISIBILITY, script},
     collector::{Collector, Span},
     program,
 };
@@ -28,6 +28,7 @@ pub struct OneMachine {
     folder: tempfile::TempDir,
     settings: Settings,
     provider: ScriptedProvider,
+    till: Till,
     collector: Collector,
     running: Mutex<Option<(Arc<Engine>, JoinHandle<()>)>>,
 }
@@ -35,12 +36,15 @@ pub struct OneMachine {
 impl OneMachine {
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
+        let till = Till::start().await.unwrap();
         let collector = Collector::start().await;
         let visibility = format!("{}s", VISIBILITY.as_secs());
         let settings = Settings::read(|name| match name {
             "OPENAI_BASE_URL" => Some(provider.openai_base_url()),
             "ANTHROPIC_BASE_URL" => Some(provider.anthropic_base_url()),
             "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
+            "PAYMENT_URL" => Some(till.url()),
+            "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
             "PAGE_VISIBILITY" => Some(visibility.clone()),
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(collector.endpoint()),
             _ => None,
@@ -49,6 +53,7 @@ impl OneMachine {
             folder: tempfile::tempdir().unwrap(),
             settings: settings.unwrap().settings,
             provider,
+            till,
             collector,
             running: Mutex::new(None),
         };
@@ -85,6 +90,10 @@ impl Bench for OneMachine {
 
     fn provider(&self) -> &ScriptedProvider {
         &self.provider
+    }
+
+    fn till(&self) -> &Till {
+        &self.till
     }
 
     fn collector(&self) -> &Collector {

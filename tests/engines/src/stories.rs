@@ -6,13 +6,16 @@ use everypage_core::{
     domain::{
         ids::{DeadLetterId, TenantId},
         job::{Job, State},
+        purchase::State as PurchaseState,
         secret::Secret,
     },
-    store::{dead, jobs},
+    store::{accounts, dead, jobs, purchases},
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
+        purchase::{self, Wish},
         redrive::redrive,
+        verify::verify_account,
     },
 };
 use everypage_testkit::paper;
@@ -48,6 +51,7 @@ pub async fn common(bench: &dyn Bench) {
         a_dear_plan_is_approved(bench),
         two_uploads_of_one_file_are_one_job(bench),
         a_page_is_followed_from_upload_to_result(bench),
+        credits_are_missing_bought_and_paid(bench),
         a_wrong_password_fails_and_the_right_one_mends_it(bench),
     );
     // Alone, because it looks at the clock, and because it kills workers.
@@ -147,6 +151,42 @@ async fn a_dear_plan_is_approved(bench: &dyn Bench) {
     decide(&bench.app(), &id, "ann", Decision::Approve).await.unwrap();
     let job = ended(bench, &id, LONG).await;
     tell(bench, "a_dear_plan_is_approved", &job).await;
+}
+
+async fn credits_are_missing_bought_and_paid(bench: &dyn Bench) {
+    let (app, tenant_id) = (bench.app(), TenantId::new("prepaid"));
+    tenant(&app, "prepaid", &[("CREDITS", "prepaid")]).await;
+    let first = Document { name: "poor.pdf", ..document("prepaid", &["one", "two"]) };
+    let id = bench.submit(first).await;
+    let job = ended(bench, &id, LONG).await;
+    assert_eq!(job.state, State::Rejected);
+    let reason = job.failure.unwrap().reason;
+    assert!(reason.starts_with("not enough credits: 2 are needed and 0 are available"), "{reason}");
+
+    let wish = Wish {
+        tenant: tenant_id.clone(),
+        by: "ann".into(),
+        credits: 10,
+        method: Some(Secret::new("card-of-ann")),
+        idempotency_key: Some("first order".into()),
+    };
+    let (begun, _) = purchase::begin(&app, wish).await.unwrap();
+    // Whoever lives on in the engine takes the steps.
+    until("credits", LONG, async || {
+        bench.sweep().await;
+        let found = purchases::find(&app, &begun.id).await.ok()??.value;
+        (found.state == PurchaseState::Completed).then_some(())
+    })
+    .await;
+    let second = Document { name: "rich.pdf", ..document("prepaid", &["one", "two", "three"]) };
+    let id = bench.submit(second).await;
+    assert_eq!(ended(bench, &id, LONG).await.state, State::Audited);
+    let account = accounts::load(&app, &tenant_id).await.unwrap().value;
+    assert_eq!((account.balance, account.reserved, account.ordered), (7, 0, 0));
+    assert_eq!(verify_account(&app, &tenant_id).await.unwrap(), Vec::<String>::new());
+    let paid = bench.till().payments.kept();
+    let paid: Vec<_> = paid.iter().filter(|charge| charge.tenant == tenant_id).collect();
+    assert_eq!((paid.len(), paid[0].amount.0), (1, 500_000));
 }
 
 async fn two_uploads_of_one_file_are_one_job(bench: &dyn Bench) {

@@ -20,7 +20,7 @@ use everypage_core::{
 };
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
-    cloud::{Deployed, NAME, PROVIDER_KEY, REGION, http},
+    cloud::{Deployed, NAME, PAYMENT_KEY, PROVIDER_KEY, REGION, http},
     program,
     stories::{self, LOCKED_WITH},
 };
@@ -37,6 +37,7 @@ async fn stories_on_the_deployed_stack() {
     stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
     futures::join!(
         the_api_takes_documents(&bench),
+        the_api_sells_credits(&bench),
         the_command_line_submits(&bench),
         a_tenants_server_is_told(&bench),
         a_document_put_over_another_is_read_too(&bench),
@@ -53,7 +54,16 @@ fn nothing_leaked(bench: &Deployed) {
     for words in ["from a shell", "in the body", "by a link", "tell me", "document 7", "second page"] {
         assert!(!logs.contains(words), "a document's words: {words}");
     }
-    for secret in [PROVIDER_KEY, LOCKED_WITH, "not-the-one", "You transcribe", "whsec_", "ep_"] {
+    for secret in [
+        PROVIDER_KEY,
+        PAYMENT_KEY,
+        "card-of-ann",
+        LOCKED_WITH,
+        "not-the-one",
+        "You transcribe",
+        "whsec_",
+        "ep_",
+    ] {
         assert!(!logs.contains(secret), "a prompt, password or key: {secret}");
     }
 }
@@ -175,6 +185,32 @@ async fn the_api_takes_documents(bench: &Deployed) {
     assert!(put.send().await.unwrap().status().is_success());
     let (_, text) = done(upload["id"].as_str().unwrap()).await;
     assert!(text.as_str().unwrap().contains("by a link\n\n[read by web-one]"), "{text}");
+}
+
+/// Credits, over HTTP: one answer for the whole purchase.
+async fn the_api_sells_credits(bench: &Deployed) {
+    let caller = Caller { tenant: TenantId::new("till"), user: "ann".into(), role: Role::Operator };
+    let (_, key) = keys::create(&bench.app(), caller, "test").await.unwrap();
+    let (http, api) = (http(), bench.output("ApiUrl"));
+    let ask = async |call: reqwest::RequestBuilder| -> (u16, Value) {
+        let answer = call.header("authorization", format!("Bearer {}", key.expose())).send().await.unwrap();
+        (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    };
+    let order = json!({ "credits": 20, "method": "card-of-ann" }).to_string();
+    let buy =
+        || http.post(format!("{api}/v1/account/credits")).header("idempotency-key", "7").body(order.clone());
+    let (status, bought) = ask(buy()).await;
+    assert_eq!((status, &bought["state"]), (201, &json!("COMPLETED")), "{bought}");
+    assert_eq!(ask(buy()).await.0, 200, "once per key");
+    let (_, account) = ask(http.get(format!("{api}/v1/account"))).await;
+    assert_eq!((&account["balance"], &account["price_usd"]), (&json!(20), &json!(0.05)), "{account}");
+    let kept = bench.till().payments.kept();
+    let kept: Vec<_> = kept.iter().filter(|charge| charge.tenant.as_str() == "till").collect();
+    assert_eq!((kept.len(), kept[0].amount.0), (1, 1_000_000));
+    let method = kept[0].method.as_ref().map(|method| method.expose());
+    assert_eq!(method, Some("card-of-ann"), "sealed on the way, and opened for the service");
+    let asked = format!("Bearer {PAYMENT_KEY}");
+    assert!(bench.till().headers().iter().any(|headers| headers["authorization"] == asked.as_str()));
 }
 
 /// By the sweep, signed, and in the job's trace.

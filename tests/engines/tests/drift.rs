@@ -206,7 +206,7 @@ const CALLS: [(&str, &str, &[&str]); 24] = [
     ("publish", "sns:Publish", &EVERYONE),
     ("get_secret_value", "secretsmanager:GetSecretValue", &EVERYONE),
     ("encrypt", "kms:Encrypt", &["Intake", "Api"]),
-    ("decrypt", "kms:Decrypt", &["Intake", "Finalize"]),
+    ("decrypt", "kms:Decrypt", &["Intake", "Finalize", "Api"]),
     ("list_objects_v2", "s3:ListBucket", &EVERYONE),
     ("get_object", "s3:GetObject", &EVERYONE),
     ("put_object", "s3:PutObject", &EVERYONE),

@@ -7,6 +7,7 @@ mod behaviours;
 mod canned;
 mod hooks;
 mod limits;
+mod payments;
 mod secrets;
 mod support;
 mod wire;

@@ -6,6 +6,7 @@ pub mod blobs;
 pub mod bus;
 pub mod flow;
 pub mod notifier;
+pub mod payments;
 pub mod queue;
 pub mod records;
 pub mod vault;
@@ -142,6 +143,20 @@ macro_rules! vault_exam {
             what_was_never_sealed_does_not_open,
             a_seal_that_was_changed_does_not_open,
             another_vault_does_not_open_it,
+        );
+    };
+}
+
+#[macro_export]
+macro_rules! payments_exam {
+    ($make:expr) => {
+        $crate::exam!(
+            payments,
+            $make,
+            money_is_taken_as_it_was_asked_for_and_once_per_key,
+            a_no_is_told_from_no_answer,
+            money_is_given_back_however_often_that_is_asked,
+            what_was_given_back_before_it_came_is_never_taken,
         );
     };
 }

@@ -1,0 +1,129 @@
+//! `everypage account`: tenants' credits, and giving or taking some.
+
+use everypage_core::{
+    config::Credits,
+    domain::{
+        account::{Account, AccountEvent, Cause, LedgerEntry},
+        ids::TenantId,
+    },
+    store::{accounts, listing, tenants},
+    usecases::verify::verify_account,
+};
+
+use crate::{
+    args::{Account as Command, Movement},
+    engine::Engine,
+    exit::Exit,
+    find, human,
+    problem::Problem,
+    screen::Screen,
+    settings::Context,
+    table::Table,
+};
+
+pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
+    let engine = Engine::open(context).await?;
+    let (app, screen) = (engine.app(), &context.screen);
+    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    match command {
+        Command::Show { tenant, listing } => {
+            let tenant = named(tenant);
+            let account = accounts::load(app, &tenant).await?.value;
+            let unlimited = tenants::settings(app, &tenant).await?.credits == Credits::Unlimited;
+            show(screen, &[account], listing.json)?;
+            if unlimited {
+                screen.note(&format!("tenant {tenant} needs no credits (CREDITS=unlimited)"));
+            }
+        }
+        Command::List(listing) => {
+            let all = accounts::all(app).await?;
+            if all.is_empty() && !listing.json {
+                screen.note("no tenant has an account yet; `everypage account grant` makes one");
+            } else {
+                show(screen, &all, listing.json)?;
+            }
+        }
+        Command::Ledger { tenant, limit, listing } => {
+            let lines = listing::ledger(app, &named(tenant), None, limit).await?.items;
+            if listing.json {
+                screen.print_json(&lines)?;
+            } else if lines.is_empty() {
+                screen.note("the ledger is empty");
+            } else {
+                screen.print(ledger(&lines).text().as_bytes())?;
+            }
+        }
+        Command::Grant(movement) => {
+            let Movement { credits, note, tenant } = movement;
+            let event = AccountEvent::Added { credits, cause: operator(note) };
+            moved(&engine, screen, &named(tenant), event).await?;
+        }
+        Command::Deduct(movement) => {
+            let Movement { credits, note, tenant } = movement;
+            let event = AccountEvent::Deducted { credits, cause: operator(note) };
+            moved(&engine, screen, &named(tenant), event).await?;
+        }
+        Command::Verify { tenant, listing } => {
+            let tenant = named(tenant);
+            let findings = verify_account(app, &tenant).await?;
+            if listing.json {
+                screen.print_json(&findings)?;
+            } else if findings.is_empty() {
+                screen.print_line(&format!("the books of tenant {tenant} are in order"))?;
+            }
+            findings.iter().for_each(|finding| screen.error(finding));
+            return Ok(if findings.is_empty() { Exit::Complete } else { Exit::Failed });
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn operator(note: String) -> Cause {
+    Cause::Operator { by: "cli".into(), note }
+}
+
+async fn moved(
+    engine: &Engine,
+    screen: &Screen,
+    tenant: &TenantId,
+    event: AccountEvent,
+) -> Result<(), Problem> {
+    let account = accounts::change(engine.app(), tenant, "cli", &event).await;
+    let account = account.map_err(|error| Problem::Failed(error.to_string()))?;
+    engine.flush().await?;
+    screen.print_line(&format!(
+        "tenant {tenant} has {} now, {} of them free",
+        human::count(account.balance as usize, "credit", "credits"),
+        account.available()
+    ))
+}
+
+fn show(screen: &Screen, accounts: &[Account], json: bool) -> Result<(), Problem> {
+    if json {
+        return screen.print_json(&accounts);
+    }
+    let mut table = Table::new(["TENANT", "BALANCE", "HELD", "FREE", "ON ORDER"]).right(&[1, 2, 3, 4]);
+    for account in accounts {
+        table.row([
+            account.tenant.to_string(),
+            account.balance.to_string(),
+            account.reserved.to_string(),
+            account.available().to_string(),
+            (account.ordered + account.allocated).to_string(),
+        ]);
+    }
+    screen.print(table.text().as_bytes())
+}
+
+fn ledger(lines: &[LedgerEntry]) -> Table {
+    let mut table = Table::new(["TIME", "AMOUNT", "BALANCE", "WHAT FOR"]).right(&[1, 2]);
+    for line in lines {
+        let what = match &line.cause {
+            Cause::Job { job } => format!("job {job}"),
+            Cause::Purchase { purchase } => format!("purchase {purchase}"),
+            Cause::Operator { by, note } => format!("{note} (by {by})"),
+        };
+        table.row([human::time(line.at), format!("{:+}", line.amount), line.balance.to_string(), what]);
+    }
+    table
+}

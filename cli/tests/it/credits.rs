@@ -1,0 +1,68 @@
+//! Credits as an operator sees them: given, bought, spent, and put right by hand.
+
+use everypage_testkit::{memory::Mood, till::Till};
+
+use crate::support::{Bench, report};
+
+async fn shop(till: &Till) -> Bench {
+    let bench = Bench::new(&["answer"]).await;
+    bench
+        .with("CREDITS", "prepaid")
+        .with("PAYMENT_URL", &till.url())
+        .with("CREDIT_PRICE_USD", "0.05")
+        .with("RETRY_INTERVALS", "10ms,10ms,10ms")
+}
+
+#[tokio::test]
+async fn a_document_needs_credits_and_pays_for_what_was_read() {
+    let till = Till::start().await.unwrap();
+    let bench = shop(&till).await;
+    let ran = bench.run(&["process", &report()]).await;
+    ran.says("not enough credits: 4 are needed and 0 are available");
+
+    let ran = bench.run(&["account", "grant", "3", "--note", "welcome"]).await.code(0);
+    ran.prints("tenant local has 3 credits now, 3 of them free");
+    bench.run(&["purchases", "buy", "7"]).await.code(0).prints("of 7 credits is completed");
+    assert_eq!(till.payments.income().0, 350_000);
+    bench.run(&["process", &report()]).await.code(0);
+
+    let account = bench.run(&["account", "show", "--json"]).await.code(0).json();
+    assert_eq!((&account[0]["balance"], &account[0]["reserved"]), (&6.into(), &0.into()));
+    let ledger = bench.run(&["account", "ledger", "--json"]).await.code(0).json();
+    let amounts: Vec<_> = ledger.as_array().unwrap().iter().map(|line| line["amount"].as_i64()).collect();
+    assert_eq!(amounts, [Some(-4), Some(7), Some(3)]);
+    bench.run(&["account", "ledger"]).await.code(0).prints("welcome (by cli)");
+    bench.run(&["account", "verify"]).await.code(0).prints("the books of tenant local are in order");
+    let ran = bench.run(&["account", "deduct", "7", "--note", "too many"]).await.code(1);
+    ran.says("7 are needed and 6 are available");
+    let mut events = bench.run(&["events", "list"]).await.code(0);
+    for kind in ["credit.added", "credit.reserved", "credit.settled", "saga.completed", "payment.completed"] {
+        events = events.prints(kind);
+    }
+}
+
+#[tokio::test]
+async fn a_purchase_that_is_stuck_waits_for_a_person_who_puts_it_right() {
+    let till = Till::start().await.unwrap();
+    till.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
+    till.payments.refunds_will([Mood::Away; 4]);
+    let bench = shop(&till).await;
+    bench.run(&["purchases", "buy", "10"]).await.code(1).prints("waits for a person");
+    let waiting = bench.run(&["purchases", "waiting", "--json"]).await.code(0).json();
+    let id = waiting[0]["id"].as_str().unwrap();
+    bench.run(&["purchases", "show", id]).await.code(0).prints("take_payment").prints("stuck");
+    bench.run(&["purchases", "resume", id]).await.code(1).says("may have been given back");
+    let ran = bench.run(&["purchases", "rollback", id, "--reason", "the service is back"]).await;
+    ran.prints("was undone");
+    assert_eq!(till.payments.income().0, 0);
+    bench.run(&["purchases", "waiting"]).await.code(0).says("no purchase waits");
+}
+
+#[tokio::test]
+async fn without_a_shop_nothing_is_sold_and_without_a_meter_nothing_is_needed() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["purchases", "buy", "10"]).await.code(2).says("PAYMENT_URL and CREDIT_PRICE_USD");
+    bench.run(&["account", "show"]).await.code(0).says("needs no credits");
+    let half = Bench::new(&[]).await.with("PAYMENT_URL", "http://127.0.0.1:9");
+    half.run(&["config", "check"]).await.code(2).says("CREDIT_PRICE_USD is not");
+}
