@@ -80,6 +80,8 @@ def test_everything_is_reached_without_a_mouse(tab, calm):
     expect(tile(page, 12)).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/#/jobs/{job}/pages/12")
+    # The address changes before the view does; until then Escape is the old one's.
+    expect(page.get_by_role("heading", level=1)).to_have_text("Page 12")
     page.keyboard.press("Escape")
     expect(tile(page, 12)).to_be_visible()
     page.keyboard.press("3")
