@@ -1,6 +1,13 @@
 // Numbers, times and sizes as people read them.
 
 const whole = new Intl.NumberFormat('en');
+const dollars = new Intl.NumberFormat('en', {
+  style: 'currency',
+  currency: 'USD',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 6,
+});
+const withSign = new Intl.NumberFormat('en', { signDisplay: 'exceptZero' });
 const clock = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',
@@ -10,6 +17,9 @@ const clock = new Intl.DateTimeFormat(undefined, {
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 export const count = (number) => whole.format(number);
+
+/** A change: plus or minus is said. */
+export const signed = (number) => withSign.format(number);
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
@@ -21,6 +31,9 @@ export function money(micro) {
   if (dollars < 0.0001) return '< $0.0001';
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : 3)}`;
 }
+
+/** Millionths of a dollar that somebody pays: to the cent, and beyond where there is more. */
+export const price = (micro) => dollars.format(micro / 1e6);
 
 export function duration(ms) {
   if (ms < 0) ms = 0;

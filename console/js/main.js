@@ -11,6 +11,7 @@ import { askForKey, forget, hasKey, identify, isOperator, me } from './session.j
 import { everywhere, inView, showAll } from './shortcuts.js';
 import { onTheme, toggle } from './theme.js';
 import { chooseFiles, takeDrops } from './uploads.js';
+import * as account from './views/account.js';
 import * as deadLetters from './views/dead-letters.js';
 import * as figures from './views/figures.js';
 import * as job from './views/job.js';
@@ -25,6 +26,7 @@ const ROUTES = [
   [/^\/dead-letters$/, deadLetters, 'dead-letters'],
   [/^\/models$/, models, 'models'],
   [/^\/figures$/, figures, 'figures'],
+  [/^\/account$/, account, 'account'],
 ];
 
 const PLACES = [
@@ -32,6 +34,7 @@ const PLACES = [
   { name: 'Dead letters', place: 'dead-letters', symbol: 'dead', keys: 'g d', operator: true },
   { name: 'Models', place: 'models', symbol: 'models', keys: 'g m', operator: true },
   { name: 'Figures', place: 'figures', symbol: 'figures', keys: 'g f' },
+  { name: 'Account', place: 'account', symbol: 'account', keys: 'g a' },
 ];
 
 const content = document.getElementById('content');

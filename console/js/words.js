@@ -66,6 +66,36 @@ export const BREAKER = open({
   half_open: { name: 'Probing', sign: '◐', tone: 'warn', says: 'one call tries it' },
 });
 
+export const PURCHASE = open({
+  RUNNING: { name: 'Being paid', sign: '◐', tone: 'busy', says: 'the payment takes its time and goes on by itself' },
+  COMPLETED: { name: 'Bought', sign: '✓', tone: 'good', says: 'bought, and in the balance' },
+  COMPENSATING: { name: 'Being undone', sign: '↶', tone: 'warn', says: 'could not be bought; it is being undone' },
+  COMPENSATED: { name: 'Undone', sign: '✕', tone: 'bad', says: 'not bought; nothing was kept' },
+  MANUAL: { name: 'Needs a person', sign: '?', tone: 'warn', says: 'not bought yet; a person has to look at it' },
+  RESOLVED: { name: 'Put right by a person', sign: '■', tone: 'quiet', says: 'put right by a person' },
+});
+
+/** Something more happens by itself. */
+export const isMoving = (purchase) => ['RUNNING', 'COMPENSATING'].includes(purchase.state);
+
+export const STEP = open({
+  reserve: { name: 'Room in the account' },
+  take_payment: { name: 'Payment' },
+  allocate: { name: 'Credits set aside' },
+  enter: { name: 'Into the balance' },
+});
+
+export const STEP_STATE = open({
+  waiting: { name: 'not begun', sign: '·' },
+  started: { name: 'begun', sign: '◐' },
+  done: { name: 'done', sign: '✓' },
+  refused: { name: 'refused', sign: '⊘' },
+  unknown: { name: 'nobody knows yet', sign: '?' },
+  undoing: { name: 'being undone', sign: '↶' },
+  undone: { name: 'undone', sign: '■' },
+  stuck: { name: 'could not be undone', sign: '✕' },
+});
+
 /** Why a page was classified as it was. */
 export const REASON = {
   text: 'plain text',

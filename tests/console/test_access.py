@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from everypage import Everypage
+from payments import Payments
 from steps import choose, go, is_now, tile
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
@@ -14,10 +15,13 @@ AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_
 
 @pytest.fixture(scope="module")
 def busy_day():
-    """A server with something on every page: a page that fell back, a dead letter, an open breaker."""
-    server = Everypage("openai:gpt-5.4=503", "page=9;first=3=418", BREAKER_BASE_BACKOFF="4m")
+    """A server with something on every page: a page that fell back, a dead letter, an open breaker, purchases."""
+    payments = Payments()
+    shop = {"CREDITS": "prepaid", "CREDIT_PRICE_USD": "0.05", "PAYMENT_URL": payments.url}
+    server = Everypage("openai:gpt-5.4=503", "page=9;first=3=418", BREAKER_BASE_BACKOFF="4m", **shop)
     yield server
     server.stop()
+    payments.stop()
 
 
 def faults(page, rules: list[str]) -> list[str]:
@@ -33,10 +37,12 @@ def faults(page, rules: list[str]) -> list[str]:
 @pytest.mark.parametrize(("theme", "rules"), [("light", []), ("dark", ["color-contrast"])])
 def test_every_page_passes_axe(tab, busy_day, theme, rules):
     page = tab(busy_day, color_scheme=theme).open()
+    for wish in ({"credits": 1000}, {"credits": 1, "method": "empty-card"}):
+        page.request.post(f"{busy_day.url}/v1/account/credits", data=wish)
     job = choose(page, len(rules), name=f"{theme}.pdf")
     is_now(page, "Done")
     places = {
-        "/jobs": "tbody tr", "/dead-letters": "tbody tr", "/models": ".model", "/figures": ".chart svg",
+        "/jobs": "tbody tr", "/dead-letters": "tbody tr", "/models": ".model", "/figures": ".chart svg", "/account": "tbody tr",
         f"/jobs/{job}": ".tile", f"/jobs/{job}/result": "#panel-result pre:not(:empty)", f"/jobs/{job}/attempts": ".timeline svg",
         f"/jobs/{job}/trail": "#panel-trail tbody tr", f"/jobs/{job}/details": "#panel-details .fact", f"/jobs/{job}/pages/4": ".sheet img",
     }
@@ -48,6 +54,13 @@ def test_every_page_passes_axe(tab, busy_day, theme, rules):
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     wrong["shortcuts"] = faults(page, rules)
+    page.keyboard.press("Escape")
+    go(page, "/account")
+    page.get_by_text("Steps").first.click()
+    wrong["steps"] = faults(page, rules)
+    page.locator("#buy").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    wrong["buying"] = faults(page, rules)
     assert not any(wrong.values()), {place: found for place, found in wrong.items() if found}
 
 
@@ -67,6 +80,8 @@ def test_everything_is_reached_without_a_mouse(tab, calm):
     expect(tile(page, 12)).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/#/jobs/{job}/pages/12")
+    # The address changes before the view does; until then Escape is the old one's.
+    expect(page.get_by_role("heading", level=1)).to_have_text("Page 12")
     page.keyboard.press("Escape")
     expect(tile(page, 12)).to_be_visible()
     page.keyboard.press("3")
@@ -113,7 +128,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(tab, calm):
     page = tab(calm, viewport={"width": 390, "height": 800}).open()
     job = choose(page, 30)
     is_now(page, "Done")
-    for place in ("/jobs", f"/jobs/{job}", f"/jobs/{job}/pages/4", "/dead-letters", "/models", "/figures"):
+    for place in ("/jobs", f"/jobs/{job}", f"/jobs/{job}/pages/4", "/dead-letters", "/models", "/figures", "/account"):
         go(page, place)
         expect(page.locator("main h1")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, place

@@ -57,6 +57,7 @@ export async function show(root, [id, tab], signal) {
   const title = h('h1', { class: 'name' });
   const status = badge(STATUS[model.job.status]);
   const message = h('p', { class: 'message' });
+  const wayOut = h('p', { hidden: true }, h('a', { href: '#/account' }, 'To the account'));
   const meter = h('progress', { max: 100, 'aria-label': 'Progress' });
   const clock = h('span', { class: 'clock' });
   const life = steps();
@@ -81,6 +82,7 @@ export async function show(root, [id, tab], signal) {
     h('div', { class: 'head' }, h('div', { class: 'head-title' }, title, status), bar.element),
     h('div', { class: 'progress-line' }, meter, clock),
     message,
+    wayOut,
     life.element,
     plan.element,
     list.element,
@@ -102,7 +104,7 @@ export async function show(root, [id, tab], signal) {
       waiting.replaceChildren(
         isOpen(model.job)
           ? empty('The document is being opened.')
-          : empty('The document was never opened.', model.job.message),
+          : empty(model.job.pages ? 'No page was read.' : 'The document was never opened.', model.job.message),
       );
     }
   }
@@ -113,6 +115,7 @@ export async function show(root, [id, tab], signal) {
     setText(title, job.document.name);
     setBadge(status, STATUS[job.status]);
     setText(message, sentence(job));
+    wayOut.hidden = !job.error?.reason.startsWith('not enough credits');
     meter.value = job.progress ?? 0;
     meter.className = STATUS[job.status].tone;
     life.render(job);
