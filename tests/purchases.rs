@@ -150,6 +150,17 @@ async fn a_declined_payment_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_no_after_silence_is_not_believed_and_what_may_have_been_taken_is_given_back() {
+    let world = shop("rollback");
+    world.payments.charges_will([Mood::LosesReply, Mood::Declines]);
+    let app = &world.start("a").app;
+    let bought = buy(app).await;
+    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!(world.payments.calls(), 3, "two charges and the way back");
+    assert_eq!(places(&account(app).await), nothing_but(0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_is_away_is_asked_four_times_and_then_all_is_undone() {
     let world = shop("rollback");
     world.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);

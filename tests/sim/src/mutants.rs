@@ -4,7 +4,14 @@
 //! All of Everypage's safety rests on what it asks of its ports (conditions on writes, leases, the
 //! outbox, visibility), so a mutant is a port that does not do what it was asked.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -14,6 +21,7 @@ use everypage_core::{
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
         clock::Clock,
+        payments::{Charge, PaymentError, Payments, Refund},
         pdf::{Pdf, PdfError, ReadOptions},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, When, Written},
@@ -43,10 +51,12 @@ pub enum Mutant {
     SlotsKept,
     HalfOpenLetsAllThrough,
     FallbackTextLost,
+    UnconditionalAccounts,
+    PaymentsWithoutKeys,
 }
 
 impl Mutant {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -66,6 +76,8 @@ impl Mutant {
         Self::SlotsKept,
         Self::HalfOpenLetsAllThrough,
         Self::FallbackTextLost,
+        Self::UnconditionalAccounts,
+        Self::PaymentsWithoutKeys,
     ];
 
     pub fn what(self) -> &'static str {
@@ -89,6 +101,8 @@ impl Mutant {
             Self::SlotsKept => "an in-flight slot is never given back",
             Self::HalfOpenLetsAllThrough => "a breaker that is half open lets everybody through",
             Self::FallbackTextLost => "the text that pages fall back to is stored empty",
+            Self::UnconditionalAccounts => "an account is written without looking whether it has changed",
+            Self::PaymentsWithoutKeys => "a payment that is asked for again is taken again",
         }
     }
 }
@@ -111,6 +125,7 @@ pub struct Sabotaged<P: ?Sized> {
     pub mutant: Mutant,
     pub process: usize,
     pub bus: Arc<dyn Bus>,
+    pub calls: AtomicU64,
 }
 
 impl Sabotaged<dyn Records> {
@@ -129,6 +144,7 @@ impl Sabotaged<dyn Records> {
                 key.sort == "job" || (key.partition.starts_with("job#") && key.sort.starts_with("event#"))
             }
             Mutant::UnconditionalSlots => key.partition.starts_with("slots#"),
+            Mutant::UnconditionalAccounts => key.partition.starts_with("account#"),
             _ => false,
         }
     }
@@ -323,6 +339,21 @@ impl Queue for Sabotaged<dyn Queue> {
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.inner.depths().await
+    }
+}
+
+#[async_trait]
+impl Payments for Sabotaged<dyn Payments> {
+    async fn charge(&self, charge: &Charge) -> Result<String, PaymentError> {
+        let mut charge = charge.clone();
+        if self.mutant == Mutant::PaymentsWithoutKeys {
+            charge.key += &format!(" asked for at {}", self.calls.fetch_add(1, Ordering::Relaxed));
+        }
+        self.inner.charge(&charge).await
+    }
+
+    async fn refund(&self, refund: &Refund) -> Result<(), PaymentError> {
+        self.inner.refund(refund).await
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use everypage_core::domain::document::Reason;
-use everypage_testkit::pdf::{FakeDocument, FakePage};
+use everypage_core::domain::{document::Reason, outcome::MicroUsd};
+use everypage_testkit::{
+    memory::Mood,
+    pdf::{FakeDocument, FakePage},
+};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::trouble::{Failing, Messages, Model, Port, Reader, Trouble, Window, Wish, time};
@@ -31,6 +34,22 @@ pub struct Arrival {
     pub lock: Lock,
 }
 
+/// What the tenant has to pay with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purse {
+    pub granted: u64,
+    /// When somebody buys more, and what the payment service is up to then.
+    pub buys_at: Duration,
+    pub charges: Vec<Mood>,
+    pub refunds: Vec<Mood>,
+}
+
+/// More than all documents of a plan can use.
+pub const PLENTY: u64 = 10_000;
+pub const BOUGHT: u64 = 100;
+/// Of all that is bought.
+pub const PRICE: MicroUsd = MicroUsd(5_000_000);
+
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -46,6 +65,8 @@ pub struct Plan {
     pub troubles: Vec<Trouble>,
     /// As SQS does: the queue itself buries what was delivered too often.
     pub queue_buries: bool,
+    /// None where credits are unlimited.
+    pub purse: Option<Purse>,
 }
 
 /// Models that a page may be sent to: as many as the roster has.
@@ -53,12 +74,19 @@ pub const MODELS: usize = 4;
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
+        let mut plan = Self::second_of(seed);
+        plan.add_purse(&mut StdRng::seed_from_u64(seed.rotate_left(20)));
+        plan
+    }
+
+    /// Without what was thought of later: seeds that failed once still mean what they meant then.
+    pub fn second_of(seed: u64) -> Self {
         let mut plan = Self::first_of(seed);
         plan.add(&mut StdRng::seed_from_u64(seed.rotate_left(40)));
         plan
     }
 
-    /// Without what was thought of later: seeds that failed once still mean what they meant then.
+    /// The same, of what was thought of at first.
     pub fn first_of(seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
         let timeout = Duration::from_secs(*pick(&mut dice, &[20, 30, 60, 120]));
@@ -90,6 +118,7 @@ impl Plan {
             arrivals,
             troubles: vec![],
             queue_buries: false,
+            purse: None,
         };
         // Most runs have a few troubles, some have many, a few have none; half of them have all sorts.
         let count = *pick(&mut dice, &[0, 1, 2, 3, 4, 6, 9]);
@@ -142,6 +171,33 @@ impl Plan {
         self.troubles.push(more);
     }
 
+    /// Of three tenants one has to pay, and of those every second has little.
+    fn add_purse(&mut self, dice: &mut StdRng) {
+        if !dice.random_ratio(1, 3) {
+            return;
+        }
+        let moods = |dice: &mut StdRng, most: usize| {
+            let all = [Mood::Fine, Mood::Away, Mood::LosesReply, Mood::Declines];
+            (0..dice.random_range(0..=most)).map(|_| *pick(dice, &all)).collect()
+        };
+        let granted = if dice.random_bool(0.5) { PLENTY } else { dice.random_range(0..=12) };
+        let buys_at = seconds(dice, 0, self.timeout.as_secs());
+        let charges = moods(dice, 5);
+        // Of more a person would have to know.
+        let refunds: Vec<Mood> = moods(dice, 2);
+        self.purse = Some(Purse { granted, buys_at, charges, refunds });
+        self.settings.extend([
+            ("CREDITS", "prepaid".into()),
+            ("PAYMENT_URL", "http://pay.example".into()),
+            ("CREDIT_PRICE_USD", "0.05".into()),
+        ]);
+    }
+
+    /// May a job be rejected because its tenant can't pay?
+    pub fn credits_are_scarce(&self) -> bool {
+        self.purse.as_ref().is_some_and(|purse| purse.granted < PLENTY)
+    }
+
     pub fn document(&self, index: usize) -> FakeDocument {
         let arrival = &self.arrivals[index];
         let mut document = if arrival.mixed {
@@ -164,7 +220,8 @@ impl Plan {
     /// When the last trouble is over.
     pub fn calm(&self) -> Duration {
         let arrived = self.arrivals.iter().map(|arrival| arrival.at);
-        self.troubles.iter().map(Trouble::over).chain(arrived).max().unwrap_or_default()
+        let bought = self.purse.iter().map(|purse| purse.buys_at);
+        self.troubles.iter().map(Trouble::over).chain(arrived).chain(bought).max().unwrap_or_default()
     }
 
     pub fn storage_fails(&self) -> bool {
@@ -323,6 +380,10 @@ impl fmt::Display for Plan {
         }
         if self.queue_buries {
             writeln!(f, "  the queue itself buries what is delivered too often")?;
+        }
+        if let Some(Purse { granted, buys_at, charges, refunds }) = &self.purse {
+            let at = time(*buys_at);
+            writeln!(f, "  credits: {granted}; {BOUGHT} are bought at {at}, {charges:?}, {refunds:?}")?;
         }
         for trouble in &self.troubles {
             writeln!(f, "  trouble: {trouble}")?;

@@ -5,17 +5,23 @@ use std::time::Duration;
 use everypage_core::{
     app::App,
     domain::{
+        account::Cause,
+        event::Aggregate,
         job::{Halt, Job, State},
-        outcome::Source,
+        outcome::{MicroUsd, Source},
+        purchase::{
+            Purchase,
+            State::{Compensated, Completed, Manual},
+        },
         target::Target,
     },
     invariants,
     ports::clock::Clock,
-    store::{dead, trail},
+    store::{accounts, dead, listing, trail},
     usecases::{
         relay, result,
         sweep::{SILENT, collect_dead},
-        verify::verify_job,
+        verify::{verify_account, verify_job},
         webhooks,
     },
 };
@@ -23,8 +29,8 @@ use everypage_core::{
 use crate::{
     delays,
     models::reading,
-    plan::Lock,
-    story::{all_jobs, has_result},
+    plan::{BOUGHT, Lock, PLENTY, PRICE},
+    story::{all_jobs, has_result, tenant},
     trouble::{Messages, Trouble, Window, Wish, time},
     witness::Life,
     world::World,
@@ -95,12 +101,80 @@ pub async fn of_the_store(world: &World, onlooker: &App) {
         let heard = given_up || told.iter().any(|call| call.body.contains(&id));
         let silence = || Err("nobody was told of its end".to_owned());
         world.witness.must(&format!("job {}", job.id), if heard { Ok(()) } else { silence() });
-        let aggregate = everypage_core::domain::event::Aggregate::Job(job.id.clone());
+        let aggregate = Aggregate::Job(job.id.clone());
         stored.extend(trail::read(onlooker, &aggregate).await.unwrap_or_default());
         stored.extend(trail::read_pages(onlooker, &job.id).await.unwrap_or_default());
     }
+    for aggregate in books(onlooker).await {
+        stored.extend(trail::read(onlooker, &aggregate).await.unwrap_or_default());
+    }
+    for held in accounts_are_right(world, onlooker).await {
+        world.witness.must("books", held);
+    }
     let published = world.witness.seen().events.clone();
     world.witness.must("events", invariants::published_in_order(&published, &stored));
+}
+
+async fn bought(onlooker: &App) -> Vec<Purchase> {
+    listing::purchases(onlooker, &tenant(), None, 100).await.map(|piece| piece.items).unwrap_or_default()
+}
+
+async fn books(onlooker: &App) -> Vec<Aggregate> {
+    let bought = bought(onlooker).await.into_iter().map(|purchase| Aggregate::Purchase(purchase.id));
+    bought.chain([Aggregate::Account(tenant())]).collect()
+}
+
+/// What was given and bought is there, but for what was read; and nobody holds any of it.
+async fn accounts_are_right(world: &World, onlooker: &App) -> Vec<Result<(), String>> {
+    let Some(purse) = &world.plan.purse else { return vec![] };
+    let mut held = Vec::new();
+    match verify_account(onlooker, &tenant()).await {
+        Ok(findings) if findings.is_empty() => {}
+        found => held.push(Err(format!("they do not verify: {found:?}"))),
+    }
+    let Ok(account) = accounts::load(onlooker, &tenant()).await else { return held };
+    let account = account.value;
+    if (account.reserved, account.ordered, account.allocated) != (0, 0, 0) {
+        held.push(Err(format!("credits are held at rest: {account:?}")));
+    }
+    let bought = bought(onlooker).await;
+    let [purchase] = bought.as_slice() else {
+        held.push(Err(format!("one purchase was begun: {bought:?}")));
+        return held;
+    };
+    let (paid, income) =
+        (if purchase.state == Completed { PRICE } else { MicroUsd(0) }, world.payments.income());
+    match purchase.state {
+        Completed | Compensated if income == paid => {}
+        // A service that nobody reaches gives nothing back: a person has to.
+        Manual if world.plan.storage_fails() => {}
+        state => held.push(Err(format!("a purchase is {state:?} and {income:?} was taken"))),
+    }
+    let lines = accounts::ledger(onlooker, &tenant()).await.unwrap_or_default();
+    let given = lines.iter().filter(|line| !matches!(line.cause, Cause::Job { .. }));
+    let given = given.map(|line| line.amount).sum::<i64>() as u64;
+    if given % PLENTY != (purse.granted + if purchase.state == Completed { BOUGHT } else { 0 }) % PLENTY {
+        held.push(Err(format!("{given} were given and bought: {lines:?}")));
+    }
+    let read: u64 = all_jobs(onlooker)
+        .await
+        .iter()
+        .filter(|job| job.state == State::Audited)
+        .filter_map(|job| job.result.as_ref())
+        .map(|result| u64::from(result.metadata.credits))
+        .sum();
+    // Where there was little, a race may have left a healed page unpaid.
+    let right = match world.plan.credits_are_scarce() {
+        true => account.balance + read >= given && account.balance <= given,
+        false => account.balance + read == given,
+    };
+    if !right {
+        held.push(Err(format!("{given} were given, {read} pages read, and {} are left", account.balance)));
+    }
+    if world.records.dump().iter().any(|item| item.draft.key.sort == "method") {
+        held.push(Err("how a purchase was paid is still known".into()));
+    }
+    held
 }
 
 fn document(world: &World, job: &Job) -> usize {
@@ -133,7 +207,7 @@ fn ended_well(world: &World, job: &Job) -> Result<(), String> {
         State::Audited if locked(world, job) => Err("a locked document was read".into()),
         State::Audited => Ok(()),
         State::Cancelled if wished(&[Wish::Cancel]) => Ok(()),
-        State::Rejected if wished(&[Wish::Reject]) => Ok(()),
+        State::Rejected if wished(&[Wish::Reject]) || world.plan.credits_are_scarce() => Ok(()),
         State::Failed if locked(world, job) => Ok(()),
         State::Failed => delays::may_fail(world, job, life(world, job)),
         state => Err(format!("it ended as {state}: {:?}", job.failure)),

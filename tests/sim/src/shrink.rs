@@ -47,6 +47,12 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
     if last > 0 && !plan.troubles.iter().any(|trouble| names_process(trouble, last)) {
         with(&|plan| plan.skews.truncate(last));
     }
+    if plan.purse.is_some() {
+        with(&|plan| {
+            plan.purse = None;
+            plan.settings.retain(|(name, _)| *name != "CREDITS");
+        });
+    }
     if plan.queue_buries {
         with(&|plan| plan.queue_buries = false);
     }

@@ -5,21 +5,25 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use everypage_core::{
     app::App,
     domain::{
+        account::{self, AccountEvent},
         ids::{JobId, TenantId},
         job::{Job, State},
         secret::Secret,
     },
     ports::clock::Clock,
     store::{
+        accounts,
         dead::{self, Subject},
-        jobs, webhooks,
+        jobs, purchases, webhooks,
     },
     usecases::{
         cancel::cancel,
         decide::{Decision, decide},
         heal,
         intake::{Submission, submit},
+        purchase,
         redrive::redrive,
+        relay,
     },
 };
 use futures::FutureExt;
@@ -28,7 +32,7 @@ use tokio::task::JoinSet;
 use crate::{
     mutants::Mutant,
     panics,
-    plan::{Lock, PASSWORD, Plan},
+    plan::{BOUGHT, Lock, PASSWORD, PLENTY, Plan},
     promises,
     trouble::{Trouble, Wish, time},
     world::World,
@@ -56,7 +60,7 @@ const HEALED_AT_MOST: usize = 8;
 /// Longer than any lease.
 const LEASES: Duration = Duration::from_secs(300);
 
-fn tenant() -> TenantId {
+pub fn tenant() -> TenantId {
     TenantId::new("local")
 }
 
@@ -78,8 +82,16 @@ pub fn run(plan: &Plan, mutant: Option<Mutant>, listening: bool) -> Verdict {
 async fn tell(world: Arc<World>) -> Verdict {
     let subscribed = webhooks::set(&world.onlooker(), &tenant(), "https://example.com/hook").await;
     world.witness.must("webhook", subscribed.map(drop).map_err(|fault| fault.to_string()));
+    if let Some(purse) = &world.plan.purse {
+        world.payments.charges_will(purse.charges.iter().copied());
+        world.payments.refunds_will(purse.refunds.iter().copied());
+        grant(&world, purse.granted).await;
+    }
     world.repair();
     let mut tasks = JoinSet::new();
+    if let Some(purse) = &world.plan.purse {
+        tasks.spawn(buy(world.clone(), purse.buys_at));
+    }
     for document in 0..world.plan.arrivals.len() {
         tasks.spawn(arrive(world.clone(), document));
     }
@@ -106,6 +118,35 @@ async fn tell(world: Arc<World>) -> Verdict {
     }
 }
 
+/// By an operator whom nothing hinders.
+async fn grant(world: &Arc<World>, credits: u64) {
+    let cause = account::Cause::Operator { by: "operator".into(), note: "for the run".into() };
+    let granted = AccountEvent::Added { credits, cause };
+    let operator = world.onlooker();
+    let done = accounts::change(&operator, &tenant(), "operator", &granted).await;
+    world.witness.must("grant", done.map(drop).map_err(|error| error.to_string()));
+    let told = relay::relay(&operator, &operator.node).await;
+    world.witness.must("grant", told.map(drop).map_err(|fault| fault.to_string()));
+}
+
+/// Somebody who asks until it is written down; others take the steps.
+async fn buy(world: Arc<World>, at: Duration) {
+    world.witness.clock.sleep(at).await;
+    let begun = |app: Arc<App>| {
+        let wish = purchase::Wish {
+            tenant: tenant(),
+            by: "person".into(),
+            credits: BOUGHT,
+            method: Some(Secret::new("card")),
+            idempotency_key: Some("order".into()),
+        };
+        async move { purchase::begin(&app, wish).await.is_ok() }.boxed()
+    };
+    while world.ask(begun).await != Some(true) {
+        world.witness.clock.sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// Waits until every document has its end and nothing is on its way.
 async fn come_to_rest(world: &Arc<World>, tasks: &mut JoinSet<()>) {
     let onlooker = world.onlooker();
@@ -121,7 +162,8 @@ async fn come_to_rest(world: &Arc<World>, tasks: &mut JoinSet<()>) {
             world.repair();
         }
         let open = jobs::open(&onlooker).await.unwrap_or_default();
-        if tasks.is_empty() && now >= calm && open.is_empty() && world.post.is_empty() {
+        let bought = purchases::under_way(&onlooker, 1).await.is_ok_and(|some| some.is_empty());
+        if tasks.is_empty() && now >= calm && open.is_empty() && world.post.is_empty() && bought {
             break;
         }
         if now > last {
@@ -257,6 +299,9 @@ async fn redrive_all(world: &Arc<World>) {
 async fn mend(world: &Arc<World>, onlooker: &App, tasks: &mut JoinSet<()>) {
     world.witness.note(|| "all is well again, and everything is mended".into());
     world.make_peace();
+    if world.plan.credits_are_scarce() {
+        grant(world, PLENTY).await;
+    }
     redrive_all(world).await;
     come_to_rest(world, tasks).await;
     // A model that probes reads one page, and the others fall back once more.

@@ -35,7 +35,7 @@ use everypage_core::{
         vault::Vault,
     },
     store::{jobs, nodes, pages, slots},
-    usecases::{relay, sweep::sweep, webhooks},
+    usecases::{purchase, relay, sweep::sweep, webhooks},
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
@@ -350,6 +350,12 @@ async fn live(
         driver.work(),
         relay::run(&app),
         webhooks::run(&app),
+        async {
+            // Others have nothing to buy, and would only count calls.
+            if world.plan.purse.is_some() {
+                purchase::run(&app).await;
+            }
+        },
         keep_house(&app),
         answer(&app, asked),
         drive_jobs(&world, process, &app, &driver, &flow),
@@ -532,7 +538,7 @@ fn settings(plan: &Plan) -> Settings {
 
 fn sabotage(ports: Ports, mutant: Mutant, process: usize) -> Ports {
     fn on<P: ?Sized>(inner: Arc<P>, mutant: Mutant, process: usize, bus: &Arc<dyn Bus>) -> Sabotaged<P> {
-        Sabotaged { inner, mutant, process, bus: bus.clone() }
+        Sabotaged { inner, mutant, process, bus: bus.clone(), calls: AtomicU64::default() }
     }
     let bus = ports.bus.clone();
     Ports {
@@ -541,6 +547,7 @@ fn sabotage(ports: Ports, mutant: Mutant, process: usize) -> Ports {
         queue: Arc::new(on::<dyn Queue>(ports.queue, mutant, process, &bus)),
         clock: Arc::new(on::<dyn Clock>(ports.clock, mutant, process, &bus)),
         pdf: Arc::new(on::<dyn Pdf>(ports.pdf, mutant, process, &bus)),
+        payments: Arc::new(on::<dyn Payments>(ports.payments, mutant, process, &bus)),
         ..ports
     }
 }

@@ -174,9 +174,9 @@ pub enum PurchaseEvent {
     StepStarted { step: Step, due: Timestamp },
     #[serde(rename = "saga.step_done")]
     StepDone { step: Step },
-    /// `again` when it will be tried once more.
+    /// `again` when it will be tried once more; `certain` when it was not taken for certain.
     #[serde(rename = "saga.step_failed")]
-    StepFailed { step: Step, reason: String, refused: bool, again: Option<Timestamp> },
+    StepFailed { step: Step, reason: String, certain: bool, again: Option<Timestamp> },
     #[serde(rename = "payment.completed")]
     PaymentCompleted { payment: String, amount_micro_usd: MicroUsd },
     #[serde(rename = "payment.failed")]
@@ -306,8 +306,8 @@ impl Purchase {
                 next.end(*step, StepState::Done, None);
                 next.due = at;
             }
-            PurchaseEvent::StepFailed { step, reason, refused, again } => {
-                let failed = match (again, refused) {
+            PurchaseEvent::StepFailed { step, reason, certain, again } => {
+                let failed = match (again, certain) {
                     (Some(_), _) => StepState::Started,
                     (None, true) => StepState::Refused,
                     (None, false) => StepState::Unknown,
@@ -469,7 +469,9 @@ impl Purchase {
             (false, None) => None,
         };
         let again = pause.map(|pause| after(now, pause));
-        let mut events = vec![PurchaseEvent::StepFailed { step, reason: reason.clone(), refused, again }];
+        // After a try that nobody knows the end of, a no may come too late to mean that nothing was taken.
+        let certain = refused && tries <= 1;
+        let mut events = vec![PurchaseEvent::StepFailed { step, reason: reason.clone(), certain, again }];
         if again.is_some() {
             return events;
         }

@@ -175,14 +175,19 @@ impl Consequence {
         if holds > held {
             return Some(Self::Hold { credits: holds - held });
         }
+        // Rejected, cancelled and failed jobs use none.
+        let used = events.iter().find_map(|event| match event {
+            JobEvent::Audited { credits, .. } => Some(u64::from(*credits)),
+            _ => None,
+        });
+        let used = used.unwrap_or(0);
         if held > holds {
-            // Rejected, cancelled and failed jobs give all back.
-            let used = events.iter().find_map(|event| match event {
-                JobEvent::Audited { credits, .. } => Some(u64::from(*credits).min(held)),
-                _ => None,
-            });
-            let used = used.unwrap_or(0);
+            let used = used.min(held);
             return Some(Self::End { used, rest: held - used });
+        }
+        // Approved by its deadline it held nothing; what was healed since is paid all the same.
+        if used > 0 {
+            return Some(Self::Pay { credits: used });
         }
         // One that is healed before its audit pays there.
         let is_healed = events.iter().any(|event| matches!(event, JobEvent::Healed { .. }));
