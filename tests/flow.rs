@@ -5,7 +5,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,22 +18,27 @@ use everypage_core::{
         document::{PageReading, Reason},
         ids::{JobId, PageNumber, Priority, TenantId},
         job::{Failure, Job, JobEvent, State, Status},
-        outcome::{AttemptResult, Source},
+        outcome::{AttemptResult, Outcome, Source},
         result::Cause,
         secret::Secret,
-        target::Target,
+        target::{Provider, Target},
     },
     ports::{
         Fault,
         blobs::Blobs,
         clock::{Clock, after, within},
+        flow::Settlement,
         pdf::{Pdf, PdfError, ReadOptions},
         queue::{Delivery, Receipt},
         records::Records,
         retrying::Retrying,
         vision::{Finish, Scope, VisionError},
     },
-    store::{breakers, dead, jobs, tenants, trail, webhooks},
+    store::{
+        breakers, dead, jobs,
+        pages::{self, Claim},
+        tenants, trail, webhooks,
+    },
     usecases::{
         bury::{Death, bury},
         cancel::cancel,
@@ -44,6 +49,7 @@ use everypage_core::{
         webhooks as sender,
     },
 };
+use everypage_local::LocalFlow;
 use everypage_testkit::{
     clock::VirtualClock,
     faulty::{Fate, Faulty, Interference},
@@ -915,4 +921,60 @@ async fn who_is_turned_away_from_the_probe_does_not_probe_as_well() {
     let records: Arc<dyn Records> = world.records.clone();
     let we = world.start_on("b", Arc::new(Faulty::new(records, faster)));
     assert!(breakers::admit(&we.app, &target, "we").await.is_none());
+}
+
+/// A worker elsewhere that stores its page after finalize's last look, and tells the flow before that
+/// stops listening.
+struct ReadAtTheLastMoment {
+    worker: Arc<App>,
+    driven: OnceLock<(Arc<App>, JobId)>,
+    looking: AtomicBool,
+    done: AtomicBool,
+}
+
+#[async_trait]
+impl Interference for ReadAtTheLastMoment {
+    async fn before(&self, call: &'static str) -> Fate {
+        self.looking.store(call == "records.list", Ordering::SeqCst);
+        Fate::Happens
+    }
+
+    async fn after(&self) {
+        let (Some((driven, id)), true) = (self.driven.get(), self.looking.load(Ordering::SeqCst)) else {
+            return;
+        };
+        let job = jobs::load(&self.worker, id).await.unwrap().value;
+        if job.state != State::Audited || self.done.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (worker, now) = (&self.worker, self.worker.clock.now());
+        let claim = pages::claim(worker, id, page(1), 0, "worker", Duration::from_secs(60)).await.unwrap();
+        let Claim::Granted(held) = claim else { panic!("nobody else works") };
+        let target = Target::new(Provider::OpenAi, "gpt-5.4");
+        let outcome = Outcome::read_by(target, "at last", vec![], now, now);
+        pages::settle(worker, &job, &held, 0, outcome, Some("at last".into())).await.unwrap().unwrap();
+        let told = driven.flow.settle(&LocalFlow::token(id, page(1))).await.unwrap();
+        assert_eq!(told, Settlement::Accepted, "somebody still listens");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_stored_after_the_last_look_is_in_the_result_all_the_same() {
+    let world = World::new(&[("JOB_TIMEOUT", "5s")]);
+    let late = Arc::new(ReadAtTheLastMoment {
+        worker: world.start("worker").app,
+        driven: OnceLock::new(),
+        looking: AtomicBool::default(),
+        done: AtomicBool::default(),
+    });
+    let records: Arc<dyn Records> = world.records.clone();
+    let process = world.start_on("a", Arc::new(Faulty::new(records, late.clone())));
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    late.driven.set((process.app.clone(), id.clone())).ok().unwrap();
+    // Nobody else works on the pages.
+    let job = process.driver.drive(&id).await.unwrap();
+    assert!(late.done.load(Ordering::SeqCst));
+    assert_eq!(job.result.as_ref().unwrap().version, 2);
+    assert_eq!(process.result(&job).await.pages[0].text, "at last");
+    invariants::trail_verifies(&process.app, &job).await;
 }

@@ -24,7 +24,7 @@ use everypage_core::{
         dispatch::{Disposition, dispatch},
         fail::fail,
         finalize::finalize,
-        plan, prepare,
+        heal, plan, prepare,
     },
 };
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
@@ -147,10 +147,26 @@ impl Driver {
                 }
             };
             self.flow.unwatch(id);
-            job
+            match job {
+                Some(job) if job.halt.is_some() => Some(self.with_latecomers(job).await),
+                job => job,
+            }
         }
         .instrument(span)
         .await
+    }
+
+    /// A page may have been stored after finalize's last look and told while somebody still listened:
+    /// whoever read it believes it is in the result. From now on they are told that nobody listens, and
+    /// bring it in themselves.
+    async fn with_latecomers(&self, job: Job) -> Job {
+        match self.step(|| heal::publish(&self.app, &job.id)).await {
+            Ok(healed) => healed,
+            Err(error) => {
+                warn!(%error, "late pages not looked for; heal brings them in");
+                job
+            }
+        }
     }
 
     /// From where the job stands to its next stop: work done, deadline, or cancelled.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::ready, stream};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
@@ -32,6 +32,8 @@ use crate::{
 
 /// Purchases gone on with at once.
 const AT_ONCE: usize = 16;
+/// As many are looked at together.
+const LOOKED_AT: usize = 100;
 /// What other processes began is looked for so often.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -296,18 +298,31 @@ async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
 /// Goes on with every purchase that is due; answers how many, and when the next one is.
 async fn go_on_with_due(app: &App) -> Result<(usize, Option<Timestamp>), Fault> {
     let now = app.clock.now();
-    let under_way = purchases::under_way(app, 100).await?;
+    let under_way = purchases::under_way(app, LOOKED_AT).await?;
     let (due, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|kept| kept.value.due <= now);
-    let count = due.len();
-    stream::iter(due)
-        .for_each_concurrent(AT_ONCE, |kept| async move {
-            if let Err(fault) = go_on(app, &kept).await {
-                warn!(purchase = %kept.value.id, %fault, "purchase not gone on with yet");
+    let gone_on = stream::iter(due).map(|kept| async move {
+        let id = kept.value.id;
+        match go_on_if_due(app, &id).await {
+            Ok(was_due) => was_due,
+            Err(fault) => {
+                warn!(purchase = %id, %fault, "purchase not gone on with yet");
                 app.clock.sleep(LOOK).await;
+                false
             }
-        })
-        .await;
+        }
+    });
+    let count = gone_on.buffer_unordered(AT_ONCE).filter(|was_due| ready(*was_due)).count().await;
     Ok((count, later.first().map(|kept| kept.value.due)))
+}
+
+/// An index lags behind: what it lists may be on its way, or over, by now.
+async fn go_on_if_due(app: &App, id: &PurchaseId) -> Result<bool, Fault> {
+    let now = purchases::find(app, id).await?;
+    let due = now.filter(|kept| !kept.value.state.is_at_rest() && kept.value.due <= app.clock.now());
+    match due {
+        Some(kept) => go_on(app, &kept).await.map(|()| true),
+        None => Ok(false),
+    }
 }
 
 /// Goes on with purchases as they become due, for ever.
