@@ -11,7 +11,7 @@ use axum::{
 };
 use everypage_core::{
     domain::job::JobOptions,
-    store::tenants,
+    store::{jobs, tenants},
     usecases::{
         intake::{self, Submission},
         upload::{self, Announced},
@@ -212,6 +212,11 @@ async fn announce(api: &Api, caller: Caller, asked: Asked, options: JobOptions) 
         traceparent: asked.traceparent,
     };
     let upload = upload::begin(&api.app, announced, api.link_time).await?;
+    if let Some(job) = &upload.job {
+        let job = api.view(jobs::load(&api.app, job).await?.value).await?;
+        let location = [(LOCATION, job.links.this.clone())];
+        return Ok((StatusCode::OK, location, Json(shape::Submitted { job, repeated: true })).into_response());
+    }
     let link = UploadLink::new(links.put(&upload.key, api.link_time).await?, upload.expires_at);
     let job = shape::Job { upload: Some(link), ..shape::Job::awaited(upload, api.app.clock.now()) };
     let location = [(LOCATION, job.links.this.clone())];

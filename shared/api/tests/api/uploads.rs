@@ -306,3 +306,28 @@ async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
     let done = service.process.finish(&JobId::new("chosen")).await;
     assert!(done.failure.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() {
+    let (service, links) = Service::with_links(&[]);
+    let ask = async |name: &str, key: &str| {
+        let body = format!("{{\"upload\":true,\"name\":\"{name}\"}}").into_bytes();
+        let asked = request("POST", "/v1/jobs", "application/json", body);
+        service.send(Some(user()), with_header(asked, "idempotency-key", key)).await
+    };
+    let first = ask("a.pdf", "order 7").await;
+    service.world.clock_moves(Duration::from_secs(1800)).await;
+    let again = ask("a.pdf", "order 7").await;
+    assert_eq!((again.status, again.text("/id")), (StatusCode::CREATED, first.text("/id")));
+    assert_eq!(again.text("/upload/expires_at"), "2026-11-16T01:30:00Z", "the link is good anew");
+    assert_eq!(service.get(user(), "/v1/jobs?status=awaiting_upload").await.items().len(), 1);
+    ask("b.pdf", "order 7").await.is_problem(422, "idempotency_key_reused");
+    assert_ne!(ask("a.pdf", "order 8").await.text("/id"), first.text("/id"));
+
+    let key = format!("incoming/acme/{}/a.pdf", first.text("/id"));
+    let job = arrive(&service, &key, &FakeDocument::graphics(1)).await.unwrap().job.id;
+    let late = ask("a.pdf", "order 7").await;
+    assert_eq!((late.status, late.text("/id")), (StatusCode::OK, job.to_string()));
+    assert_eq!(late.at("/repeated"), true);
+    drop(links);
+}

@@ -59,8 +59,9 @@ pub struct Announced {
     pub traceparent: Option<TraceContext>,
 }
 
-/// Writes down that a document will come; it is to be put under the answer's `key`.
-pub async fn begin(app: &App, announced: Announced, time: Duration) -> Result<Upload, Fault> {
+/// Writes down that a document will come; it is to be put under the answer's `key`. The same request by
+/// the caller's own name is the same upload, for another `time`, or what became of it.
+pub async fn begin(app: &App, announced: Announced, time: Duration) -> Result<Upload, SubmitError> {
     write_down(app, "api", announced, None, time).await
 }
 
@@ -72,7 +73,7 @@ pub async fn begin_from(
     announced: Announced,
     wishes: &Wishes,
     time: Duration,
-) -> Result<Upload, Fault> {
+) -> Result<Upload, SubmitError> {
     write_down(app, source, announced, Some(wishes.told()), time).await
 }
 
@@ -82,8 +83,9 @@ async fn write_down(
     announced: Announced,
     wishes: Option<BTreeMap<String, String>>,
     time: Duration,
-) -> Result<Upload, Fault> {
-    let id = app.ids.fresh();
+) -> Result<Upload, SubmitError> {
+    let named = announced.idempotency_key.clone();
+    let id = named.as_ref().map_or_else(|| app.ids.fresh(), |key| named_id(&announced.tenant, key));
     let sealed_password = match &announced.password {
         Some(password) => Some(app.vault.seal(password).await?),
         None => None,
@@ -107,8 +109,32 @@ async fn write_down(
         job: None,
         failure: None,
     };
-    uploads::store(app, None, upload.clone()).await?;
-    Ok(upload)
+    let mut known = None;
+    loop {
+        let wanted = match &known {
+            None => upload.clone(),
+            Some(Kept { value, .. }) if value.name != upload.name || value.options != upload.options => {
+                return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
+            }
+            Some(Kept { value, .. }) if value.is_over() => return Ok(value.clone()),
+            Some(Kept { value, .. }) => Upload {
+                expires_at: upload.expires_at,
+                sealed_password: upload.sealed_password.clone(),
+                ..value.clone()
+            },
+        };
+        let there = uploads::store(app, known.as_ref(), wanted.clone()).await?;
+        match there {
+            Some(kept) if kept.value == wanted => return Ok(wanted),
+            // The same was begun before, or went on meanwhile.
+            there => known = there,
+        }
+    }
+}
+
+/// The id of an upload that its caller has a name for.
+fn named_id(tenant: &TenantId, key: &str) -> String {
+    sha256_hex(format!("upload of {tenant}: {key}").as_bytes())[..26].to_owned()
 }
 
 /// A name that is the same in every store, address and log: letters, digits, dot, dash, underscore.
