@@ -329,5 +329,11 @@ async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() 
     let late = ask("a.pdf", "order 7").await;
     assert_eq!((late.status, late.text("/id")), (StatusCode::OK, job.to_string()));
     assert_eq!(late.at("/repeated"), true);
+
+    service.process.finish(&job).await;
+    let path = format!("/v1/jobs/{job}");
+    service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
+    let anew = ask("a.pdf", "order 7").await;
+    assert_eq!((anew.status, anew.text("/status")), (StatusCode::CREATED, "awaiting_upload".into()));
     drop(links);
 }

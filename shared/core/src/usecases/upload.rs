@@ -109,10 +109,12 @@ async fn write_down(
         job: None,
         failure: None,
     };
-    let mut known = None;
+    let mut known: Option<Kept<Upload>> = None;
     loop {
         let wanted = match &known {
             None => upload.clone(),
+            // Its job was deleted, and with it whatever was asked for: this is a new request.
+            Some(Kept { value, .. }) if value.is_forgotten() => upload.clone(),
             Some(Kept { value, .. }) if value.name != upload.name || value.options != upload.options => {
                 return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
             }
