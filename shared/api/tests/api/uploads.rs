@@ -194,14 +194,12 @@ async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
         .is_problem(409, "awaiting_upload")
         .says("1000");
 
-    let start = || {
-        let ask = request("POST", "/v1/jobs", "application/json", b"{\"upload\":true}".to_vec());
-        service.send(Some(user()), with_header(ask, "idempotency-key", "k"))
+    let named = async |media_type: &str, body: Vec<u8>| {
+        let ask = with_header(request("POST", "/v1/jobs", media_type, body), "idempotency-key", "k");
+        service.send(Some(user()), ask).await
     };
-    start().await;
-    let key = links.take();
-    arrive(&service, &key, &FakeDocument::graphics(1)).await.unwrap();
-    start().await;
+    named("application/pdf", FakeDocument::graphics(1).bytes()).await;
+    named("application/json", b"{\"upload\":true}".to_vec()).await;
     let key = links.take();
     let reused = arrive(&service, &key, &FakeDocument::graphics(2)).await.unwrap_err();
     assert!(matches!(reused, ArrivalError::Refused(failure) if failure.code == "idempotency_key_reused"));
