@@ -18,6 +18,7 @@ use everypage_core::{
         document::{PageReading, Reason},
         ids::{JobId, PageNumber, Priority, TenantId},
         job::{Failure, Job, JobEvent, State, Status},
+        message::PageMessage,
         outcome::{AttemptResult, Outcome, Source},
         result::Cause,
         secret::Secret,
@@ -35,7 +36,7 @@ use everypage_core::{
         vision::{Finish, Scope, VisionError},
     },
     store::{
-        breakers, dead, jobs,
+        breakers, dead, healing, jobs,
         pages::{self, Claim},
         tenants, trail, webhooks,
     },
@@ -43,8 +44,9 @@ use everypage_core::{
         bury::{Death, bury},
         cancel::cancel,
         decide, delete,
+        dispatch::{Disposition, dispatch},
         fail::fail,
-        heal, redrive, result,
+        heal, plan, redrive, result,
         verify::verify_job,
         webhooks as sender,
     },
@@ -59,7 +61,7 @@ use everypage_testkit::{
 };
 use everypage_tests::{
     invariants::{self, page},
-    world::{World, seconds},
+    world::{Process, World, seconds},
 };
 use jiff::Timestamp;
 
@@ -977,4 +979,63 @@ async fn a_page_stored_after_the_last_look_is_in_the_result_all_the_same() {
     assert_eq!(job.result.as_ref().unwrap().version, 2);
     assert_eq!(process.result(&job).await.pages[0].text, "at last");
     invariants::trail_verifies(&process.app, &job).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_healed_pages_make_few_versions_and_none_is_left_out() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(60)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.clock_moves(Duration::from_secs(600)).await;
+    world.vision.now_does(|target, page| {
+        Reply::AnswerAfter(Duration::from_millis(200 + u64::from(page) * 20), read_by(target, page))
+    });
+    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap().len(), 60);
+    process.work_for(Duration::from_secs(300)).await;
+    assert!(world.queue.is_empty());
+    let job = process.job(&id).await;
+    let document = process.result(&job).await;
+    assert_eq!(document.metadata.final_ai_pages, 60);
+    // At 8 pages a second or so they take about 8 seconds: a version every two of them.
+    assert!(job.result.as_ref().unwrap().version < 12, "{:?}", job.result.map(|result| result.version));
+    invariants::trail_verifies(&process.app, &job).await;
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_dies_is_followed_by_another() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.clock_moves(Duration::from_secs(600)).await;
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap();
+    // Somebody has the turn to publish, and is dead.
+    assert!(healing::tell(&process.app, &id, "dead", Duration::from_secs(60)).await.unwrap().is_some());
+    process.work_for(Duration::from_secs(30)).await;
+    assert_eq!(process.job(&id).await.result.unwrap().version, 1, "everybody relies on the dead one");
+    // Its message comes back when its visibility has run out.
+    let message = manifest(&process, &id).await.remove(0);
+    let delivery = Delivery {
+        id: "again".into(),
+        receipt: Receipt("again".into()),
+        lane: message.priority,
+        body: message.encode(),
+        receive_count: 2,
+    };
+    let early = dispatch(&process.app, &delivery).await;
+    assert_eq!(early, Disposition::Later(Duration::from_secs(5)), "it may be alive");
+    world.clock_moves(Duration::from_secs(31)).await;
+    assert_eq!(dispatch(&process.app, &delivery).await, Disposition::Done);
+    let job = process.job(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 3);
+    invariants::nothing_is_held(&world.records, world.clock.now());
+}
+
+async fn manifest(process: &Process, id: &JobId) -> Vec<PageMessage> {
+    plan::manifest(&process.app, process.job(id).await.plan.as_ref().unwrap()).await.unwrap()
 }

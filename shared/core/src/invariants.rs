@@ -106,6 +106,7 @@ pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Times
         let lease = match &draft.key {
             key if key.partition.starts_with("slots#") => body(),
             key if key.sort.starts_with("page#") => body()["lease"].take(),
+            key if key.sort == "healing" => body()["publisher"].take(),
             _ => continue,
         };
         let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.alive(now));

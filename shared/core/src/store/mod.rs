@@ -6,6 +6,7 @@
 //! | `job#J` | `event#0000000001` | its trail |
 //! | `job#J` | `page#0000000017` | lease and outcome of a page |
 //! | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
+//! | `job#J` | `healing` | who publishes what was read late |
 //! | `job#J` | `secret` | a sealed password, until intake is over |
 //! | `tenant#T` | `overrides` | a tenant's own values of some settings |
 //! | `tenant#T` | `apikey#ID` | which record is the key of that id |
@@ -29,6 +30,7 @@
 pub mod accounts;
 pub mod breakers;
 pub mod dead;
+pub mod healing;
 pub mod jobs;
 pub mod keys;
 pub mod listing;

@@ -14,8 +14,11 @@ use crate::{
         result::Cause,
     },
     ports::{Fault, clock::after, queue::Outgoing},
-    store::{jobs, pages},
+    store::{healing, jobs, pages},
 };
+
+/// Pages that are read within this of a version come together in the next.
+const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
 
 /// Publishes a new version if pages were read since the last one; answers with the job.
 pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
@@ -39,6 +42,28 @@ pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
         })
         .await?;
     }
+}
+
+/// Brings a page that was stored after the result was published into a new version: by the caller, or
+/// by whoever publishes already, so that many pages make few versions. False when somebody publishes and
+/// the caller, who is here `again`, should see whether that ends well.
+pub async fn bring_in(app: &App, id: &JobId, again: bool) -> Result<bool, StepError> {
+    if !heals(&jobs::load(app, id).await?.value) {
+        return Ok(true);
+    }
+    if again && healing::is_under_way(app, id).await? {
+        return Ok(false);
+    }
+    let (holder, time) = (app.holder(), app.settings.page_visibility);
+    let mut turn = healing::tell(app, id, &holder, time).await?;
+    while let Some(ours) = turn {
+        publish(app, id).await?;
+        turn = healing::finish(app, ours, time).await?;
+        if turn.is_some() {
+            app.clock.sleep(BETWEEN_VERSIONS).await;
+        }
+    }
+    Ok(true)
 }
 
 /// A cancelled job stays as its caller left it.
