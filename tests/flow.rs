@@ -18,7 +18,6 @@ use everypage_core::{
         document::{PageReading, Reason},
         ids::{JobId, PageNumber, Priority, TenantId},
         job::{Failure, Job, JobEvent, State, Status},
-        message::PageMessage,
         outcome::{AttemptResult, Outcome, Source},
         result::Cause,
         secret::Secret,
@@ -44,9 +43,8 @@ use everypage_core::{
         bury::{Death, bury},
         cancel::cancel,
         decide, delete,
-        dispatch::{Disposition, dispatch},
         fail::fail,
-        heal, plan, redrive, result,
+        heal, redrive, result,
         verify::verify_job,
         webhooks as sender,
     },
@@ -61,7 +59,7 @@ use everypage_testkit::{
 };
 use everypage_tests::{
     invariants::{self, page},
-    world::{Process, World, seconds},
+    world::{World, seconds},
 };
 use jiff::Timestamp;
 
@@ -1017,25 +1015,34 @@ async fn a_publisher_that_dies_is_followed_by_another() {
     // Somebody has the turn to publish, and is dead.
     assert!(healing::tell(&process.app, &id, "dead", Duration::from_secs(60)).await.unwrap().is_some());
     process.work_for(Duration::from_secs(30)).await;
+    assert!(world.queue.is_empty());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1, "everybody relies on the dead one");
-    // Its message comes back when its visibility has run out.
-    let message = manifest(&process, &id).await.remove(0);
-    let delivery = Delivery {
-        id: "again".into(),
-        receipt: Receipt("again".into()),
-        lane: message.priority,
-        body: message.encode(),
-        receive_count: 2,
-    };
-    let early = dispatch(&process.app, &delivery).await;
-    assert_eq!(early, Disposition::Later(Duration::from_secs(5)), "it may be alive");
+    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "it may be alive");
     world.clock_moves(Duration::from_secs(31)).await;
-    assert_eq!(dispatch(&process.app, &delivery).await, Disposition::Done);
+    assert_eq!(heal::take_over(&process.app).await.unwrap(), 1);
     let job = process.job(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 3);
+    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "nothing is left to do");
     invariants::nothing_is_held(&world.records, world.clock.now());
 }
 
-async fn manifest(process: &Process, id: &JobId) -> Vec<PageMessage> {
-    plan::manifest(&process.app, process.job(id).await.plan.as_ref().unwrap()).await.unwrap()
+#[tokio::test(start_paused = true)]
+async fn a_page_that_comes_late_while_a_version_is_published_is_in_the_next() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let (app, time) = (&process.app, Duration::from_secs(60));
+    let turn = healing::tell(app, &id, "first", time).await.unwrap().expect("nobody is at it");
+    assert!(healing::tell(app, &id, "second", time).await.unwrap().is_none(), "the first is at it");
+    let turn = healing::finish(app, turn, time).await.unwrap().expect("the second told something");
+    assert!(healing::finish(app, turn, time).await.unwrap().is_none());
+    // One that took too long and was followed by another leaves it alone.
+    let slow = healing::tell(app, &id, "slow", time).await.unwrap().expect("nobody is at it");
+    world.clock_moves(Duration::from_secs(61)).await;
+    let next = healing::tell(app, &id, "next", time).await.unwrap().expect("nobody is at it any more");
+    assert!(healing::finish(app, slow, time).await.unwrap().is_none());
+    assert!(healing::tell(app, &id, "third", time).await.unwrap().is_none(), "the next is still at it");
+    assert!(healing::finish(app, next, time).await.unwrap().is_some());
 }

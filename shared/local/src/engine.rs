@@ -16,8 +16,8 @@ use everypage_core::{
         clock::{Clock, within},
         ids::Ids,
     },
-    store::{jobs, pages, slots},
-    usecases::{purchase, relay, webhooks},
+    store::{healing, jobs, pages, slots},
+    usecases::{heal, purchase, relay, webhooks},
 };
 use everypage_system::{SystemClock, UlidIds};
 use tokio::task::JoinSet;
@@ -190,6 +190,7 @@ impl Engine {
             biased;
             () = self.driver.work_until(stop) => {}
             () = relay::run(&self.app) => {}
+            () = heal::run(&self.app) => {}
             () = webhooks::run(&self.app) => {}
             () = purchase::run(&self.app) => {}
             () = drive => {}
@@ -275,6 +276,7 @@ impl Engine {
     /// The dead need their leases and slots no longer: nobody should wait for them to run out.
     async fn free(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
         pages::free_all_of(&self.app, job, dead).await?;
+        healing::free_all_of(&self.app, job, dead).await?;
         for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
             for target in self.app.settings.roster().steps(tier) {
                 slots::free_all_of(&self.app, &target, dead).await?;

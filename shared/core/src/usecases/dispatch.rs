@@ -39,9 +39,6 @@ use crate::{
     },
 };
 
-/// How soon a message comes back whose page somebody else is about to publish.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-
 /// What becomes of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
@@ -128,7 +125,8 @@ async fn handle(
         return Ok(disposition);
     }
     debug!("job or page is over, settled without AI");
-    settle_and_heal(app, delivery, message).await
+    settle_and_heal(app, message).await?;
+    Ok(Disposition::Done)
 }
 
 /// What becomes of a message whose page still has to be read; `None` when the job or the page is
@@ -216,7 +214,8 @@ async fn attend(
     if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
         return Ok(Some(Disposition::Later(Duration::from_secs(1))));
     }
-    settle_and_heal(app, delivery, message).await.map(Some)
+    settle_and_heal(app, message).await?;
+    Ok(Some(Disposition::Done))
 }
 
 /// Runs `work` to its end beside `alive`, and tells whether and why that ended first.
@@ -412,18 +411,9 @@ pub(super) async fn settle_token(app: &App, message: &PageMessage) -> Result<Set
 }
 
 /// Tells the flow; a page that nobody waits for any more came after the result, and heals it.
-pub(super) async fn settle_and_heal(
-    app: &App,
-    delivery: &Delivery,
-    message: &PageMessage,
-) -> Result<Disposition, StepError> {
-    if settle_token(app, message).await? == Settlement::Accepted {
-        return Ok(Disposition::Done);
+pub(super) async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
+    if settle_token(app, message).await? == Settlement::Stale {
+        heal::bring_in(app, &message.job_id).await?;
     }
-    // A message that came back may be the one that somebody keeps who publishes.
-    let again = delivery.receive_count > 1 && delivery.receive_count < app.settings.max_receive_count;
-    Ok(match heal::bring_in(app, &message.job_id, again).await? {
-        true => Disposition::Done,
-        false => Disposition::Later(LOOK_AGAIN),
-    })
+    Ok(())
 }

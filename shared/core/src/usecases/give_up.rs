@@ -64,7 +64,7 @@ pub async fn on_exhausted(
     let page = pages::find(app, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
         if page.answers(message.attempt) {
-            settle_and_heal(app, delivery, message).await?;
+            settle_and_heal(app, message).await?;
             return Ok(Exhausted::Superfluous);
         }
         if page.lease.as_ref().is_some_and(|lease| lease.alive(app.clock.now())) {

@@ -3,6 +3,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use tracing::warn;
+
 use super::{StepError, credits, finalize::seal, plan::manifest, prepare, result};
 use crate::{
     app::App,
@@ -19,6 +21,9 @@ use crate::{
 
 /// Pages that are read within this of a version come together in the next.
 const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
+/// How often publishers that died are looked for, and how many jobs at most are gone on with then.
+const LOOK: Duration = Duration::from_secs(15);
+const AT_ONCE: usize = 100;
 
 /// Publishes a new version if pages were read since the last one; answers with the job.
 pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
@@ -45,25 +50,53 @@ pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
 }
 
 /// Brings a page that was stored after the result was published into a new version: by the caller, or
-/// by whoever publishes already, so that many pages make few versions. False when somebody publishes and
-/// the caller, who is here `again`, should see whether that ends well.
-pub async fn bring_in(app: &App, id: &JobId, again: bool) -> Result<bool, StepError> {
+/// by whoever publishes already, so that many pages make few versions.
+pub async fn bring_in(app: &App, id: &JobId) -> Result<(), StepError> {
     if !heals(&jobs::load(app, id).await?.value) {
-        return Ok(true);
-    }
-    if again && healing::is_under_way(app, id).await? {
-        return Ok(false);
+        return Ok(());
     }
     let (holder, time) = (app.holder(), app.settings.page_visibility);
     let mut turn = healing::tell(app, id, &holder, time).await?;
     while let Some(ours) = turn {
-        publish(app, id).await?;
+        let published = publish(app, id).await;
+        if let Err(StepError::Fault(fault)) = published {
+            // Its turn runs out, and it is found among the abandoned.
+            return Err(fault.into());
+        }
         turn = healing::finish(app, ours, time).await?;
+        published?;
         if turn.is_some() {
             app.clock.sleep(BETWEEN_VERSIONS).await;
         }
     }
-    Ok(true)
+    Ok(())
+}
+
+/// Goes on with what publishers left who died; answers how many jobs that were.
+pub async fn take_over(app: &App) -> Result<usize, StepError> {
+    let (mut healed, mut first_error) = (0, None);
+    for id in healing::abandoned(app, AT_ONCE).await? {
+        let done = match jobs::find(app, &id).await? {
+            Some(_) => bring_in(app, &id).await,
+            // Deleted while somebody told of a page of it.
+            None => healing::forget(app, &id).await.map_err(StepError::from),
+        };
+        match done {
+            Ok(()) => healed += 1,
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    first_error.map_or(Ok(healed), Err)
+}
+
+/// The same again and again, for ever.
+pub async fn run(app: &App) {
+    loop {
+        if let Err(error) = take_over(app).await {
+            warn!(%error, "late pages not published yet");
+        }
+        app.clock.sleep(LOOK).await;
+    }
 }
 
 /// A cancelled job stays as its caller left it.
@@ -134,7 +167,7 @@ async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRe
             Err(
                 error
                 @ (StepError::Document(_) | StepError::Fault(Fault::Unreachable { service: "pdf", .. })),
-            ) => tracing::warn!(job = %job.id, %error, "images not made"),
+            ) => warn!(job = %job.id, %error, "images not made"),
             Err(error) => return Err(error),
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! - A job whose flow died, or was never started, is started or finalized.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
+//! - Pages that were read late come into a new version, if whoever was to publish it died.
 //! - Events that a vanished process left unpublished go out.
 //! - Tenants are told of ends.
 //! - Purchases of credits that stopped half way go on.
@@ -19,6 +20,7 @@ use super::{
     fail::fail,
     finalize::finalize,
     give_up::{self, Exhausted},
+    heal,
     measure::measure,
     purchase, relay, webhooks,
 };
@@ -56,6 +58,8 @@ pub struct Swept {
     pub started: usize,
     pub finalized: usize,
     pub dead_letters: usize,
+    /// Jobs whose late pages were published.
+    pub healed: usize,
     pub events: usize,
     /// Sendings, whatever became of them.
     pub webhooks: usize,
@@ -81,6 +85,10 @@ pub async fn sweep(app: &App) -> Swept {
     match collect_dead(app).await {
         Ok(count) => swept.dead_letters = count,
         Err(error) => missed(&mut swept, "dead messages", &error),
+    }
+    match heal::take_over(app).await {
+        Ok(count) => swept.healed = count,
+        Err(error) => missed(&mut swept, "late pages", &error),
     }
     match relay::relay_silent(app, SILENT).await {
         Ok(count) => swept.events = count,
