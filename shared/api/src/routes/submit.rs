@@ -212,8 +212,11 @@ async fn announce(api: &Api, caller: Caller, asked: Asked, options: JobOptions) 
         traceparent: asked.traceparent,
     };
     let upload = upload::begin(&api.app, announced, api.link_time).await?;
-    if let Some(job) = &upload.job {
-        let job = api.view(jobs::load(&api.app, job).await?.value).await?;
+    if upload.is_over() {
+        let job = match &upload.job {
+            Some(job) => api.view(jobs::load(&api.app, job).await?.value).await?,
+            None => shape::Job::awaited(upload, api.app.clock.now()),
+        };
         let location = [(LOCATION, job.links.this.clone())];
         return Ok((StatusCode::OK, location, Json(shape::Submitted { job, repeated: true })).into_response());
     }

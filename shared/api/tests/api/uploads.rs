@@ -307,7 +307,7 @@ async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() {
-    let (service, links) = Service::with_links(&[]);
+    let (service, links) = Service::with_links(&[("MAX_FILE_BYTES", "1000")]);
     let ask = async |name: &str, key: &str| {
         let body = format!("{{\"upload\":true,\"name\":\"{name}\"}}").into_bytes();
         let asked = request("POST", "/v1/jobs", "application/json", body);
@@ -333,5 +333,13 @@ async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() 
     service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
     let anew = ask("a.pdf", "order 7").await;
     assert_eq!((anew.status, anew.text("/status")), (StatusCode::CREATED, "awaiting_upload".into()));
+
+    let refused = ask("large.pdf", "order 9").await;
+    let key = format!("incoming/acme/{}/large.pdf", refused.text("/id"));
+    arrive(&service, &key, &FakeDocument::graphics(500)).await.unwrap_err();
+    let told = ask("large.pdf", "order 9").await;
+    assert_eq!((told.status, told.text("/status")), (StatusCode::OK, "failed".into()));
+    assert_eq!(told.text("/error/code"), "file_too_large");
+    assert!(told.at("/upload").is_null(), "there is nothing more to upload");
     drop(links);
 }
