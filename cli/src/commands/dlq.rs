@@ -86,6 +86,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                 screen.note("nothing was purged");
                 return Ok(Exit::Cancelled);
             }
+            engine.enlist().await?;
             for letter in &letters {
                 purge(app, &letter.id, "cli").await?;
             }

@@ -36,6 +36,7 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
     let work = async {
         let watch = engine.watch(&before).await?;
         progress.begin(&before.id, &before.received.document.name);
+        engine.enlist().await?;
         let sent = heal::send(engine.app(), &before.id, args.deadline).await?;
         let pages = before.survey.as_ref().map_or(sent.len(), |survey| survey.page_count() as usize);
         progress.expect(&before.id, pages, sent.len());

@@ -46,6 +46,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
     let stop = Stop::on_ctrl_c(screen, engine.later());
     let progress = engine.progress(context);
     let pause = Duration::from_secs_f64(1.0 / args.rate);
+    engine.enlist().await?;
     let work = async {
         let mut exit = Exit::Complete;
         let mut sent: BTreeMap<JobId, Sent> = BTreeMap::new();

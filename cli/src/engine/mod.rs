@@ -16,6 +16,7 @@ use everypage_core::{
         job::Job,
         result::Cause,
     },
+    store::nodes,
     usecases::{
         finalize::finalize,
         intake::{Submission, Submitted, submit},
@@ -23,6 +24,8 @@ use everypage_core::{
         wishes::Wishes,
     },
 };
+
+use futures::FutureExt;
 
 use self::follow::Follow;
 use crate::{
@@ -78,12 +81,25 @@ impl Engine {
         }
     }
 
+    /// Called before a command stores events: a stack's sweep then knows of this process, and publishes
+    /// what it leaves.
+    pub async fn enlist(&self) -> Result<(), Problem> {
+        if let Self::Aws(stack) = self {
+            nodes::seen(&stack.app).await?;
+        }
+        Ok(())
+    }
+
     /// Publishes the events that a command stored.
     pub async fn flush(&self) -> Result<(), Problem> {
         match self {
             Self::Local(engine) => engine.flush().await?,
             // Whatever an index that lags behind hides here, the stack's sweep finds.
-            Self::Aws(stack) => drop(relay::relay(&stack.app, &stack.app.node).await?),
+            Self::Aws(stack) if stack.app.event_stored().now_or_never().is_some() => {
+                self.enlist().await?;
+                relay::relay_own(&stack.app).await?;
+            }
+            Self::Aws(_) => {}
         }
         Ok(())
     }

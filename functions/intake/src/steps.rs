@@ -13,6 +13,7 @@ use everypage_core::{
     usecases::{StepError, plan, prepare},
 };
 use everypage_function::{FailedStep, at_work_on};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tracing::Instrument;
@@ -92,11 +93,16 @@ async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
     Ok(jobs::load(app, id).await?.value)
 }
 
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
 fn look(job: &Job) -> Value {
     json!(Looked {
         job_id: &job.id,
-        // As Step Functions reads times; not before the deadline by a part of a second.
-        deadline: format!("{:.3}", job.deadline),
+        // Step Functions leaves out parts of a second: it ends the race up to a second before the deadline,
+        // and never after it.
+        deadline: whole_seconds(job.deadline).to_string(),
         state: job.state,
         open: !job.state.is_terminal(),
         halted: job.halt.is_some(),

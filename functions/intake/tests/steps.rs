@@ -12,6 +12,7 @@ use everypage_function::Name;
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::world::World;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{NOWHERE, stack};
 
@@ -26,7 +27,9 @@ async fn from_look_to_plan_and_each_step_twice() {
         support::ask(&stack, &job.id, step).await
     };
     let looked = ask(json!({ "step": "look" })).await;
-    let deadline = format!("{:.3}", job.deadline);
+    // Within the second before the deadline.
+    let deadline = Timestamp::from_second(job.deadline.as_second()).unwrap().to_string();
+    assert!(!deadline.contains('.'), "{deadline}");
     assert_eq!(
         looked,
         json!({ "job_id": job.id, "deadline": deadline, "state": "ACKED", "open": true, "halted": false })

@@ -39,10 +39,6 @@ use xray::XRay;
 
 /// How often an instance tells that it is there; see `sweep::SILENT`.
 const BEAT: Duration = Duration::from_secs(60);
-/// An index lags behind its table: how often its own events are looked for before an instance
-/// leaves them to its next invocation, or to the sweep.
-const LOOKS: u32 = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// One instance of a function, from its cold start on.
 pub struct Instance {
@@ -88,11 +84,23 @@ impl Instance {
     pub async fn invocation<T>(&self, work: impl Future<Output = T>) -> T {
         let all = async {
             self.tell().await;
-            around(self.app(), work).await
+            tokio::select! {
+                biased;
+                done = around(self.app(), work) => done,
+                never = self.keep_telling() => never,
+            }
         };
         let done = self.emf.around(self.app().clock.as_ref(), all).await;
         self.app().traces.flush().await;
         done
+    }
+
+    /// A long invocation must not be taken for one that vanished.
+    async fn keep_telling<T>(&self) -> T {
+        loop {
+            self.app().clock.sleep(BEAT).await;
+            self.tell().await;
+        }
     }
 
     /// From time to time, so that events are found that this instance may leave behind.
@@ -149,23 +157,13 @@ pub async fn around<T>(app: &App, work: impl Future<Output = T>) -> T {
     };
     // One that was stored last of all has not been seen by the watch.
     let unseen = tokio::time::timeout(Duration::ZERO, app.event_stored()).await.is_ok();
-    if stored.load(Ordering::Relaxed) || unseen {
-        publish(app).await;
+    if (stored.load(Ordering::Relaxed) || unseen)
+        && let Err(fault) = relay::relay_own(app).await
+    {
+        // They stay marked, for the next invocation or the sweep.
+        warn!(%fault, "events not published yet");
     }
     done
-}
-
-async fn publish(app: &App) {
-    for _ in 0..LOOKS {
-        match relay::relay(app, &app.node).await {
-            Ok(0) => app.clock.sleep(BETWEEN_LOOKS).await,
-            Ok(_) => return,
-            Err(fault) => {
-                warn!(%fault, "events not published yet");
-                return;
-            }
-        }
-    }
 }
 
 /// Work on a job, so that every line of the log about it names it; there whatever is logged.

@@ -12,6 +12,10 @@ pub struct NoPdf;
 
 #[async_trait]
 impl Pdf for NoPdf {
+    fn is_here(&self) -> bool {
+        false
+    }
+
     async fn inspect(&self, _: &Path, _: Option<&Secret>, _: Duration) -> Result<u32, PdfError> {
         Err(unavailable())
     }

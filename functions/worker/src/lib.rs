@@ -74,7 +74,13 @@ async fn attend(app: Arc<App>, delivery: Delivery, begin_by: Timestamp, time: Du
     };
     let stop = work.abort_handle();
     match within(app.clock.as_ref(), time, work).await {
-        Some(Ok(Disposition::Done)) => true,
+        Some(Ok(Disposition::Done)) => {
+            // Lambda does so when the whole batch is over: by then this one would be visible again.
+            if let Err(fault) = app.queue.delete(&delivery.receipt).await {
+                warn!(%fault, message = delivery.id, "message not deleted before its batch is over");
+            }
+            true
+        }
         Some(Ok(Disposition::Later(pause))) => {
             hide(&app, &delivery.receipt, pause).await;
             false

@@ -39,7 +39,7 @@ LONG_POLL_SECONDS = 5
 @hooks.on_infra_start()
 def apply() -> None:
     format_with_braces()
-    wait_for_fractions()
+    wait_until()
     stop_just_started()
     poll_at_once()
     plain_credentials()
@@ -64,15 +64,16 @@ def format_with_braces() -> None:
     StringFormat._eval_body = evaluate
 
 
-def wait_for_fractions() -> None:
-    """A Wait until a time with a fraction ends up to two seconds early, and takes UTC for local time."""
+def wait_until() -> None:
+    """A Wait until a time ends up to two seconds early, and takes UTC for local time."""
 
     def until(self, env) -> datetime.datetime:
         self.string.eval(env=env)
         text = env.stack.pop()
         if not self._is_valid_timestamp_pattern(text):
             raise ValueError(self._create_failure_event(env, text))
-        return datetime.datetime.fromisoformat(text)
+        # As AWS reads it: parts of a second are left out.
+        return datetime.datetime.fromisoformat(text).replace(microsecond=0)
 
     def evaluate(self, env):
         end = until(self, env)

@@ -101,6 +101,11 @@ impl PdfError {
 /// A reader of PDF files that no file can take down.
 #[async_trait]
 pub trait Pdf: Send + Sync {
+    /// False where documents are read elsewhere: nobody need fetch one to find that out.
+    fn is_here(&self) -> bool {
+        true
+    }
+
     /// Opens the document, checks the document-wide limits and counts its pages. Opening may take
     /// `time`; waiting for a free reader is not counted.
     async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError>;

@@ -90,6 +90,7 @@ pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
     if known.as_ref().is_some_and(|known| known.value.sending >= death.sending) {
         return Ok(());
     }
+    notify(app, &death).await;
     let now = app.clock.now();
     let letter = DeadLetter {
         id: death.id.clone(),
@@ -110,22 +111,24 @@ pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
     };
     let event =
         DeadEvent::Added { subject: death.subject, reason: death.reason.clone(), attempts: death.deliveries };
-    if !dead::store(app, known.as_ref(), letter, event).await? {
-        return Ok(());
+    if dead::store(app, known.as_ref(), letter, event).await? {
+        error!(dead_letter = %death.id, tenant = %death.tenant, reason = death.reason, "dead letter added");
     }
+    Ok(())
+}
+
+/// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
+/// can't be sent must not keep the letter from being written.
+async fn notify(app: &App, death: &Death) {
     let Death { id, tenant, reason, .. } = death;
-    error!(dead_letter = %id, %tenant, reason, "dead letter added");
-    let settings = tenants::settings(app, &tenant).await;
-    let responsible = settings.ok().and_then(|settings| settings.responsible.clone());
+    let settings = tenants::settings(app, tenant).await;
     let notice = Notice {
-        tenant,
-        responsible,
+        tenant: tenant.clone(),
+        responsible: settings.ok().and_then(|settings| settings.responsible.clone()),
         subject: format!("Everypage gave up on {id}"),
         body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
     };
-    // The letter is safe; a notice that can't be sent must not bring the work back.
     if let Err(fault) = app.notifier.notify(&notice).await {
         warn!(%fault, dead_letter = %id, "notice not sent");
     }
-    Ok(())
 }

@@ -148,9 +148,17 @@ async fn store_texts(app: &App, job: &Job, range: &PageRange, key: &str) -> Resu
 /// Makes and stores the images of those pages of a range that may be sent with one. The list of
 /// them comes last: when it is there, the range is done.
 pub async fn render_range(app: &App, job: &Job, range: &PageRange) -> Result<(), StepError> {
-    let key = images_key(&job.id, range);
     // Nobody to send images to: making them would be the dearest part of the work for nothing.
-    if app.settings.roster().engines.is_empty() || app.blobs.get(&key).await?.is_some() {
+    if app.settings.roster().engines.is_empty() {
+        return Ok(());
+    }
+    make_images(app, job, range).await
+}
+
+/// The same for somebody who need not know whom the images will be sent to.
+pub async fn make_images(app: &App, job: &Job, range: &PageRange) -> Result<(), StepError> {
+    let key = images_key(&job.id, range);
+    if app.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
     spans::render(app, job, range).around(store_images(app, job, range, &key)).await
@@ -184,6 +192,9 @@ async fn read(
     pages: &[PageNumber],
     render: RenderPages,
 ) -> Result<Vec<PageReading>, StepError> {
+    if !app.pdf.is_here() {
+        return Err(PdfError::Unavailable("documents are read elsewhere".into()).into());
+    }
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
     let options = ReadOptions { render, style: job.received.options.image };

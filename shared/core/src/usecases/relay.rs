@@ -17,6 +17,9 @@ use crate::{
 
 /// A bus that could not be reached is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How often an index is looked at for what this process has just stored.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// As many as one write may change on AWS.
 const AT_ONCE: usize = 100;
 
@@ -83,6 +86,18 @@ async fn unpublished_before(app: &App, event: &Event, about_to_be: &[Item]) -> R
         }
     }
     Ok(earlier)
+}
+
+/// Publishes what this process has just stored. An index lags behind its table: it is looked at a few
+/// times, and what it hides even then is left to the sweep.
+pub async fn relay_own(app: &App) -> Result<(), Fault> {
+    for _ in 0..LOOKS {
+        if relay(app, &app.node).await? > 0 {
+            break;
+        }
+        app.clock.sleep(BETWEEN_LOOKS).await;
+    }
+    Ok(())
 }
 
 /// Publishes what processes stored that have not been heard of for `silent`, and forgets them.
