@@ -14,6 +14,7 @@ mod answer;
 mod auth;
 mod cursor;
 mod document;
+mod documents;
 mod limit;
 mod problem;
 mod routes;
@@ -68,6 +69,7 @@ pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
 #[derive(Clone)]
 pub struct Api {
     app: Arc<App>,
+    documents: Arc<documents::Documents>,
     links: Option<Arc<dyn UploadLinks>>,
     downloads: Option<Arc<dyn DownloadLinks>>,
     workers: Option<Arc<dyn Workers>>,
@@ -85,6 +87,7 @@ impl Api {
     pub fn new(app: Arc<App>) -> Self {
         Self {
             app,
+            documents: Default::default(),
             links: None,
             downloads: None,
             workers: None,

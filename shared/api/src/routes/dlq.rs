@@ -1,6 +1,9 @@
 //! Dead letters of the caller's tenant.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use axum::{
     Json,
@@ -10,13 +13,13 @@ use axum::{
 };
 use everypage_core::{
     domain::{
-        ids::{DeadLetterId, TenantId},
+        ids::{DeadLetterId, JobId, TenantId},
         secret::Secret,
     },
     ports::clock::after,
     store::{
         dead::{self, DeadLetter as DeadLetterRecord},
-        listing,
+        jobs, listing,
     },
     usecases::redrive,
 };
@@ -56,7 +59,18 @@ pub async fn list(
 ) -> Result<Json<Piece<DeadLetter>>, Problem> {
     let (limit, after) = (place.limit(USUAL, MOST)?, place.after("dlq")?);
     let piece = listing::dead_letters(&api.app, &caller.tenant, after, limit).await?;
-    let items = piece.items.into_iter().map(DeadLetter::from).collect();
+    let jobs: HashSet<JobId> =
+        piece.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
+    let names: HashMap<JobId, String> = jobs::find_many(&api.app, jobs.into_iter())
+        .await?
+        .into_iter()
+        .map(|job| (job.id, job.received.document.name))
+        .collect();
+    let named = |letter: DeadLetterRecord| {
+        let document = letter.subject.job().and_then(|job| names.get(job)).cloned();
+        DeadLetter::new(letter, document)
+    };
+    let items = piece.items.into_iter().map(named).collect();
     Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("dlq", &next)) }))
 }
 

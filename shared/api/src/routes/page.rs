@@ -21,7 +21,6 @@ use everypage_core::{
     usecases::{
         StepError,
         prepare::{self, stored_image, stored_range},
-        result,
     },
 };
 
@@ -65,9 +64,9 @@ pub async fn page(
     let number = number(&job, &page)?;
     let mupdf_text = mupdf_text(app, &job, number).await?;
     let settlements = settlements(app, &job, number).await?;
-    let (page, text) = match result::read_document(app, &job, None).await? {
+    let (page, text) = match api.documents.latest(app, &job).await? {
         Some(document) => {
-            let found = document.pages.into_iter().find(|page| page.page == number);
+            let found = document.pages.iter().find(|page| page.page == number).cloned();
             let found =
                 found.ok_or_else(|| Problem::new(&problem::UNKNOWN_PAGE, "the result has no such page"))?;
             let text = found.text.clone();

@@ -10,10 +10,7 @@ use everypage_core::{
         plan::{PageFacts, Route, route},
     },
     store::pages,
-    usecases::{
-        prepare::{StoredPage, stored_range, wants_image},
-        result,
-    },
+    usecases::prepare::{StoredPage, stored_range, wants_image},
 };
 
 use crate::{
@@ -47,10 +44,10 @@ pub async fn pages(
         Some(text) => text.parse().map_err(|_| Problem::mistake("cursor", "it leads to no page"))?,
     };
     // One more than wanted, to know whether there is more.
-    let mut items: Vec<Page> = match result::read_document(&api.app, &job, None).await? {
+    let mut items: Vec<Page> = match api.documents.latest(&api.app, &job).await? {
         Some(document) => {
-            let wanted = document.pages.into_iter().filter(|page| page.page.get() > after);
-            wanted.take(limit + 1).map(Page::from).collect()
+            let wanted = document.pages.iter().filter(|page| page.page.get() > after);
+            wanted.take(limit + 1).cloned().map(Page::from).collect()
         }
         None => match &job.survey {
             Some(survey) => live(&api.app, &job, survey, after, limit + 1).await?,

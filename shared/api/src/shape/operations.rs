@@ -99,6 +99,10 @@ pub enum Subject {
 pub struct DeadLetter {
     pub id: String,
     pub subject: Subject,
+    /// Name of the document that it was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "report.pdf")]
+    pub document: Option<String>,
     pub reason: String,
     /// Deliveries before it was given up.
     pub attempts: u32,
@@ -109,9 +113,10 @@ pub struct DeadLetter {
     pub priority: String,
 }
 
-impl From<dead::DeadLetter> for DeadLetter {
-    fn from(letter: dead::DeadLetter) -> Self {
+impl DeadLetter {
+    pub fn new(letter: dead::DeadLetter, document: Option<String>) -> Self {
         Self {
+            document,
             id: letter.id.to_string(),
             subject: match letter.subject {
                 dead::Subject::Job { job } => Subject::Job { job: job.to_string() },

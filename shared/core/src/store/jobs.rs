@@ -57,6 +57,13 @@ pub async fn load(app: &App, id: &JobId) -> Result<Kept<Job>, JobError> {
     find(app, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
 }
 
+/// Those of them that are there.
+pub async fn find_many(app: &App, ids: impl Iterator<Item = JobId>) -> Result<Vec<Job>, Fault> {
+    let keys: Vec<Key> = ids.map(|id| key(&id)).collect();
+    let found = app.records.get_many(&keys).await?;
+    found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
+}
+
 fn draft(job: &Job) -> Result<Draft, Fault> {
     let open = !job.state.is_terminal();
     Ok(Draft {
