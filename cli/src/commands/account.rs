@@ -88,6 +88,7 @@ async fn moved(
     tenant: &TenantId,
     event: AccountEvent,
 ) -> Result<(), Problem> {
+    engine.enlist().await?;
     let account = accounts::change(engine.app(), tenant, "cli", &event).await;
     let account = account.map_err(|error| Problem::Failed(error.to_string()))?;
     engine.flush().await?;

@@ -53,6 +53,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Cancel { job, listing } => {
             let job = find::job(app, &job.job).await?;
             let was_over = job.is_over();
+            engine.enlist().await?;
             let job = cancel(app, &job.id, "cli").await?;
             let job = engine.end_cancelled(job).await?;
             engine.flush().await?;
@@ -85,6 +86,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
                 screen.note("nothing was deleted");
                 return Ok(Exit::Cancelled);
             }
+            engine.enlist().await?;
             for id in &ended {
                 delete(app, id, "cli").await?;
             }
@@ -111,8 +113,14 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Approve { job, listing } => {
             let job = find::job(app, &job.job).await?;
             waits(&job)?;
+            engine.enlist().await?;
             let job = decide(app, &job.id, "cli", Decision::Approve).await?;
             engine.flush().await?;
+            if let Some(failure) = job.failure.as_ref().filter(|_| job.state == State::Rejected) {
+                let sentence = format!("job {} is rejected: {}", job.id, failure.reason);
+                say(context, &job, listing, &sentence)?;
+                return Ok(Exit::Failed);
+            }
             let next = match engine.is_driven(&job.id).await? {
                 true => "",
                 false => "; `everypage resume` goes on with it",
@@ -122,6 +130,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Reject { job, reason, listing } => {
             let job = find::job(app, &job.job).await?;
             waits(&job)?;
+            engine.enlist().await?;
             let job = decide(app, &job.id, "cli", Decision::Reject { reason }).await?;
             engine.flush().await?;
             say(context, &job, listing, &format!("job {} is rejected", job.id))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everypage_core::{
     app::App,
     domain::{
-        ids::TenantId,
+        ids::{PurchaseId, TenantId},
         purchase::{Decision, Purchase, State},
     },
     store::{listing, purchases},
@@ -62,6 +62,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
         Purchases::Resolve { id, note } => (id, Decision::Resolve { note }),
     };
     let purchase = known(app, &find::tenant(app), &id).await?;
+    engine.enlist().await?;
     let decided = purchase::decide(app, &purchase.id, "cli", decision).await?;
     told(&engine, screen, decided).await
 }
@@ -100,8 +101,11 @@ async fn waiting(app: &App) -> Result<Vec<Purchase>, Problem> {
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
-/// A purchase of the tenant's, or of any tenant's that waits for a person.
+/// A purchase of the tenant's, or of any tenant's that waits for a person or whose whole id is given.
 async fn known(app: &App, tenant: &TenantId, id: &str) -> Result<Purchase, Problem> {
+    if let Some(found) = purchases::find(app, &PurchaseId::new(id)).await? {
+        return Ok(found.value);
+    }
     let mut all = listing::purchases(app, tenant, None, find::ALL).await?.items;
     all.extend(waiting(app).await?.into_iter().filter(|purchase| purchase.order.tenant != *tenant));
     find::only(all, |purchase| purchase.id.as_str(), id, "purchase", "everypage purchases list")

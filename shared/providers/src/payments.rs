@@ -26,7 +26,9 @@ use crate::{SettingsError, tls, transport::describe};
 
 /// For one call: shorter than the time after which somebody else makes it again.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Of what a service says when it declines, so much is told on.
+/// Of what a service answers, so much is read; of what it says when it declines, and of a payment's id,
+/// so much is told on.
+const MOST_READ: usize = 64 * 1024;
 const MOST_SAID: usize = 200;
 
 pub struct HttpPayments {
@@ -65,7 +67,7 @@ impl HttpPayments {
 
     async fn post(&self, path: &str, key: &str, body: &Value) -> Result<String, PaymentError> {
         let Some(service) = &self.service else {
-            return Err(PaymentError::Declined("no payment service is set (PAYMENT_URL)".into()));
+            return Err(PaymentError::Unavailable("no payment service is set (PAYMENT_URL)".into()));
         };
         let mut request = self.client.post(format!("{}/{path}", service.url));
         request = request.header("idempotency-key", key).header("content-type", "application/json");
@@ -75,14 +77,21 @@ impl HttpPayments {
         let unavailable = |error| {
             PaymentError::Unavailable(format!("the payment service was not reached: {}", describe(&error)))
         };
-        let answer = request.body(body.to_string()).send().await.map_err(unavailable)?;
+        let mut answer = request.body(body.to_string()).send().await.map_err(unavailable)?;
         let status = answer.status();
-        let text = answer.text().await.map_err(unavailable)?;
+        let mut text = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(unavailable)? {
+            text.extend_from_slice(&chunk[..chunk.len().min(MOST_READ - text.len())]);
+            if text.len() == MOST_READ {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
         if status.is_success() {
             return Ok(text);
         }
         Err(if is_no(status) {
-            PaymentError::Declined(said(status, &text))
+            PaymentError::Declined(said(status, &text, body["method"].as_str()))
         } else {
             PaymentError::Unavailable(format!("the payment service answered {status}"))
         })
@@ -101,12 +110,16 @@ fn is_no(status: StatusCode) -> bool {
     status.is_client_error() && !perhaps_later.contains(&status)
 }
 
-/// The service's own words, where it has some for people.
-fn said(status: StatusCode, text: &str) -> String {
+/// The service's own words, where it has some for people. They are kept and shown: without how it was to
+/// be paid, and without what a terminal would take for a command.
+fn said(status: StatusCode, text: &str, method: Option<&str>) -> String {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let words = ["detail", "message", "title"].into_iter().find_map(|name| body[name].as_str());
     match words {
-        Some(words) => words.chars().take(MOST_SAID).collect(),
+        Some(words) => {
+            let words = method.map_or_else(|| words.to_owned(), |method| words.replace(method, "…"));
+            words.chars().filter(|c| !c.is_control()).take(MOST_SAID).collect()
+        }
         None => format!("the payment service answered {status}"),
     }
 }
@@ -132,7 +145,7 @@ impl Payments for HttpPayments {
         // Taken, and asked again under the same key it will say so properly.
         let charged: Charged = serde_json::from_str(&answer)
             .map_err(|_| PaymentError::Unavailable("the payment service's answer has no \"id\"".into()))?;
-        Ok(charged.id)
+        Ok(charged.id.chars().filter(|c| !c.is_control()).take(MOST_SAID).collect())
     }
 
     async fn refund(&self, refund: &Refund) -> Result<(), PaymentError> {

@@ -21,6 +21,10 @@ use crate::{
     ports::pdf::PdfLimits,
 };
 
+/// Of one credit, in US dollars.
+const LEAST_CREDIT_PRICE: f64 = 0.000_001;
+const MOST_CREDIT_PRICE: f64 = 1000.0;
+
 fn show_duration(time: &Duration) -> String {
     match time.as_millis() {
         ms if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
@@ -296,7 +300,7 @@ impl<'a> Reader<'a> {
             "of the payment service that credits are bought through",
         );
         let api_key = self.secret("PAYMENT_API_KEY", "key of the payment service");
-        let price = self.optional_usd("CREDIT_PRICE_USD", "of one credit, which is one page read by AI");
+        let price = self.credit_price();
         let strategy = self.parsed(
             "PURCHASE_STRATEGY",
             Strategy::Rollback,
@@ -311,6 +315,16 @@ impl<'a> Reader<'a> {
             }
             (None, _) => None,
         }
+    }
+
+    fn credit_price(&mut self) -> Option<f64> {
+        let name = "CREDIT_PRICE_USD";
+        let price = self.optional_usd(name, "of one credit, which is one page read by AI")?;
+        if !(LEAST_CREDIT_PRICE..=MOST_CREDIT_PRICE).contains(&price) {
+            self.fault(name, &price.to_string(), "an amount from 0.000001 to 1000 US dollars");
+            return None;
+        }
+        Some(price)
     }
 
     fn secret(&mut self, name: &'static str, about: &'static str) -> Option<Secret> {

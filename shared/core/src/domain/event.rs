@@ -88,6 +88,21 @@ pub struct Metadata {
     pub priority: Priority,
 }
 
+impl Metadata {
+    /// Of what belongs to no job, and so to no trace.
+    pub fn untraced(tenant: TenantId, user_id: Option<String>, source: &str, environment: &str) -> Self {
+        Self {
+            user_id,
+            tenant,
+            source: source.to_owned(),
+            environment: environment.to_owned(),
+            trace_id: String::new(),
+            span_id: String::new(),
+            priority: Priority::High,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub id: EventId,

@@ -506,6 +506,11 @@ impl Job {
         }
     }
 
+    /// Has its tenant to pay for pages that an AI reads?
+    pub fn is_prepaid(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.prepaid)
+    }
+
     /// The place of its span: in the caller's trace, or in one of its own. Nothing is drawn for it, so
     /// that everybody who knows the job knows its trace; seconds come first, as X-Ray has it.
     pub fn trace(&self) -> TraceContext {

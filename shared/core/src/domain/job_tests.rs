@@ -34,6 +34,7 @@ fn plan(version: u32) -> Plan {
         estimated_cost_micro_usd: MicroUsd(5),
         manifest: "m".into(),
         approval: None,
+        prepaid: false,
         no_ai_because: None,
     }
 }

@@ -82,6 +82,10 @@ pub struct Plan {
     /// Set when a person has to agree first, with the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// Whether its tenant has to have a credit for each page, as it was when the plan was made. Whoever
+    /// approves or heals it later may not know the settings that it was made by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prepaid: bool,
     /// Why no page goes to AI although some should.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_ai_because: Option<String>,

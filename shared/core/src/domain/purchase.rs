@@ -249,6 +249,9 @@ pub struct Purchase {
     /// What the payment service calls the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment: Option<String>,
+    /// A payment was asked for and its answer never heard: a later no does not mean that none was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_doubt: bool,
     /// Why it is undone, or waits for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -275,6 +278,7 @@ impl Purchase {
             state: State::Running,
             steps: Step::ALL.map(waiting),
             payment: None,
+            in_doubt: false,
             reason: None,
             started_at: at,
             ended_at: None,
@@ -299,6 +303,9 @@ impl Purchase {
         match event {
             PurchaseEvent::Started(_) => return None,
             PurchaseEvent::StepStarted { step, due } => {
+                // Whoever began it before died, or heard nothing.
+                let again = next.record(*step).state == StepState::Started;
+                next.in_doubt |= *step == Step::TakePayment && again;
                 next.begin(*step, StepState::Started);
                 next.due = *due;
             }
@@ -312,6 +319,7 @@ impl Purchase {
                     (None, true) => StepState::Refused,
                     (None, false) => StepState::Unknown,
                 };
+                next.in_doubt |= *step == Step::TakePayment && !certain;
                 next.end(*step, failed, Some(reason));
                 next.due = again.unwrap_or(at);
             }
@@ -408,14 +416,37 @@ impl Purchase {
         }
     }
 
-    /// The last step that is still to be undone.
+    /// The last step that is still to be undone. In our books a way back begins where the one after it
+    /// ended: when that is stuck, those before it wait for it, and what others have ordered is left alone.
     fn next_undo(&self) -> Option<Step> {
+        let in_books = |record: &StepRecord| record.step != Step::TakePayment;
+        let stuck = self.steps.iter().rfind(|record| in_books(record) && record.state == StepState::Stuck);
         let undoes = |record: &&StepRecord| match record.state {
+            _ if in_books(record) && stuck.is_some() => false,
             StepState::Done => !self.keeps(record.step),
             StepState::Unknown | StepState::Undoing => true,
             _ => false,
         };
         self.steps.iter().rev().find(undoes).map(|record| record.step)
+    }
+
+    /// Is what this step did still there?
+    fn stands(&self, step: Step) -> bool {
+        matches!(self.record(step).state, StepState::Done | StepState::Undoing | StepState::Stuck)
+    }
+
+    /// The steps whose place in the account is given back when a person has put a purchase right
+    /// elsewhere. Credits that are in the balance stay there.
+    pub fn given_back(&self) -> &'static [Step] {
+        if self.stands(Step::Enter) {
+            &[]
+        } else if self.stands(Step::Allocate) {
+            &[Step::Allocate, Step::Reserve]
+        } else if self.stands(Step::Reserve) {
+            &[Step::Reserve]
+        } else {
+            &[]
+        }
     }
 
     /// A partial way back leaves the money, and what it was taken for.
@@ -470,7 +501,8 @@ impl Purchase {
         };
         let again = pause.map(|pause| after(now, pause));
         // After a try that nobody knows the end of, a no may come too late to mean that nothing was taken.
-        let certain = refused && tries <= 1;
+        // Our own books are not in doubt: what they refuse was never written.
+        let certain = refused && !(step == Step::TakePayment && self.in_doubt);
         let mut events = vec![PurchaseEvent::StepFailed { step, reason: reason.clone(), certain, again }];
         if again.is_some() {
             return events;

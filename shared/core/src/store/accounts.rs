@@ -1,13 +1,12 @@
 //! Accounts and their ledgers: changed by events, each with its line, in one write.
 
-use super::{Kept, decode, encode, read_all, read_index, tenants, trail};
+use super::{Kept, decode, encode, read_all, read_index, trail};
 use crate::{
     app::App,
-    config::Credits,
     domain::{
         account::{Account, AccountEvent, Cause, LedgerEntry, Refused},
         event::{Aggregate, Metadata},
-        ids::{CorrelationId, EventId, JobId, Priority, TenantId},
+        ids::{CorrelationId, EventId, JobId, TenantId},
         job::{Job, JobEvent, State},
     },
     ports::{
@@ -49,9 +48,8 @@ pub async fn all(app: &App) -> Result<Vec<Account>, Fault> {
 }
 
 /// Who changes an account, and what else that belongs to.
-pub struct Origin<'a> {
-    pub source: &'a str,
-    pub user: Option<&'a str>,
+pub struct Origin {
+    pub metadata: Metadata,
     pub correlation: CorrelationId,
 }
 
@@ -59,7 +57,7 @@ pub struct Origin<'a> {
 /// the ledger for each that moved the balance.
 pub fn moves(
     app: &App,
-    origin: &Origin<'_>,
+    origin: &Origin,
     before: &Kept<Account>,
     events: &[AccountEvent],
 ) -> Result<(Account, Vec<Change>), AccountError> {
@@ -68,18 +66,15 @@ pub fn moves(
     for event in events {
         let mut next = account.apply(event)?;
         let at = account.head.next_time(app.clock.now());
-        let metadata = Metadata {
-            user_id: origin.user.map(ToOwned::to_owned),
-            tenant: account.tenant.clone(),
-            source: origin.source.to_owned(),
-            environment: app.settings.environment.clone(),
-            trace_id: String::new(),
-            span_id: String::new(),
-            priority: Priority::High,
-        };
         let (id, aggregate) = (EventId::new(app.ids.fresh()), Aggregate::Account(account.tenant.clone()));
-        let (stored, head) =
-            account.head.append(aggregate, id, event, at, origin.correlation.clone(), metadata);
+        let (stored, head) = account.head.append(
+            aggregate,
+            id,
+            event,
+            at,
+            origin.correlation.clone(),
+            origin.metadata.clone(),
+        );
         changes.push(trail::append(app, &stored)?);
         next.head = head;
         lines.extend(LedgerEntry::of(&account, &next, event, at));
@@ -107,10 +102,13 @@ pub async fn change(
     by: &str,
     event: &AccountEvent,
 ) -> Result<Account, AccountError> {
-    let correlation = CorrelationId::new(app.ids.fresh());
+    let environment = &app.settings.environment;
+    let origin = Origin {
+        metadata: Metadata::untraced(tenant.clone(), Some(by.to_owned()), "operator", environment),
+        correlation: CorrelationId::new(app.ids.fresh()),
+    };
     loop {
         let before = load(app, tenant).await?;
-        let origin = Origin { source: "operator", user: Some(by), correlation: correlation.clone() };
         let (account, changes) = moves(app, &origin, &before, std::slice::from_ref(event))?;
         if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
             app.stored_event();
@@ -130,11 +128,6 @@ pub async fn ledger(app: &App, tenant: &TenantId) -> Result<Vec<LedgerEntry>, Fa
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
-/// Does this tenant have to have credits?
-pub async fn is_prepaid(app: &App, tenant: &TenantId) -> Result<bool, Fault> {
-    Ok(tenants::settings(app, tenant).await?.credits == Credits::Prepaid)
-}
-
 /// What a job's move means for its tenant's account: written with it or not at all, so that a job
 /// holds, pays and gives back exactly once.
 pub(super) async fn follow(
@@ -147,7 +140,7 @@ pub(super) async fn follow(
     let tenant = &before.received.tenant;
     let consequence = match Consequence::of(before, after, events) {
         None => return Ok(Default::default()),
-        Some(Consequence::Pay { .. }) if !is_prepaid(app, tenant).await? => return Ok(Default::default()),
+        Some(Consequence::Pay { .. }) if !before.is_prepaid() => return Ok(Default::default()),
         Some(consequence) => consequence,
     };
     let account = load(app, tenant).await?;
@@ -155,8 +148,9 @@ pub(super) async fn follow(
     if moved.is_empty() {
         return Ok(Default::default());
     }
-    let (user, correlation) = (before.received.user.as_deref(), before.correlation_id.clone());
-    let (_, changes) = moves(app, &Origin { source, user, correlation }, &account, &moved)?;
+    let metadata = after.metadata(source, &app.settings.environment);
+    let origin = Origin { metadata, correlation: before.correlation_id.clone() };
+    let (_, changes) = moves(app, &origin, &account, &moved)?;
     Ok((moved, changes))
 }
 

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         breaker::{Admission, Breaker, Pass, event_between},
         event::{Aggregate, Head, Metadata},
-        ids::{CorrelationId, EventId, Priority, TenantId},
+        ids::{CorrelationId, EventId, TenantId},
         target::{Provider, Target},
     },
     invariants, metrics,
@@ -278,16 +278,9 @@ async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker)
     let mut changes = Vec::with_capacity(2);
     let moved = event_between(&kept.value.breaker, &next);
     if let Some(event) = &moved {
-        let metadata = Metadata {
-            user_id: None,
-            // Breakers are shared by all tenants; their events belong to the installation.
-            tenant: TenantId::new(app.settings.tenant.clone()),
-            source: "worker".into(),
-            environment: app.settings.environment.clone(),
-            trace_id: String::new(),
-            span_id: String::new(),
-            priority: Priority::High,
-        };
+        // Breakers are shared by all tenants; their events belong to the installation.
+        let tenant = TenantId::new(app.settings.tenant.clone());
+        let metadata = Metadata::untraced(tenant, None, "worker", &app.settings.environment);
         let (event, next_head) = head.append(
             Aggregate::Breaker(name.clone()),
             EventId::new(app.ids.fresh()),

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         account::AccountEvent,
         event::{Aggregate, Event, Head, Metadata},
-        ids::{CorrelationId, EventId, Priority, PurchaseId, TenantId},
+        ids::{CorrelationId, EventId, PurchaseId, TenantId},
         purchase::{Order, Purchase, PurchaseEvent, State},
         secret::Secret,
     },
@@ -82,15 +82,14 @@ pub async fn advance(
     app: &App,
     before: &Kept<Purchase>,
     events: &[PurchaseEvent],
-    account: Option<AccountEvent>,
+    account: &[AccountEvent],
 ) -> Result<Option<Kept<Purchase>>, AccountError> {
     let (id, order) = (&before.value.id, &before.value.order);
     let mut more = Vec::new();
-    if let Some(event) = account {
+    if !account.is_empty() {
         let kept = accounts::load(app, &order.tenant).await?;
-        let correlation = CorrelationId::new(id.as_str());
-        let origin = Origin { source: "purchase", user: Some(&order.by), correlation };
-        more = accounts::moves(app, &origin, &kept, &[event])?.1;
+        let origin = Origin { metadata: metadata(app, order), correlation: CorrelationId::new(id.as_str()) };
+        more = accounts::moves(app, &origin, &kept, account)?.1;
     }
     // Paid, or never to be paid: how is nobody's business any more.
     let is_over = events.iter().any(|event| {
@@ -143,17 +142,14 @@ fn append(
     event: &impl Serialize,
     at: jiff::Timestamp,
 ) -> (Event, Head) {
-    let metadata = Metadata {
-        user_id: Some(purchase.order.by.clone()),
-        tenant: purchase.order.tenant.clone(),
-        source: "purchase".into(),
-        environment: app.settings.environment.clone(),
-        trace_id: String::new(),
-        span_id: String::new(),
-        priority: Priority::High,
-    };
+    let metadata = metadata(app, &purchase.order);
     let (id, aggregate) = (EventId::new(app.ids.fresh()), Aggregate::Purchase(purchase.id.clone()));
     head.append(aggregate, id, event, at, CorrelationId::new(purchase.id.as_str()), metadata)
+}
+
+/// A purchase belongs to no job, and so to no trace.
+fn metadata(app: &App, order: &Order) -> Metadata {
+    Metadata::untraced(order.tenant.clone(), Some(order.by.clone()), "purchase", &app.settings.environment)
 }
 
 /// How a purchase is paid, while that is still of use.

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     domain::{
         account::Refused,
-        ids::{JobId, TenantId},
+        ids::TenantId,
         job::{Job, JobEvent},
         plan::Plan,
     },
@@ -27,7 +27,10 @@ pub async fn approve(
     events: impl Fn(&Job, &JobEvent) -> Vec<JobEvent>,
 ) -> Result<Job, StepError> {
     loop {
-        let verdict = verdict(app, &job.received.tenant, plan, by).await?;
+        let verdict = match afford(app, &job.received.tenant, plan.prepaid, plan.estimated_credits).await? {
+            Ok(credits) => JobEvent::Approved { by: by.to_owned(), credits },
+            Err(refused) => JobEvent::Rejected { by: "policy".into(), reason: refused.to_string() },
+        };
         match jobs::advance(app, source, &job.id, |job| events(job, &verdict)).await {
             // Another job took them in between.
             Err(JobError::Credits(Refused::NotEnough { .. })) => continue,
@@ -36,16 +39,14 @@ pub async fn approve(
     }
 }
 
-async fn verdict(app: &App, tenant: &TenantId, plan: &Plan, by: &str) -> Result<JobEvent, Fault> {
-    match afford(app, tenant, plan.estimated_credits).await? {
-        Ok(credits) => Ok(JobEvent::Approved { by: by.to_owned(), credits }),
-        Err(refused) => Ok(JobEvent::Rejected { by: "policy".into(), reason: refused.to_string() }),
-    }
-}
-
 /// What has to be held for so many pages: nothing where credits are unlimited.
-async fn afford(app: &App, tenant: &TenantId, pages: u32) -> Result<Result<u32, Refused>, Fault> {
-    if pages == 0 || !accounts::is_prepaid(app, tenant).await? {
+async fn afford(
+    app: &App,
+    tenant: &TenantId,
+    prepaid: bool,
+    pages: u32,
+) -> Result<Result<u32, Refused>, Fault> {
+    if pages == 0 || !prepaid {
         return Ok(Ok(0));
     }
     let (needed, available) = (u64::from(pages), accounts::load(app, tenant).await?.value.available());
@@ -53,10 +54,10 @@ async fn afford(app: &App, tenant: &TenantId, pages: u32) -> Result<Result<u32, 
 }
 
 /// An error where a job that is over asks for more pages than its tenant can pay.
-pub async fn check(app: &App, job: &JobId, tenant: &TenantId, pages: usize) -> Result<(), StepError> {
-    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-    if let Err(refused) = afford(app, tenant, pages).await? {
-        tracing::info!(%job, %tenant, pages, "not enough credits");
+pub async fn check(app: &App, job: &Job, pages: usize) -> Result<(), StepError> {
+    let (tenant, pages) = (&job.received.tenant, u32::try_from(pages).unwrap_or(u32::MAX));
+    if let Err(refused) = afford(app, tenant, job.is_prepaid(), pages).await? {
+        tracing::info!(job = %job.id, %tenant, pages, "not enough credits");
         return Err(refused.into());
     }
     Ok(())

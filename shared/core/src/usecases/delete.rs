@@ -37,6 +37,11 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
     loop {
         let listing = app.records.list(&partition, "", None, AT_ONCE).await?;
         let last = listing.next.is_none();
+        // Somebody may have redriven it since: then it lives, and holds credits.
+        if last && jobs::find(app, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+            let reason = "it was redriven meanwhile, and goes on without what was deleted".to_owned();
+            return Err(StepError::Broken { code: "job_is_open", reason });
+        }
         let changes: Vec<Change> = listing
             .items
             .into_iter()

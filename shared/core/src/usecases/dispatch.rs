@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
-    StepError,
+    StepError, credits,
     failover::{Questions, Round, ask},
     give_up, heal,
     prepare::{StoredPage, stored_pages},
@@ -163,6 +163,13 @@ async fn attend(
             return Ok(Some(Disposition::Later(soon)));
         }
     };
+    // Many pages may have been sent while there were credits for one; a person sees those without.
+    if job.is_over()
+        && let Err(error) = credits::check(app, &job, 1).await
+    {
+        pages::release(app, &held).await?;
+        return Err(error);
+    }
     let held = Arc::new(Mutex::new(held));
     let stop = Stop::default();
     let alive = async {
@@ -208,8 +215,7 @@ async fn attend(
     // The letter comes first: once the page is settled, no delivery would come back to write it.
     let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
     if let Some(attempt) = unknown.filter(|_| !outcome.is_ai()) {
-        let reason = format!("{}: {}", attempt.target, attempt.detail);
-        give_up::bury_page(app, delivery, message, reason).await?;
+        give_up::bury_page(app, delivery, message, attempt.detail.clone()).await?;
     }
     if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
         return Ok(Some(Disposition::Later(Duration::from_secs(1))));

@@ -16,7 +16,10 @@ use crate::{
         result::Cause,
     },
     ports::{Fault, clock::after, queue::Outgoing},
-    store::{healing, jobs, pages},
+    store::{
+        Kept, healing, jobs,
+        pages::{self, Page},
+    },
 };
 
 /// Pages that are read within this of a version come together in the next.
@@ -58,18 +61,26 @@ pub async fn bring_in(app: &App, id: &JobId) -> Result<(), StepError> {
     let (holder, time) = (app.holder(), app.settings.page_visibility);
     let mut turn = healing::tell(app, id, &holder, time).await?;
     while let Some(ours) = turn {
-        let published = publish(app, id).await;
-        if let Err(StepError::Fault(fault)) = published {
+        match publish(app, id).await {
+            Ok(_) if is_being_read(app, id).await? => app.clock.sleep(BETWEEN_VERSIONS).await,
+            Ok(_) => {}
             // Its turn runs out, and it is found among the abandoned.
-            return Err(fault.into());
+            Err(StepError::Fault(fault)) => return Err(fault.into()),
+            Err(error) => {
+                healing::finish(app, ours, time).await?;
+                return Err(error);
+            }
         }
         turn = healing::finish(app, ours, time).await?;
-        published?;
-        if turn.is_some() {
-            app.clock.sleep(BETWEEN_VERSIONS).await;
-        }
     }
     Ok(())
+}
+
+/// Does somebody read a page of it just now?
+async fn is_being_read(app: &App, id: &JobId) -> Result<bool, Fault> {
+    let now = app.clock.now();
+    let alive = |kept: &Kept<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.alive(now));
+    Ok(pages::all(app, id).await?.values().any(alive))
 }
 
 /// Goes on with what publishers left who died; answers how many jobs that were.
@@ -126,7 +137,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
         let reason = format!("a job that is {} has no result to heal", job.state);
         return Err(StepError::Broken { code: "nothing_to_heal", reason });
     }
-    let Some(plan) = &job.plan else { return Ok(vec![]) };
+    let Some(plan) = job.plan.as_ref().filter(|plan| plan.ai_pages > 0) else { return Ok(vec![]) };
     let settled = pages::all(app, id).await?;
     let deadline = after(app.clock.now(), time);
     let mut outgoing = Vec::new();
@@ -152,7 +163,7 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
             body: message.encode(),
         });
     }
-    credits::check(app, id, &job.received.tenant, sent.len()).await?;
+    credits::check(app, &job, sent.len()).await?;
     app.queue.send(&outgoing).await?;
     Ok(sent)
 }
@@ -162,14 +173,15 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
 async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
     let mut images = HashMap::new();
     for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
-        match prepare::render_range(app, job, range).await {
-            Ok(()) => images.extend(prepare::stored_images(app, &job.id, range).await?.unwrap_or_default()),
+        match prepare::make_images(app, job, range).await {
+            Ok(()) => {}
             Err(
                 error
                 @ (StepError::Document(_) | StepError::Fault(Fault::Unreachable { service: "pdf", .. })),
             ) => warn!(job = %job.id, %error, "images not made"),
             Err(error) => return Err(error),
         }
+        images.extend(prepare::stored_images(app, &job.id, range).await?.unwrap_or_default());
     }
     Ok(images)
 }

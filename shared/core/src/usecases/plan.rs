@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     app::App,
-    config::Settings,
+    config::{Credits, Settings},
     domain::{
         context,
         event::sha256_hex,
@@ -28,8 +28,13 @@ pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
         return Ok(job.clone());
     }
     let plan = spans::plan(app, job).around(draw_up(app, job, 1)).await?;
-    let proposed = |job: &Job, more: Option<&JobEvent>| match job.state {
-        State::Understood => [JobEvent::Proposed(plan.clone())].into_iter().chain(more.cloned()).collect(),
+    let proposed = |job: &Job, verdict: Option<&JobEvent>| match job.state {
+        State::Understood => {
+            // One that ends before it began holds no credits, and is not rejected for want of them:
+            // finalize gives it its text.
+            let verdict = verdict.filter(|_| job.halt.is_none());
+            [JobEvent::Proposed(plan.clone())].into_iter().chain(verdict.cloned()).collect()
+        }
         _ => vec![],
     };
     if plan.approval.is_some() {
@@ -96,6 +101,7 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
         estimated_cost_micro_usd: cost,
         manifest,
         approval,
+        prepaid: settings.credits == Credits::Prepaid,
         no_ai_because: no_ai,
     })
 }

@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, future::ready, stream};
+use futures::{
+    StreamExt,
+    future::{pending, ready},
+    stream,
+};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
@@ -52,7 +56,9 @@ pub struct Wish {
 pub enum PurchaseError {
     #[error("credits can't be bought here: PAYMENT_URL and CREDIT_PRICE_USD are not set")]
     NotSetUp,
-    #[error("{credits} credits can't be bought: from 1 to {MOST_CREDITS}")]
+    #[error(
+        "{credits} credits can't be bought at once: at least 1, at most {MOST_CREDITS}, and no price that can't be counted"
+    )]
     BadAmount { credits: u64 },
     #[error("the idempotency key {key:?} was used before for another purchase")]
     KeyReused { key: String },
@@ -83,7 +89,7 @@ pub async fn begin(app: &App, wish: Wish) -> Result<(Purchase, bool), PurchaseEr
         tenant: wish.tenant,
         by: wish.by,
         credits,
-        price_micro_usd: price_of(credits, *price_usd),
+        price_micro_usd: price_of(credits, *price_usd).ok_or(PurchaseError::BadAmount { credits })?,
         strategy: *strategy,
     };
     if let Some(begun) = purchases::begin(app, &id, order, wish.method.as_ref()).await? {
@@ -97,8 +103,9 @@ pub async fn begin(app: &App, wish: Wish) -> Result<(Purchase, bool), PurchaseEr
 }
 
 /// In whole cents, as payment services count, and never less than the credits are worth.
-fn price_of(credits: u64, price_usd: f64) -> MicroUsd {
-    MicroUsd((credits as f64 * price_usd * 100.0 - 1e-6).ceil().max(0.0) as u64 * 10_000)
+fn price_of(credits: u64, price_usd: f64) -> Option<MicroUsd> {
+    let cents = (credits as f64 * price_usd * 100.0 - 1e-6).ceil().max(0.0) as u64;
+    cents.checked_mul(10_000).map(MicroUsd)
 }
 
 async fn load(app: &App, id: &PurchaseId) -> Result<Kept<Purchase>, PurchaseError> {
@@ -111,7 +118,7 @@ pub async fn drive(app: &App, id: &PurchaseId, patience: Duration) -> Result<Pur
     loop {
         let kept = load(app, id).await?;
         let (now, due) = (app.clock.now(), kept.value.due);
-        if kept.value.state.is_at_rest() || due > end || now > end {
+        if kept.value.state.is_at_rest() || due > end || now > end || !can_pay(app) {
             return Ok(kept.value);
         }
         match until(now, due) {
@@ -130,11 +137,23 @@ pub async fn decide(
 ) -> Result<Purchase, PurchaseError> {
     loop {
         let kept = load(app, id).await?;
-        let event = kept.value.decided(by, decision.clone())?;
-        if let Some(decided) = advance(app, &kept, &[event], None).await? {
+        let purchase = &kept.value;
+        let event = purchase.decided(by, decision.clone())?;
+        let given_back = match event {
+            PurchaseEvent::Resolved { .. } => purchase.given_back(),
+            _ => &[],
+        };
+        let account: Vec<_> = given_back.iter().filter_map(|step| entry_undone(purchase, *step)).collect();
+        if let Some(decided) = advance(app, &kept, &[event], &account).await? {
             return Ok(decided.value);
         }
     }
+}
+
+/// Only a process that knows the payment service takes steps: to one without it every purchase would
+/// look as if it could not be paid.
+fn can_pay(app: &App) -> bool {
+    app.settings.purchasing.is_some()
 }
 
 /// One step, or the next step of the way back.
@@ -143,11 +162,11 @@ async fn go_on(app: &App, kept: &Kept<Purchase>) -> Result<(), Fault> {
     let Some(starting) = kept.value.starting(task, app.clock.now()) else {
         if let Some(end) = kept.value.compensated() {
             tell_person(app, &kept.value, std::slice::from_ref(&end)).await;
-            advance(app, kept, &[end], None).await?;
+            advance(app, kept, &[end], &[]).await?;
         }
         return Ok(());
     };
-    let Some(kept) = advance(app, kept, &[starting], None).await? else { return Ok(()) };
+    let Some(kept) = advance(app, kept, &[starting], &[]).await? else { return Ok(()) };
     match task {
         Task::Take(step) => take(app, &kept, step).await,
         Task::Undo(step) => undo(app, &kept, step).await,
@@ -158,11 +177,14 @@ async fn go_on(app: &App, kept: &Kept<Purchase>) -> Result<(), Fault> {
 async fn take(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
     let taken = match step {
-        Step::TakePayment => match charge(app, purchase).await? {
-            Ok(payment) => purchases::advance(app, kept, &purchase.taken(step, Some(payment)), None).await,
+        Step::TakePayment => match charge(app, purchase).await {
+            Ok(payment) => purchases::advance(app, kept, &purchase.taken(step, Some(payment)), &[]).await,
             Err(why) => return not_taken(app, kept, step, why).await,
         },
-        _ => purchases::advance(app, kept, &purchase.taken(step, None), entry(purchase, step)).await,
+        _ => {
+            let account: Vec<_> = entry(purchase, step).into_iter().collect();
+            purchases::advance(app, kept, &purchase.taken(step, None), &account).await
+        }
     };
     match taken {
         Ok(Some(taken)) if taken.value.state == State::Completed => {
@@ -184,19 +206,19 @@ async fn not_taken(app: &App, kept: &Kept<Purchase>, step: Step, why: NotTaken) 
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?why, "step not taken");
     let events = purchase.not_taken(step, why, app.clock.now(), &app.settings.retry_intervals);
     tell_person(app, purchase, &events).await;
-    advance(app, kept, &events, None).await?;
+    advance(app, kept, &events, &[]).await?;
     Ok(())
 }
 
 async fn undo(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
-    let account = entry_undone(purchase, step);
+    let account: Vec<_> = entry_undone(purchase, step).into_iter().collect();
     let undone = match step {
         Step::TakePayment => refund(app, purchase).await,
         _ => Ok(()),
     };
     let why = match undone {
-        Ok(()) => match purchases::advance(app, kept, &purchase.undone(step), account).await {
+        Ok(()) => match purchases::advance(app, kept, &purchase.undone(step), &account).await {
             Ok(_) => return Ok(()),
             Err(AccountError::Refused(refused)) => refused.to_string(),
             Err(AccountError::Fault(fault)) => return Err(fault),
@@ -205,7 +227,7 @@ async fn undo(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault>
     };
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), why, "step not undone");
     let failed = purchase.not_undone(step, why, app.clock.now(), &app.settings.retry_intervals);
-    advance(app, kept, &[failed], None).await?;
+    advance(app, kept, &[failed], &[]).await?;
     Ok(())
 }
 
@@ -230,18 +252,22 @@ fn entry_undone(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     }
 }
 
-async fn charge(app: &App, purchase: &Purchase) -> Result<Result<String, NotTaken>, Fault> {
+async fn charge(app: &App, purchase: &Purchase) -> Result<String, NotTaken> {
+    // A method that can't be opened is tried as often as a service that can't be reached, and no more.
+    let method = purchases::method(app, &purchase.id).await;
+    let method =
+        method.map_err(|fault| NotTaken::Unknown(format!("how it is paid can't be read: {fault}")))?;
     let charge = Charge {
         key: Step::TakePayment.key(&purchase.id),
         tenant: purchase.order.tenant.clone(),
         credits: purchase.order.credits,
         amount: purchase.order.price_micro_usd,
-        method: purchases::method(app, &purchase.id).await?,
+        method,
     };
-    Ok(app.payments.charge(&charge).await.map_err(|error| match error {
+    app.payments.charge(&charge).await.map_err(|error| match error {
         PaymentError::Declined(reason) => NotTaken::Refused(reason),
         PaymentError::Unavailable(reason) => NotTaken::Unknown(reason),
-    }))
+    })
 }
 
 async fn refund(app: &App, purchase: &Purchase) -> Result<(), PaymentError> {
@@ -254,12 +280,12 @@ async fn refund(app: &App, purchase: &Purchase) -> Result<(), PaymentError> {
     app.payments.refund(&refund).await
 }
 
-/// A move of the purchase alone, which no account can refuse.
+/// A move that no account can refuse.
 async fn advance(
     app: &App,
     kept: &Kept<Purchase>,
     events: &[PurchaseEvent],
-    account: Option<AccountEvent>,
+    account: &[AccountEvent],
 ) -> Result<Option<Kept<Purchase>>, Fault> {
     purchases::advance(app, kept, events, account).await.map_err(|error| match error {
         AccountError::Fault(fault) => fault,
@@ -295,40 +321,48 @@ async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
     }
 }
 
-/// Goes on with every purchase that is due; answers how many, and when the next one is.
-async fn go_on_with_due(app: &App) -> Result<(usize, Option<Timestamp>), Fault> {
+/// Goes on with every purchase that is due, and begins no step after `end`; answers how many steps that
+/// were, and when the next purchase is due.
+async fn go_on_with_due(app: &App, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
     let now = app.clock.now();
     let under_way = purchases::under_way(app, LOOKED_AT).await?;
     let (due, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|kept| kept.value.due <= now);
     let gone_on = stream::iter(due).map(|kept| async move {
         let id = kept.value.id;
-        match go_on_if_due(app, &id).await {
-            Ok(was_due) => was_due,
+        match go_on_while_due(app, &id, end).await {
+            Ok(steps) => steps,
             Err(fault) => {
                 warn!(purchase = %id, %fault, "purchase not gone on with yet");
                 app.clock.sleep(LOOK).await;
-                false
+                0
             }
         }
     });
-    let count = gone_on.buffer_unordered(AT_ONCE).filter(|was_due| ready(*was_due)).count().await;
-    Ok((count, later.first().map(|kept| kept.value.due)))
+    let steps = gone_on.buffer_unordered(AT_ONCE).fold(0, |sum, steps| ready(sum + steps)).await;
+    Ok((steps, later.first().map(|kept| kept.value.due)))
 }
 
-/// An index lags behind: what it lists may be on its way, or over, by now.
-async fn go_on_if_due(app: &App, id: &PurchaseId) -> Result<bool, Fault> {
-    let now = purchases::find(app, id).await?;
-    let due = now.filter(|kept| !kept.value.state.is_at_rest() && kept.value.due <= app.clock.now());
-    match due {
-        Some(kept) => go_on(app, &kept).await.map(|()| true),
-        None => Ok(false),
+/// An index lags behind: what it lists may be on its way, or over, by now, and what was just done is not
+/// in it yet.
+async fn go_on_while_due(app: &App, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
+    let mut steps = 0;
+    loop {
+        let now = app.clock.now();
+        let kept = purchases::find(app, id).await?;
+        let due = kept.filter(|kept| !kept.value.state.is_at_rest() && kept.value.due <= now);
+        let Some(kept) = due.filter(|_| now < end) else { return Ok(steps) };
+        go_on(app, &kept).await?;
+        steps += 1;
     }
 }
 
 /// Goes on with purchases as they become due, for ever.
 pub async fn run(app: &App) {
+    if !can_pay(app) {
+        return pending().await;
+    }
     loop {
-        let pause = match go_on_with_due(app).await {
+        let pause = match go_on_with_due(app, Timestamp::MAX).await {
             Ok((0, next)) => next.map_or(LOOK, |next| until(app.clock.now(), next).min(LOOK)),
             Ok(_) => continue,
             Err(fault) => {
@@ -344,15 +378,16 @@ pub async fn run(app: &App) {
 pub async fn run_for(app: &App, time: Duration) -> Result<usize, Fault> {
     let end = after(app.clock.now(), time);
     let mut steps = 0;
-    loop {
-        let (count, next) = go_on_with_due(app).await?;
+    while can_pay(app) {
+        let (count, next) = go_on_with_due(app, end).await?;
         steps += count;
         let now = app.clock.now();
         match next {
-            _ if now >= end => return Ok(steps),
+            _ if now >= end => break,
             _ if count > 0 => {}
             Some(next) if next < end => app.clock.sleep(until(now, next)).await,
-            _ => return Ok(steps),
+            _ => break,
         }
     }
+    Ok(steps)
 }

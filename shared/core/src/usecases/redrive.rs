@@ -137,7 +137,7 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
     if job.is_over() {
-        credits::check(app, &job.id, &job.received.tenant, 1).await?;
+        credits::check(app, &job, 1).await?;
     }
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.attempt);
