@@ -13,6 +13,7 @@ use everypage_core::{
         result::Cause,
         selection::PageSelection,
     },
+    ports::records::{Batch, Change, Draft, Key, Records, When},
     store::{
         accounts::{self, AccountError},
         dead, tenants,
@@ -23,7 +24,7 @@ use everypage_core::{
         decide::{Decision, decide, modify},
         fail::fail,
         finalize::finalize,
-        heal,
+        heal, prepare,
         redrive::redrive,
         verify::verify_account,
     },
@@ -233,6 +234,121 @@ async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits()
     assert_eq!(job.result.as_ref().unwrap().metadata.credits, 4);
     assert_eq!(books(&process.app).await, (0, 0));
     assert_eq!(amounts(&process.app).await.iter().sum::<i64>(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_approves_or_heals_a_prepaid_job_by_other_settings_holds_and_pays_its_credits() {
+    let mut world = awaiting();
+    let process = world.start("a");
+    given(&process, 3).await;
+    let (dear, cheap) = (proposed(&process, 4).await.id, proposed(&process, 3).await.id);
+    // A command line beside the installation knows nothing of credits.
+    world.settings = everypage_tests::world::settings(&[]);
+    let elsewhere = world.start("b").app;
+    let job = decide(&elsewhere, &dear, "ann", Decision::Approve).await.unwrap();
+    assert_eq!(job.state, State::Rejected);
+    let job = decide(&elsewhere, &cheap, "ann", Decision::Approve).await.unwrap();
+    assert_eq!((job.state, job.reserved_credits), (State::Approved, 3));
+    world.vision.now_does(|target, page| match page {
+        1 => Reply::down(),
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    process.finish(&cheap).await;
+    assert_eq!(books(&process.app).await, (1, 0));
+    let taken =
+        AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "".into() } };
+    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
+    let refused = heal::send(&elsewhere, &cheap, Duration::from_secs(60)).await.unwrap_err();
+    assert_eq!(refused.code(), "not_enough_credits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_planned_without_credits_never_pays_any() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
+    tenants::change(&process.app, &tenant(), &variables).await.unwrap();
+    given(&process, 10).await;
+    assert_eq!(world.start("b").finish(&id).await.state, State::Audited);
+    assert_eq!(books(&process.app).await, (10, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_pages_that_were_sent_again_only_those_are_read_that_can_be_paid() {
+    let world = World::new(&[("CREDITS", "prepaid"), ("WORKER_CONCURRENCY", "1")]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    given(&process, 4).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    world.clock_moves(Duration::from_secs(600)).await;
+    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 4);
+    // They were sent; then another job took the credits.
+    let taken =
+        AccountEvent::Deducted { credits: 3, cause: Why::Operator { by: "ann".into(), note: "".into() } };
+    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
+    process.work_for(Duration::from_secs(60)).await;
+    let job = process.job(&id).await;
+    assert_eq!(job.result.as_ref().unwrap().metadata.credits, 1);
+    assert_eq!((books(&process.app).await, world.queue.is_empty()), ((0, 0), true));
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(letters.len(), 3, "a person sees the others, and may send them when there are credits");
+    assert!(letters.iter().all(|letter| letter.value.reason.contains("not enough credits")));
+    given(&process, 3).await;
+    for letter in letters {
+        redrive(&process.app, &letter.value.id, "ann", None).await.unwrap();
+    }
+    process.work_for(Duration::from_secs(60)).await;
+    assert_eq!(process.job(&id).await.result.unwrap().metadata.credits, 4);
+    assert_eq!(books(&process.app).await, (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credits() {
+    for cause in [Cause::Deadline, Cause::Cancelled] {
+        let world = prepaid();
+        let process = world.start("a");
+        let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+        let job = process.job(&id).await;
+        for range in prepare::inspect(&process.app, &job).await.unwrap() {
+            prepare::read_range(&process.app, &job, &range).await.unwrap();
+        }
+        prepare::understand(&process.app, &job).await.unwrap();
+        let job = finalize(&process.app, &id, cause).await.unwrap();
+        let expected = if cause == Cause::Deadline { State::Audited } else { State::Cancelled };
+        assert_eq!((job.state, job.result.is_some()), (expected, true));
+        assert_eq!(accounts::load(&process.app, &tenant()).await.unwrap().version, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_books_are_found_out() {
+    let world = prepaid();
+    let process = world.start("a");
+    given(&process, 5).await;
+    given(&process, 2).await;
+    assert_eq!(books(&process.app).await, (7, 0));
+    let spoil = async |sort: &str, from: &str, to: &str| {
+        let key = Key::new(format!("account#{}", tenant()), sort);
+        let item = world.records.get(&key).await.unwrap().unwrap();
+        assert!(item.draft.body.contains(from), "{}", item.draft.body);
+        let draft = Draft { body: item.draft.body.replace(from, to), ..item.draft };
+        let changes = vec![Change::Put { draft, when: When::Version(item.version) }];
+        world.records.write(&Batch { stamp: process.app.ids.fresh(), changes }).await.unwrap();
+        verify_account(&process.app, &tenant()).await.unwrap()
+    };
+    let found = spoil("ledger#0000000001", "\"amount\":5", "\"amount\":9").await;
+    assert!(found.iter().any(|finding| finding.contains("ledger 1")), "{found:?}");
+    spoil("ledger#0000000001", "\"amount\":9", "\"amount\":5").await;
+    let found = spoil("event#0000000001", "\"credits\":5", "\"credits\":6").await;
+    assert!(found.iter().any(|finding| finding.starts_with("account: ")), "{found:?}");
+    spoil("event#0000000001", "\"credits\":6", "\"credits\":5").await;
+    let found = spoil("account", "\"balance\":7", "\"balance\":70").await;
+    assert!(found.iter().any(|finding| finding.contains("the balance of 70")), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]

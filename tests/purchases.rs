@@ -16,7 +16,7 @@ use everypage_core::{
     },
     ports::{
         clock::Clock,
-        records::{Key, Records},
+        records::{Batch, Change, Key, Records, When},
     },
     store::{accounts, listing, purchases, trail},
     usecases::{
@@ -128,6 +128,11 @@ async fn what_can_t_be_bought_is_said_before_anything_is_written() {
         let refused = purchase::begin(app, Wish { credits, ..wish(None) }).await.unwrap_err();
         assert_eq!(refused, PurchaseError::BadAmount { credits });
     }
+    // A price that no number holds.
+    let dear = World::new(&[SHOP[0], SHOP[1], ("CREDIT_PRICE_USD", "1000")]);
+    let credits = 1_000_000_000_000;
+    let refused = purchase::begin(&dear.start("a").app, Wish { credits, ..wish(None) }).await.unwrap_err();
+    assert_eq!(refused, PurchaseError::BadAmount { credits });
     let closed = World::new(&[("CREDITS", "prepaid")]);
     let refused = purchase::begin(&closed.start("a").app, wish(None)).await.unwrap_err();
     assert!(refused.to_string().contains("PAYMENT_URL"), "{refused}");
@@ -225,11 +230,118 @@ async fn manual_stops_and_a_person_resumes_or_resolves() {
     world.payments.charges_will(away);
     let other = buy(app).await;
     let resolve = Decision::Resolve { note: "paid by cheque".into() };
+    assert_eq!(account(app).await.ordered, 100);
     assert_eq!(purchase::decide(app, &other.id, "ann", resolve).await.unwrap().state, State::Resolved);
+    assert_eq!(places(&account(app).await), nothing_but(100), "its place is given back");
     assert!(matches!(
         purchase::decide(app, &other.id, "ann", Decision::Resume).await,
         Err(PurchaseError::NotAllowed(_))
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payment_that_was_in_doubt_stays_in_doubt_when_a_person_resumes() {
+    for strategy in ["manual", "rollback"] {
+        let world = shop(strategy);
+        let silence = [Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away];
+        world.payments.charges_will(silence.into_iter().chain([Mood::Declines]));
+        world.payments.refunds_will([Mood::Away; 4]);
+        let app = &world.start("a").app;
+        let bought = buy(app).await;
+        assert_eq!((bought.state, world.payments.income()), (State::Manual, PRICE));
+        let bought = match strategy {
+            "manual" => {
+                purchase::decide(app, &bought.id, "ann", Decision::Resume).await.unwrap();
+                let declined = purchase::drive(app, &bought.id, LONG).await.unwrap();
+                assert_eq!(declined.steps[1].state, StepState::Unknown, "the first charge was taken");
+                world.payments.refunds_will([]);
+                declined
+            }
+            _ => bought,
+        };
+        let back = Decision::RollBack { reason: "asked for".into() };
+        purchase::decide(app, &bought.id, "ann", back).await.unwrap();
+        let bought = purchase::drive(app, &bought.id, LONG).await.unwrap();
+        assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)), "{strategy}");
+        assert_eq!(places(&account(app).await), nothing_but(0));
+        trail_is_whole(app, &bought).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_way_back_that_is_stuck_takes_nothing_from_other_purchases() {
+    let world = shop("manual");
+    let app = &world.start("a").app;
+    let spent = buy(app).await;
+    let cause = Cause::Operator { by: "ann".into(), note: "spent".into() };
+    accounts::change(app, &tenant(), "ann", &AccountEvent::Deducted { credits: 100, cause }).await.unwrap();
+    world.payments.charges_will([Mood::Away; 4]);
+    let waits = buy(app).await;
+    assert_eq!(places(&account(app).await), (0, 0, 100, 0));
+    let back = || Decision::RollBack { reason: "returned".into() };
+    purchase::decide(app, &spent.id, "ann", back()).await.unwrap();
+    let spent = purchase::drive(app, &spent.id, LONG).await.unwrap();
+    assert_eq!((spent.state, spent.steps[3].state), (State::Manual, StepState::Stuck));
+    assert_eq!(spent.steps[1].state, StepState::Undone, "the money is given back all the same");
+    assert_eq!(places(&account(app).await), (0, 0, 100, 0), "the other's order is left alone");
+
+    purchase::decide(app, &waits.id, "ann", Decision::Resume).await.unwrap();
+    assert_eq!(purchase::drive(app, &waits.id, LONG).await.unwrap().state, State::Completed);
+    assert_eq!(places(&account(app).await), nothing_but(100));
+    // There are credits again: what was stuck goes on, in its order.
+    purchase::decide(app, &spent.id, "ann", back()).await.unwrap();
+    let spent = purchase::drive(app, &spent.id, LONG).await.unwrap();
+    assert_eq!(spent.state, State::Compensated);
+    assert_eq!(places(&account(app).await), nothing_but(0));
+    assert_eq!(world.payments.income(), PRICE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_our_own_books_refuse_was_not_done_however_often_it_was_tried() {
+    let world = shop("rollback");
+    let app = &world.start("a").app;
+    let (begun, _) = purchase::begin(app, wish(None)).await.unwrap();
+    // Somebody began to reserve, and died; then the account filled up.
+    let kept = purchases::find(app, &begun.id).await.unwrap().unwrap();
+    let starting = kept.value.starting(kept.value.task(), app.clock.now()).unwrap();
+    purchases::advance(app, &kept, &[starting], &[]).await.unwrap().unwrap();
+    let cause = Cause::Operator { by: "ann".into(), note: "all of it".into() };
+    let full = AccountEvent::Added { credits: everypage_core::domain::account::MOST_CREDITS, cause };
+    accounts::change(app, &tenant(), "ann", &full).await.unwrap();
+    let bought = purchase::drive(app, &begun.id, LONG).await.unwrap();
+    assert_eq!((bought.state, bought.steps[0].state), (State::Compensated, StepState::Refused));
+    assert_eq!((world.payments.calls(), account(app).await.ordered), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_without_the_payment_service_leaves_purchases_alone() {
+    let mut world = shop("rollback");
+    let (begun, _) = purchase::begin(&world.start("a").app, wish(None)).await.unwrap();
+    world.settings = everypage_tests::world::settings(&[]);
+    let stranger = &world.start("b").app;
+    assert_eq!(sweep(stranger).await.purchases, 0);
+    assert_eq!(purchase::drive(stranger, &begun.id, LONG).await.unwrap().state, State::Running);
+    let looking = purchase::run(stranger);
+    assert!(everypage_core::ports::clock::within(stranger.clock.as_ref(), LONG, looking).await.is_none());
+    world.settings = everypage_tests::world::settings(&SHOP);
+    let bought = purchase::drive(&world.start("c").app, &begun.id, LONG).await.unwrap();
+    assert_eq!((bought.state, world.payments.calls()), (State::Completed, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_that_can_t_be_read_any_more_ends_the_purchase() {
+    let world = shop("rollback");
+    let app = &world.start("a").app;
+    let (begun, _) = purchase::begin(app, wish(None)).await.unwrap();
+    let key = Key::new(format!("purchase#{}", begun.id), "method");
+    let mut item = world.records.get(&key).await.unwrap().unwrap();
+    item.draft.body = "\"sealed by somebody else\"".into();
+    let change = Change::Put { draft: item.draft, when: When::Version(item.version) };
+    world.records.write(&Batch { stamp: "lost key".into(), changes: vec![change] }).await.unwrap();
+    let bought = purchase::drive(app, &begun.id, LONG).await.unwrap();
+    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert!(bought.reason.as_ref().unwrap().contains("how it is paid can't be read"), "{:?}", bought.reason);
+    assert_eq!(places(&account(app).await), nothing_but(0));
 }
 
 #[tokio::test(start_paused = true)]
