@@ -16,7 +16,7 @@ use everypage_core::{
     app::App,
     domain::{
         document::{PageReading, Reason},
-        ids::{JobId, PageNumber, Priority, TenantId},
+        ids::{DeadLetterId, JobId, PageNumber, Priority, TenantId},
         job::{Failure, Job, JobEvent, State, Status},
         outcome::{AttemptResult, Outcome, Source},
         result::Cause,
@@ -729,6 +729,39 @@ async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
         assert_ne!(item.draft.key.partition, format!("job#{id}"));
     }
     assert!(!process.submit(&document).await.unwrap().existed);
+}
+
+/// Somebody who redrives a job while another deletes it.
+struct RedrivenMeanwhile {
+    they: Arc<App>,
+    letter: DeadLetterId,
+    done: AtomicBool,
+}
+
+#[async_trait]
+impl Interference for RedrivenMeanwhile {
+    async fn before(&self, call: &'static str) -> Fate {
+        if call == "records.list" && !self.done.swap(true, Ordering::SeqCst) {
+            redrive::redrive(&self.they, &self.letter, "ben", None).await.unwrap();
+        }
+        Fate::Happens
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_redriven_while_it_is_deleted_is_not_lost_with_what_it_holds() {
+    let world = World::new(&[("CREDITS", "prepaid")]);
+    let they = world.start("a");
+    let id = they.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let failure = Failure { code: "defect".into(), reason: "it broke".into() };
+    fail(&they.app, &id, failure).await.unwrap();
+    let letter = dead::job_letter(&id, 0);
+    let meanwhile = RedrivenMeanwhile { they: they.app.clone(), letter, done: Default::default() };
+    let records: Arc<dyn Records> = world.records.clone();
+    let we = world.start_on("b", Arc::new(Faulty::new(records, Arc::new(meanwhile))));
+    let refused = delete::delete(&we.app, &id, "ann").await.unwrap_err();
+    assert_eq!(refused.code(), "job_is_open");
+    assert_eq!(they.job(&id).await.state, State::Acked, "it goes on to its end");
 }
 
 #[tokio::test(start_paused = true)]

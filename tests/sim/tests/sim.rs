@@ -65,7 +65,7 @@ const CAUGHT_BY: [(Mutant, u64); 21] = [
     (Mutant::SlotsKept, 0),
     (Mutant::HalfOpenLetsAllThrough, 287),
     (Mutant::FallbackTextLost, 0),
-    (Mutant::UnconditionalAccounts, 200),
+    (Mutant::UnconditionalAccounts, 427),
     (Mutant::PaymentsWithoutKeys, 6),
 ];
 
