@@ -66,7 +66,7 @@ const CAUGHT_BY: [(Mutant, u64); 21] = [
     (Mutant::HalfOpenLetsAllThrough, 287),
     (Mutant::FallbackTextLost, 0),
     (Mutant::UnconditionalAccounts, 427),
-    (Mutant::PaymentsWithoutKeys, 6),
+    (Mutant::PaymentsWithoutKeys, 68),
 ];
 
 /// A suite that can't fail proves nothing.
