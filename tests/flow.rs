@@ -932,7 +932,7 @@ impl Interference for SomebodyIsFaster {
         if call != "records.write" || self.done.swap(true, Ordering::SeqCst) {
             return Fate::Happens;
         }
-        assert!(breakers::admit(&self.they, &self.target, "they").await.is_some());
+        assert!(breakers::admit(&self.they, &self.target, "they", Duration::from_secs(120)).await.is_some());
         Fate::Refused(Fault::Throttled { service: "test", retry_after: None })
     }
 }
@@ -953,7 +953,25 @@ async fn who_is_turned_away_from_the_probe_does_not_probe_as_well() {
     });
     let records: Arc<dyn Records> = world.records.clone();
     let we = world.start_on("b", Arc::new(Faulty::new(records, faster)));
-    assert!(breakers::admit(&we.app, &target, "we").await.is_none());
+    assert!(breakers::admit(&we.app, &target, "we", Duration::from_secs(120)).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_s_longer_calls_make_no_second_probe() {
+    let world = World::new(&[("REQUEST_TIMEOUT", "10s")]);
+    world.vision.now_does(|_, _| Reply::down());
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let (target, _) = world.vision.calls().remove(0);
+    world.clock_moves(Duration::from_secs(31)).await;
+    let patient = breakers::admit(&process.app, &target, "patient", Duration::from_secs(300)).await;
+    assert!(patient.is_some());
+    let other = world.start("b").app;
+    world.clock_moves(Duration::from_secs(299)).await;
+    assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_none());
+    world.clock_moves(Duration::from_secs(16)).await;
+    assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_some());
 }
 
 /// A worker elsewhere that stores its page after finalize's last look, and tells the flow before that

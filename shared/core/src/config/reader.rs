@@ -108,10 +108,9 @@ impl<'a> Reader<'a> {
             ),
             base_rest: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
             max_rest: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
-            // A probe that has not reported by then never will: its call has timed out.
-            probe_lease: request_timeout + Duration::from_secs(15),
             ..breaker::Policy::default()
         };
+        let breaker = breaker.for_calls_of(request_timeout);
         if breaker.base_rest > breaker.max_rest {
             self.faults.push(format!(
                 "BREAKER_BASE_BACKOFF is {} and BREAKER_MAX_BACKOFF is {}: the first must not be the longer one",

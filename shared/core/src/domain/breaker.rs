@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{backoff::breaker_rest, lease::Lease};
 use crate::ports::clock::after;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Failures in a row that open the breaker.
     pub failure_threshold: u32,
@@ -37,6 +37,16 @@ impl Default for Policy {
             forget_after: Duration::from_secs(600),
             probe_lease: Duration::from_secs(150),
         }
+    }
+}
+
+/// After its call has ended a probe has this long to tell how.
+const TO_REPORT: Duration = Duration::from_secs(15);
+
+impl Policy {
+    /// The same where a call may take so long: a probe that has not reported by then never will.
+    pub fn for_calls_of(self, longest: Duration) -> Self {
+        Self { probe_lease: longest + TO_REPORT, ..self }
     }
 }
 

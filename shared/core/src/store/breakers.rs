@@ -14,7 +14,7 @@ use super::{Kept, decode, encode, trail};
 use crate::{
     app::App,
     domain::{
-        breaker::{Admission, Breaker, Pass, event_between},
+        breaker::{Admission, Breaker, Pass, Policy, event_between},
         event::{Aggregate, Head, Metadata},
         ids::{CorrelationId, EventId, TenantId},
         target::{Provider, Target},
@@ -120,10 +120,12 @@ impl Passes {
     }
 }
 
-/// Takes the passes for a call that is about to be made; `None` when a breaker refuses.
-pub async fn admit(app: &App, target: &Target, holder: &str) -> Option<Passes> {
-    let provider = admit_one(app, &Guarded::Provider(target.provider), holder).await?;
-    let Some(model) = admit_one(app, &Guarded::Model(target.clone()), holder).await else {
+/// Takes the passes for a call that is about to be made and may take as long as `longest`; `None` when a
+/// breaker refuses.
+pub async fn admit(app: &App, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
+    let policy = app.settings.breaker.for_calls_of(longest);
+    let provider = admit_one(app, &Guarded::Provider(target.provider), holder, &policy).await?;
+    let Some(model) = admit_one(app, &Guarded::Model(target.clone()), holder, &policy).await else {
         given_up(app, target, &Passes { model: None, provider }).await;
         return None;
     };
@@ -140,7 +142,7 @@ pub async fn given_up(app: &App, target: &Target, passes: &Passes) {
 }
 
 /// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
-async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<Pass>> {
+async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) -> Option<Option<Pass>> {
     let name = guarded.name();
     let mut tries = 0;
     loop {
@@ -149,7 +151,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
         let cached = app.breakers.read.lock().await.get(&name).cloned();
         if let Some((at, breaker)) = cached
             && now < after(at, CACHED_FOR)
-            && let Admission::Go(pass) = breaker.admit(holder, now, &app.settings.breaker)
+            && let Admission::Go(pass) = breaker.admit(holder, now, policy)
         {
             return Some(Some(pass));
         }
@@ -160,7 +162,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str) -> Option<Option<
                 return Some(None);
             }
         };
-        match kept.value.breaker.admit(holder, now, &app.settings.breaker) {
+        match kept.value.breaker.admit(holder, now, policy) {
             Admission::Go(pass) => {
                 app.breakers.put(&name, now, kept.value.breaker).await;
                 return Some(Some(pass));

@@ -140,7 +140,7 @@ async fn ask_one(
             return Ok(if questions.stop.is_asked() { Step::Stopped } else { questions.too_late() });
         };
         // The breaker may have opened while this page waited for its slot.
-        let Some(passes) = breakers::admit(app, target, questions.holder).await else {
+        let Some(passes) = breakers::admit(app, target, questions.holder, longest).await else {
             slots::release(app, slot).await;
             return Ok(skipped(app.clock.now()));
         };
