@@ -25,8 +25,10 @@ impl Inbox {
     /// The first notice that is `wanted`, for which it waits.
     pub async fn notice(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         until(what, Duration::from_secs(60), async || {
-            self.seen.lock().unwrap().extend(received(&self.clients, &self.url).await);
-            self.seen.lock().unwrap().iter().find(|notice| wanted(notice)).cloned()
+            let more = received(&self.clients, &self.url).await;
+            let mut seen = self.seen.lock().unwrap();
+            seen.extend(more);
+            seen.iter().find(|notice| wanted(notice)).cloned()
         })
         .await
     }

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -161,7 +164,7 @@ async fn many_pages_wait_at_once(bench: &Deployed) {
     let document =
         Document { tenant: "hang-wide", name: "wide.pdf", bytes, password: None, traceparent: None };
     let id = bench.submit(document).await;
-    let waiting = Mutex::new(0);
+    let most = AtomicUsize::new(0);
     let job = until("the end of a wide document", Duration::from_secs(150), async || {
         let url = bench.output("LowQueueUrl");
         let call = bench.clients.sqs.get_queue_attributes().queue_url(url);
@@ -169,14 +172,12 @@ async fn many_pages_wait_at_once(bench: &Deployed) {
         let count = |name: QueueAttributeName| counts[&name].parse::<usize>().unwrap();
         let now = count(QueueAttributeName::ApproximateNumberOfMessages)
             + count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible);
-        let mut most = waiting.lock().unwrap();
-        *most = now.max(*most);
-        drop(most);
+        most.fetch_max(now, Ordering::Relaxed);
         let job = jobs::find(&bench.app(), &id).await.ok()??.value;
         job.state.is_terminal().then_some(job)
     })
     .await;
-    let most = waiting.into_inner().unwrap();
+    let most = most.into_inner();
     assert!(most > 40, "at most {most} pages were under way at once");
     let metadata = &job.result.as_ref().unwrap().metadata;
     assert_eq!(
