@@ -11,6 +11,7 @@ const TEMPLATE: &str = include_str!("../infra/template.yaml");
 const GRAFANA: &str = include_str!("../infra/grafana.json");
 const RULES: &str = include_str!("../infra/prometheus-rules.yml");
 const OPERATE: &str = include_str!("../docs/operate.md");
+const DEPLOY: &str = include_str!("../docs/deploy.md");
 const TABLE: &str = include_str!("../shared/core/src/metrics.rs");
 
 fn defined(name: &str) -> &'static Definition {
@@ -122,6 +123,40 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
     }
     assert_eq!(asked, names(alarms), "each is looked at");
     assert!(asked.len() >= 5, "{asked:?}");
+}
+
+#[test]
+fn every_alarm_is_explained_with_its_threshold_and_the_reverse() {
+    let (alarms, _) = cloudwatch();
+    let (_, table) = DEPLOY.split_once("| alarm | it means | what to do |").expect("a table of alarms");
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect();
+    let mut explained = BTreeSet::new();
+    for alarm in alarms.split("Type: AWS::CloudWatch::Alarm").skip(1) {
+        let field = |name: &str| alarm.lines().find_map(|line| line.trim().strip_prefix(name)).expect(alarm);
+        let name = field("AlarmName: !Sub '${AWS::StackName}-").trim_end_matches('\'');
+        let row = rows.iter().find(|row| row.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/deploy.md does not say what {name} means"));
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "{row}");
+        match field("Threshold: ") {
+            // That there is any, or none.
+            "0" | "1" => {}
+            threshold => {
+                let said = match threshold.strip_prefix("!Ref ") {
+                    Some(parameter) => format!("`{parameter}` ({})", default_of(parameter)),
+                    None => format!("more than {threshold} "),
+                };
+                assert!(cells[1].contains(&said), "{name} is not said to be at {said}: {}", cells[1]);
+            }
+        }
+        explained.insert(name);
+    }
+    assert_eq!(explained.len(), rows.len(), "rows of no alarm: {rows:#?}");
+}
+
+fn default_of(parameter: &str) -> &'static str {
+    let (_, rest) = TEMPLATE.split_once(&format!("\n  {parameter}:\n")).expect(parameter);
+    rest.lines().find_map(|line| line.trim().strip_prefix("Default: ")).expect(parameter)
 }
 
 #[test]

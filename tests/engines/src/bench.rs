@@ -73,6 +73,7 @@ pub fn script() -> Script {
         "model=crash-one;first=1=hang",
         "model=poison-one;first=3=hang",
         "model=native-one;first=3=hang",
+        "model=mend-*;first=4=refusal",
         "model=crowd-*=answer;delay=50ms",
         "model=trace-one=500",
     ];

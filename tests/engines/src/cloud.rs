@@ -71,7 +71,7 @@ impl Deployed {
                 "LogLevel=trace".into(),
                 "JobTimeout=3m".into(),
                 // Pages that wait for a slot look for one four times a second, which an emulator feels.
-                "MaxInflightPerModel=20".into(),
+                "MaxInflightPerModel=64".into(),
                 "ProtectData=false".into(),
             ])
             .output();

@@ -8,7 +8,9 @@
 pub mod bench;
 pub mod cloud;
 pub mod collector;
+pub mod inbox;
 pub mod local;
+pub mod shell;
 pub mod stories;
 pub mod tale;
 

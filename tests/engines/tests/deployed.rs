@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use aws_sdk_sqs::types::QueueAttributeName;
 use axum::{Router, http::HeaderMap, routing::post};
 use everypage_core::{
     domain::{
@@ -21,7 +25,8 @@ use everypage_core::{
 use everypage_engines::{
     bench::{Bench, Document, ended, tenant, until},
     cloud::{Deployed, NAME, PAYMENT_KEY, PROVIDER_KEY, REGION, http},
-    program,
+    inbox::{Inbox, received},
+    shell::{self, Shell},
     stories::{self, LOCKED_WITH},
 };
 use everypage_testkit::paper;
@@ -32,11 +37,17 @@ use tokio::net::TcpListener;
 #[tokio::test(flavor = "multi_thread")]
 async fn stories_on_the_deployed_stack() {
     let bench = Deployed::start().await;
+    let inbox = Inbox::of_topic(&bench.clients, &bench.output("TopicArn")).await;
     stories::common(&bench).await;
     stories::a_poisonous_page(&bench, "poison", async |job| stories::redrive_letter(&bench, job).await).await;
     stories::a_poisonous_page(&bench, "native", async |_| redrive_as_the_console_does(&bench).await).await;
+    people_are_told(&inbox).await;
+    many_pages_wait_at_once(&bench).await;
     futures::join!(
+        a_failure_that_can_not_be_recorded_is_told(&bench, &inbox),
+        shell::every_command_works(&bench),
         the_api_takes_documents(&bench),
+        the_api_mends_and_stops(&bench),
         the_api_sells_credits(&bench),
         the_command_line_submits(&bench),
         a_tenants_server_is_told(&bench),
@@ -51,7 +62,16 @@ async fn stories_on_the_deployed_stack() {
 fn nothing_leaked(bench: &Deployed) {
     let logs = bench.logs();
     assert!(logs.contains("page read") && logs.contains("model call failed"), "nothing is logged");
-    for words in ["from a shell", "in the body", "by a link", "tell me", "document 7", "second page"] {
+    for words in [
+        "from a shell",
+        "in the body",
+        "by a link",
+        "tell me",
+        "document 7",
+        "second page",
+        "at the desk",
+        "page 33",
+    ] {
         assert!(!logs.contains(words), "a document's words: {words}");
     }
     for secret in [
@@ -71,33 +91,19 @@ fn nothing_leaked(bench: &Deployed) {
 /// `everypage submit`, and what it can tell afterwards; a stack's parts are found by its name.
 async fn the_command_line_submits(bench: &Deployed) {
     tenant(&bench.app(), "shell", &[]).await;
-    let everypage = async |arguments: &[&str]| {
-        let mut command = tokio::process::Command::new(program("everypage"));
-        command
-            .args(["--engine", "aws", "--stack", NAME, "--region", REGION, "--endpoint", &bench.endpoint])
-            .args(arguments)
-            .env_clear()
-            .env("TENANT", "shell");
-        let output = command.output().await.unwrap();
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{arguments:?}: {err}");
-        out.into_owned()
-    };
-    let file = tempfile::Builder::new().suffix(".pdf").tempfile().unwrap();
-    std::fs::write(file.path(), paper::saying(&["from a shell"])).unwrap();
-    let text = everypage(&["submit", file.path().to_str().unwrap()]).await;
+    let shell = Shell::of(bench, "shell");
+    let file = shell.document(&["from a shell"]);
+    let text = shell.say(&["submit", file.path().to_str().unwrap()]).await;
     assert!(text.contains("from a shell\n\n[read by shell-one]"), "{text}");
-    let listed = everypage(&["jobs", "list"]).await;
+    let listed = shell.say(&["jobs", "list"]).await;
     assert!(listed.contains("success"), "{listed}");
-    assert!(everypage(&["breakers"]).await.contains("failover-one"));
-    assert!(everypage(&["config", "check"]).await.contains(NAME));
+    assert!(shell.say(&["breakers"]).await.contains("failover-one"));
+    assert!(shell.say(&["config", "check"]).await.contains(NAME));
 
     let job = jobs::list(&bench.app(), &TenantId::new("shell"), 10).await.unwrap().remove(0).id;
-    let settled = everypage(&["events", "list", "--type", "page.settled", "--json"]).await;
-    let settled: Value = serde_json::from_str(&settled).unwrap();
+    let settled = shell.json(&["events", "list", "--type", "page.settled"]).await;
     assert_eq!(settled.as_array().unwrap().len(), 1, "{settled}");
-    let verified = everypage(&["events", "verify", job.as_str(), "--json"]).await;
-    let verified: Value = serde_json::from_str(&verified).unwrap();
+    let verified = shell.json(&["events", "verify", job.as_str()]).await;
     assert_eq!(verified["findings"], json!([]), "{verified}");
 
     // Nobody waits for an answer to an upload: what is refused is told among the dead letters.
@@ -105,10 +111,80 @@ async fn the_command_line_submits(bench: &Deployed) {
     let put = put.body(paper::saying(&["from a shell"]).into()).metadata("password", LOCKED_WITH);
     put.send().await.unwrap();
     until("the refusal", Duration::from_secs(60), async || {
-        let letters = everypage(&["dlq", "list"]).await;
+        let letters = shell.say(&["dlq", "list"]).await;
         letters.contains("a password in an object's metadata").then_some(())
     })
     .await;
+}
+
+/// By SNS, of a document that failed and of pages that were given up; a subscription can tell whose.
+async fn people_are_told(inbox: &Inbox) {
+    for (tenant, kind) in [("locked", "password"), ("poison", "deliver"), ("native", "deliver")] {
+        let of_tenant = |notice: &Value| notice["MessageAttributes"]["tenant"]["Value"] == tenant;
+        let notice = inbox.notice(&format!("a notice to {tenant}"), of_tenant).await;
+        let (subject, body) = (notice["Subject"].as_str().unwrap(), notice["Message"].as_str().unwrap());
+        assert!(subject.starts_with("Everypage gave up on "), "{notice}");
+        assert!(body.contains(kind) && body.contains("everypage dlq redrive "), "{notice}");
+    }
+}
+
+/// `TellOperators`, `Notify`, `NotRecorded`: of a job that is not there neither the work nor the failure
+/// can be noted.
+async fn a_failure_that_can_not_be_recorded_is_told(bench: &Deployed, inbox: &Inbox) {
+    let call = bench.clients.sfn.start_execution().state_machine_arn(bench.output("StateMachineArn"));
+    let started =
+        call.name("nobodys").input(json!({ "job_id": "nobodys" }).to_string()).send().await.unwrap();
+    let execution = started.execution_arn;
+    let ended = until("the end of an execution", Duration::from_secs(90), async || {
+        let call = bench.clients.sfn.describe_execution().execution_arn(&execution);
+        let now = call.send().await.unwrap();
+        (now.status.as_str() != "RUNNING").then_some(now)
+    })
+    .await;
+    assert_eq!((ended.status.as_str(), ended.error.as_deref()), ("FAILED", Some("NotRecorded")));
+    let url = bench.output("JobsDeadLettersUrl");
+    let kept = received(&bench.clients, &url).await.remove(0);
+    assert_eq!((&kept["job_id"], &kept["execution"]), (&json!("nobodys"), &json!(execution)), "{kept}");
+    for error in ["error", "unrecorded"] {
+        assert_eq!(kept[error]["Error"], "StepBroken", "{kept}");
+    }
+    let told = |notice: &Value| notice["Subject"] == "Everypage: a job's failure could not be recorded";
+    let notice = inbox.notice("a notice of the execution", told).await;
+    let body = notice["Message"].as_str().unwrap();
+    assert!(body.contains("Job nobodys failed") && body.contains(&execution), "{body}");
+}
+
+/// More pages than an inline map could have at once, none of which is answered: the deadline ends them.
+async fn many_pages_wait_at_once(bench: &Deployed) {
+    const PAGES: usize = 60;
+    // A lane that nobody else uses here.
+    tenant(&bench.app(), "hang-wide", &[("JOB_TIMEOUT", "20s"), ("PRIORITY", "low")]).await;
+    let words: Vec<String> = (1..=PAGES).map(|page| format!("page {page}")).collect();
+    let bytes = paper::saying(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let document =
+        Document { tenant: "hang-wide", name: "wide.pdf", bytes, password: None, traceparent: None };
+    let id = bench.submit(document).await;
+    let most = AtomicUsize::new(0);
+    let job = until("the end of a wide document", Duration::from_secs(150), async || {
+        let url = bench.output("LowQueueUrl");
+        let call = bench.clients.sqs.get_queue_attributes().queue_url(url);
+        let counts = call.attribute_names(QueueAttributeName::All).send().await.unwrap().attributes.unwrap();
+        let count = |name: QueueAttributeName| counts[&name].parse::<usize>().unwrap();
+        let now = count(QueueAttributeName::ApproximateNumberOfMessages)
+            + count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible);
+        most.fetch_max(now, Ordering::Relaxed);
+        let job = jobs::find(&bench.app(), &id).await.ok()??.value;
+        job.state.is_terminal().then_some(job)
+    })
+    .await;
+    let most = most.into_inner();
+    assert!(most > 40, "at most {most} pages were under way at once");
+    let metadata = &job.result.as_ref().unwrap().metadata;
+    assert_eq!(
+        (job.state, metadata.total_pages as usize, metadata.timeout_occurred),
+        (State::Audited, PAGES, true)
+    );
+    assert_eq!((metadata.final_ai_pages, metadata.missing_pages.len()), (0, 0));
 }
 
 /// Two documents under one name at the same moment: each is read as it was put there.
@@ -185,6 +261,64 @@ async fn the_api_takes_documents(bench: &Deployed) {
     assert!(put.send().await.unwrap().status().is_success());
     let (_, text) = done(upload["id"].as_str().unwrap()).await;
     assert!(text.as_str().unwrap().contains("by a link\n\n[read by web-one]"), "{text}");
+}
+
+/// Pages, events, cancel, and dead letters back to work, over HTTP.
+async fn the_api_mends_and_stops(bench: &Deployed) {
+    tenant(&bench.app(), "clerk", &[("OPENAI_FAST_MODEL", "hang-clerk")]).await;
+    let caller = Caller { tenant: TenantId::new("clerk"), user: "ann".into(), role: Role::Operator };
+    let (_, key) = keys::create(&bench.app(), caller, "test").await.unwrap();
+    let (http, api) = (http(), bench.output("ApiUrl"));
+    let ask = async |call: reqwest::RequestBuilder| -> (u16, Value) {
+        let answer = call.header("authorization", format!("Bearer {}", key.expose())).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    };
+    let submit = async |query: &str, bytes: Vec<u8>| -> String {
+        let call = http.post(format!("{api}/v1/jobs{query}")).header("content-type", "application/pdf");
+        let (status, job) = ask(call.body(bytes)).await;
+        assert_eq!(status, 202, "{job}");
+        job["id"].as_str().unwrap().to_owned()
+    };
+    let becomes = async |id: &str, wanted: &str| {
+        until(&format!("{wanted} of {id}"), Duration::from_secs(120), async || {
+            let (_, job) = ask(http.get(format!("{api}/v1/jobs/{id}"))).await;
+            (job["status"] == wanted).then_some(())
+        })
+        .await;
+    };
+    let stopped = submit("?tier=fast", paper::saying(&["never mind"])).await;
+    until("a call that hangs", Duration::from_secs(120), async || {
+        (bench.provider().calls_to("hang-clerk") > 0).then_some(())
+    })
+    .await;
+    let (status, job) = ask(http.post(format!("{api}/v1/jobs/{stopped}/cancel"))).await;
+    assert!(matches!(status, 200 | 202), "{status} {job}");
+    becomes(&stopped, "cancelled").await;
+
+    let locked = std::fs::read(everypage_engines::root().join("samples/encrypted.pdf")).unwrap();
+    let locked = submit("", locked).await;
+    becomes(&locked, "failed").await;
+    let letter = until("a dead letter", Duration::from_secs(60), async || {
+        let (status, letters) = ask(http.get(format!("{api}/v1/dlq"))).await;
+        assert_eq!(status, 200, "{letters}");
+        letters["items"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let order = json!({ "ids": [letter], "password": LOCKED_WITH }).to_string();
+    let call = http.post(format!("{api}/v1/dlq/redrive")).header("content-type", "application/json");
+    let (status, redriven) = ask(call.body(order)).await;
+    assert_eq!((status, &redriven["failed"]), (200, &json!([])), "{redriven}");
+    becomes(&locked, "success").await;
+    let (status, pages) = ask(http.get(format!("{api}/v1/jobs/{locked}/pages"))).await;
+    assert_eq!(status, 200, "{pages}");
+    let pages = pages["items"].as_array().unwrap();
+    assert!(!pages.is_empty() && pages.iter().all(|page| page["source"].is_string()), "{pages:?}");
+    let (status, events) = ask(http.get(format!("{api}/v1/jobs/{locked}/events?limit=100"))).await;
+    let types: Vec<&str> =
+        events["items"].as_array().unwrap().iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!(status, 200);
+    assert!(types.contains(&"job.failed") && types.contains(&"job.audited"), "{types:?}");
 }
 
 /// Credits, over HTTP: one answer for the whole purchase.
