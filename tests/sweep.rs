@@ -75,6 +75,22 @@ async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancelled_job_whose_flow_died_does_not_wait_for_its_deadline() {
+    let world = world(&[("JOB_TIMEOUT", "1h")]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
+    let process = world.start("b");
+    cancel(&process.app, &id, "ann").await.unwrap();
+    assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
+    world.clock.sleep(MINUTE).await;
+    assert_eq!(sweep(&process.app).await.finalized, 1);
+    let job = process.job(&id).await;
+    assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_was_accepted_and_never_started_is_started() {
     let world = world(&[]);
     let process = world.start("a");

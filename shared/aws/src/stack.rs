@@ -33,7 +33,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The settings that hold for a stack: those in `var`, and in the stack's secret.
+    /// The settings that hold for a stack: those in `var`, and in the stack's secret. As everywhere, an
+    /// empty variable is one that is not set: a parameter that was left empty hides nothing.
     pub async fn settings(
         clients: &Clients,
         place: &Place,
@@ -43,7 +44,9 @@ impl Stack {
             Some(secret) => secrets::read(&clients.secrets, secret).await?,
             None => Default::default(),
         };
-        Settings::read(|name| var(name).or_else(|| secrets.get(name).cloned())).map_err(StackError::Settings)
+        let given = |name: &str| var(name).filter(|value| !value.trim().is_empty());
+        Settings::read(|name| given(name).or_else(|| secrets.get(name).cloned()))
+            .map_err(StackError::Settings)
     }
 
     pub fn connect(

@@ -40,7 +40,7 @@ use crate::{
 
 /// A flow has this long after its deadline to finalize its job itself.
 const GRACE: Duration = Duration::from_secs(5);
-/// A job that has not moved for this long after its arrival may never have been started.
+/// A job that has not moved for this long after its arrival, or after it was halted, has no flow.
 const STARTED_BY: Duration = Duration::from_secs(30);
 /// A process not heard of for this long is gone.
 pub const SILENT: Duration = Duration::from_secs(180);
@@ -123,7 +123,10 @@ async fn mend(app: &App, job: &Job, swept: &mut Swept) -> Result<(), StepError> 
         Some(Halt::Cancelled) => Cause::Cancelled,
         _ => Cause::Deadline,
     };
-    if after(job.deadline, GRACE) <= now {
+    // Whoever halted it told its flow: one that has not ended it since then is gone.
+    let halted_at = job.halt.and(job.head.at);
+    let is_left = halted_at.is_some_and(|at| after(at, STARTED_BY) <= now);
+    if after(job.deadline, GRACE) <= now || is_left {
         swept.finalized += 1;
         // The document itself may be why its flow died: then that is its end.
         if let Err(error) = finalize(app, &job.id, cause).await {
