@@ -17,6 +17,12 @@ export const STATUS = open({
   cancelled: { name: 'Cancelled', sign: '■', tone: 'quiet' },
 });
 
+const INCOMPLETE = { name: 'Done', sign: '!', tone: 'warn' };
+
+/** How a job stands. One whose pages have no text from anybody is done, and not well. */
+export const statusOf = (job) =>
+  job.status === 'success' && job.result?.metadata.missing_pages.length ? INCOMPLETE : STATUS[job.status];
+
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
 /** Nothing more happens by itself. A published job is sealed a moment later. */
