@@ -14,6 +14,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   hourCycle: 'h23',
 });
+const date = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 export const count = (number) => whole.format(number);
@@ -61,7 +62,12 @@ export function bytes(number) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-export const timeOfDay = (time) => clock.format(new Date(time));
+/** The time of day; with the date where it is another day than that of `near`. */
+export function timeOfDay(time, near = time) {
+  const at = new Date(time);
+  const isSameDay = at.toDateString() === new Date(near).toDateString();
+  return isSameDay ? clock.format(at) : `${date.format(at)}, ${clock.format(at)}`;
+}
 
 export const exactTime = (time) => full.format(new Date(time));
 

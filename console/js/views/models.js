@@ -84,7 +84,7 @@ function card(model) {
     h('p', { class: 'model-says' }),
     h('div', { class: 'slots', 'aria-hidden': 'true' }),
     h('p', { class: 'hint model-slots' }),
-    h('p', { class: 'hint model-cause' }),
+    h('p', { class: 'model-cause' }),
   );
 }
 
@@ -105,10 +105,11 @@ function update(element, model) {
     element.querySelector('.model-says'),
     `${says}${model.trips > 1 ? ` · opened ${plural(model.trips, 'time')} in a row` : ''}`,
   );
-  setText(
-    element.querySelector('.model-cause'),
-    model.cause ? `${model.cause}${model.changed_at ? ` · ${ago(model.changed_at)}` : ''}` : '',
-  );
+  // Of a model that takes calls it is past.
+  const isPast = state === 'closed';
+  const since = model.changed_at ? ` · ${isPast ? 'closed ' : ''}${ago(model.changed_at)}` : '';
+  const cause = model.cause ? `${isPast ? 'Last failure: ' : ''}${model.cause}${since}` : '';
+  setText(element.querySelector('.model-cause'), cause);
   const slots = element.querySelector('.slots');
   slots.hidden = model.most === undefined;
   if (model.most === undefined) return;
