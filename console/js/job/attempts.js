@@ -50,7 +50,7 @@ function collect(events) {
 }
 
 /** Busy stretches of time; what lies between them is cut short. */
-function stretches(spans) {
+export function stretches(spans) {
   const sorted = [...spans].sort((a, b) => a.from - b.from);
   const busy = total(joined(sorted, 0));
   let parts = joined(sorted, Math.max(LEAST_SILENCE, busy * SILENCE));
