@@ -71,6 +71,9 @@ export function timeOfDay(time, near = time) {
 
 export const exactTime = (time) => full.format(new Date(time));
 
+/** As a sentence begins. */
+export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 /** How long ago, in one unit. */
 export function ago(time, now = Date.now()) {
   const seconds = Math.floor((now - new Date(time).getTime()) / 1000);

@@ -2,7 +2,7 @@
 
 import { all, get } from '../api.js';
 import { h, setText } from '../dom.js';
-import { between, bytes, count, duration, exactTime, money, plural } from '../format.js';
+import { between, bytes, capital, count, duration, exactTime, money, plural } from '../format.js';
 import { actions } from '../job/actions.js';
 import { approval } from '../job/approval.js';
 import { attempts } from '../job/attempts.js';
@@ -261,7 +261,7 @@ export async function show(root, [id, tab], signal) {
 
 /** What is going on, in one line. */
 function sentence(job) {
-  const parts = [job.message[0].toUpperCase() + job.message.slice(1)];
+  const parts = [capital(job.message)];
   if (job.pages) parts.push(plural(job.pages.selected, 'page'));
   if (job.document.bytes) parts.push(bytes(job.document.bytes));
   const figures = job.result?.metadata;

@@ -21,7 +21,11 @@ export async function show(root, _, signal) {
     'A breaker is forgotten ten minutes after its last change.',
   );
   root.append(
-    h('div', { class: 'head' }, h('h1', {}, 'Models'), h('span', { class: 'live', role: 'img', 'aria-label': 'Live' })),
+    h(
+      'div',
+      { class: 'head' },
+      h('div', { class: 'head-title' }, h('h1', {}, 'Models'), h('span', { class: 'live', role: 'img', 'aria-label': 'Live' })),
+    ),
     h(
       'p',
       { class: 'message' },
@@ -107,7 +111,7 @@ function update(element, model) {
   );
   // Of a model that takes calls it is past.
   const isPast = state === 'closed';
-  const since = model.changed_at ? ` · ${isPast ? 'closed ' : ''}${ago(model.changed_at)}` : '';
+  const since = model.changed_at ? ` · ${ago(model.changed_at)}` : '';
   const cause = model.cause ? `${isPast ? 'Last failure: ' : ''}${model.cause}${since}` : '';
   setText(element.querySelector('.model-cause'), cause);
   const slots = element.querySelector('.slots');
