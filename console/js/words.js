@@ -38,7 +38,7 @@ export const PAGE = open({
   mupdf_fallback: { name: 'MuPDF, no model answered', sign: '!', says: "fell back to MuPDF's text" },
   mupdf_timeout_fallback: {
     name: 'MuPDF, out of time',
-    sign: '⧖',
+    sign: '◷',
     says: "kept MuPDF's text because the deadline came",
   },
   missing: { name: 'No text', sign: '✕', says: 'has no text from anybody' },
@@ -52,7 +52,7 @@ export function pageState(page) {
 
 export const ATTEMPT = open({
   answered: { name: 'Answered', sign: '✓', tone: 'good' },
-  timeout: { name: 'Timed out', sign: '⧖', tone: 'warn' },
+  timeout: { name: 'Timed out', sign: '◷', tone: 'warn' },
   transient: { name: 'Failed', sign: '✕', tone: 'bad' },
   exhausted: { name: 'Out of quota', sign: '%', tone: 'warn' },
   configuration: { name: 'Key or model refused', sign: '⚙', tone: 'bad' },

@@ -59,17 +59,17 @@ def frame(number: int, title: str) -> list[str]:
 def paragraphs(chance: random.Random, y: float, count: int, place: str, goods: str, year: int) -> tuple[list[str], float]:
     out = []
     for _ in range(count):
-        said = [line.format(place=place, goods=goods, year=year, a=chance.randint(120, 980), b=chance.randint(11, 38)) for line in chance.sample(LINES, 4)]
-        for line in textwrap.wrap(" ".join(said), 92):
-            out.append(text(64, y, 11, line, "F3"))
-            y -= 15.5
+        said = [line.format(place=place, goods=goods, year=year, a=chance.randint(120, 980), b=chance.randint(11, 38)) for line in chance.sample(LINES, 2)]
+        for line in textwrap.wrap(" ".join(said), 56):
+            out.append(text(64, y, 16, line, "F3"))
+            y -= 20
         y -= 9
     return out, y
 
 
 def plain(chance: random.Random, number: int) -> str:
     year = 1990 + number // 2
-    body, _ = paragraphs(chance, 704, 6, chance.choice(PLACES), chance.choice(GOODS), year)
+    body, _ = paragraphs(chance, 704, 5, chance.choice(PLACES), chance.choice(GOODS), year)
     return "\n".join(frame(number, f"Minutes of {year}") + body)
 
 

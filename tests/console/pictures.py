@@ -17,6 +17,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 import archive
 from everypage import Everypage
 from payments import Payments
+from png import smaller
 from steps import drop, go, is_now, tile
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -45,17 +46,33 @@ FOLD = """(rows) => {
   const view = document.querySelector('.view');
   const bottoms = [...document.querySelectorAll(rows)].filter((row) => row.checkVisibility()).map((row) => row.getBoundingClientRect().bottom);
   if (!bottoms.length || Math.max(...bottoms) <= innerHeight) return;
-  const within = [...view.children].filter((child) => child.checkVisibility() && child.getBoundingClientRect().top < innerHeight);
+  const within = [...view.children].filter((child) => child.checkVisibility() && getComputedStyle(child).position !== 'absolute' && child.getBoundingClientRect().top < innerHeight);
   const gap = parseFloat(getComputedStyle(view).rowGap);
   const gaps = within.length - 1;
   const off = bottoms.map((bottom) => innerHeight - bottom).filter((by) => gap + by / gaps >= 10).sort((a, b) => Math.abs(a) - Math.abs(b))[0];
   view.style.rowGap = `${gap + off / gaps}px`;
 }"""
 
+# Scrolls a text to these words and makes it end with a line.
+LINES = """(text, words) => {
+  const style = getComputedStyle(text);
+  const line = parseFloat(style.lineHeight);
+  const edges = text.offsetHeight - text.clientHeight;
+  const at = text.textContent.indexOf(words);
+  const padding = at ? 4 : parseFloat(style.paddingTop);
+  const lines = Math.floor((text.clientHeight - padding) / line);
+  text.style.maxHeight = `${lines * line + padding + edges}px`;
+  const range = document.createRange();
+  range.setStart(text.firstChild, at);
+  range.setEnd(text.firstChild, at + 1);
+  if (at) text.scrollTop += range.getBoundingClientRect().top - text.getBoundingClientRect().top - padding;
+}"""
+
 
 class Photographer:
     def __init__(self, page: Page):
         self.page = page
+        self.taken: dict[pathlib.Path, bytes] = {}
 
     def take(self, name: str, rows: str | None = None) -> None:
         for dismiss in self.page.get_by_role("button", name="Dismiss").all():
@@ -63,10 +80,14 @@ class Photographer:
         self.page.mouse.move(1, 1)
         if rows:
             self.page.evaluate(FOLD, rows)
-        self.page.screenshot(path=FOLDER / f"console-{name}.png")
+        self.taken[FOLDER / f"console-{name}.png"] = self.page.screenshot()
         if rows:
             self.page.evaluate("document.querySelector('.view').style.rowGap = ''")
         print(f"console-{name}.png", file=sys.stderr)
+
+    def keep(self) -> None:
+        for path, picture in self.taken.items():
+            path.write_bytes(smaller(picture))
 
 
 def provide(server: Everypage, *rules: str) -> None:
@@ -98,7 +119,7 @@ def drop_one(page: Page, name: str, content: bytes) -> str:
     return page.url.rsplit("/", 1)[1]
 
 
-def a_day_before(page: Page, minutes: float) -> None:
+def others(page: Page, minutes: float) -> None:
     """Other people's documents, over so many minutes: otherwise the figures have nothing to show."""
     names = ["tide-tables", "berth-plan", "pilot-log", "crane-survey", "dues-ledger", "ice-report", "tug-roster", "fish-market"]
     until = time.monotonic() + minutes * 60
@@ -111,17 +132,8 @@ def a_day_before(page: Page, minutes: float) -> None:
         time.sleep(max(0, min(rest, 100, until - time.monotonic())))
 
 
-def story(page: Page, server: Everypage, before: float) -> None:
-    picture = Photographer(page)
-    page.goto(server.url)
-    buy(page, 1000)
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    provide(server, *WELL)
-    a_day_before(page, before)
-    provide(server, *TROUBLE)
-    drop_one(page, "scan-from-the-attic.pdf", b"Not a PDF at all")
-    is_now(page, "Failed")
-
+def read_and_send_back(page: Page, server: Everypage, picture: Photographer) -> str | None:
+    """From the drop to version 2. Nothing, and no trace of it, where it came to be a later version."""
     # A document is dropped, and its pages turn green though a model is down.
     job = drop_one(page, NAME, archive.pdf(60))
     expect(tile(page, 29)).to_have_attribute("data-state", "mupdf_fallback")
@@ -141,17 +153,18 @@ def story(page: Page, server: Everypage, before: float) -> None:
 
     # How it went.
     go(page, f"/jobs/{job}/attempts")
-    expect(page.locator(".timeline svg")).to_be_visible()
-    picture.take("attempts", ".timeline svg > text.axis[x='0']")
+    expect(page.get_by_text("for 50 pages")).to_be_visible()
+    picture.take("attempts", ".timeline svg > text.page")
     go(page, f"/jobs/{job}/pages/22")
     expect(page.get_by_alt_text("Page 22 as it looks")).to_be_visible()
     expect(page.get_by_label("Attempts")).to_contain_text("Timed out")
+    page.get_by_label("Text of page 22").evaluate(LINES, "")
     picture.take("page")
 
     # What fell back is sent to work again, with its cost in sight.
     provide(server, *WELL)
     go(page, "/dead-letters")
-    page.get_by_label("Filter by reason, document or job").fill(job)
+    page.get_by_label("Filter by reason, document or job").fill("418")
     expect(page.locator("tbody tr")).to_have_count(len(ODD))
     page.get_by_label("Select all that are shown").check()
     expect(page.locator("#estimate")).to_contain_text("$")
@@ -160,29 +173,46 @@ def story(page: Page, server: Everypage, before: float) -> None:
     expect(dialog).to_contain_text("4 pages to AI")
     dialog.get_by_label("Letters a second").fill(str(RATE))
     dialog.get_by_label("Letters a second").blur()
+    expect(page.locator("#dead-count")).to_have_text("5")
     picture.take("dead-letters")
     dialog.get_by_role("button", name="Redrive").click()
     expect(page.locator("#notices")).to_contain_text("sent back to work")
     go(page, f"/jobs/{job}")
     expect(page.locator(".tile.mupdf_fallback")).to_have_count(0, timeout=60_000)
     expect(page.locator(".tile.ai")).to_have_count(50)
+    expect(page.locator(".message")).to_contain_text("Every page has its text")
+    page.wait_for_timeout(5000)
+    if "version 2" not in page.locator(".message").text_content():
+        page.request.delete(f"{server.url}/v1/jobs/{job}")
+        return None
     go(page, f"/jobs/{job}/result")
-    expect(page.get_by_label("Version")).to_have_value("2", timeout=60_000)
+    return job
+
+
+def story(page: Page, server: Everypage, before: float, picture: Photographer) -> None:
+    page.goto(server.url)
+    buy(page, 1000)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    provide(server, *WELL)
+    others(page, before)
+    provide(server, *TROUBLE)
+    # The console as it is on disk by now.
+    page.reload()
+    drop_one(page, "scan-from-the-attic.pdf", b"Not a PDF at all")
+    is_now(page, "Failed")
+
+    # Pages that come back within a moment of each other are one version; on a busy machine they may be two.
+    for _ in range(5):
+        if job := read_and_send_back(page, server, picture):
+            break
+        provide(server, *TROUBLE)
+    else:
+        sys.exit("there was never one version for all pages: this machine has too much to do")
+    expect(page.get_by_label("Version")).to_have_value("2")
     text = page.locator("#panel-result pre")
     expect(text).to_contain_text("=== Page 60 ===")
-    text.evaluate(
-        """(text) => {
-          // To the page that was read late, and from line to line.
-          const line = parseFloat(getComputedStyle(text).lineHeight);
-          const before = text.textContent.slice(0, text.textContent.indexOf('=== Page 14 ==='));
-          text.textContent.length;
-          const range = document.createRange();
-          range.setStart(text.firstChild, before.length);
-          range.setEnd(text.firstChild, before.length + 1);
-          text.style.maxHeight = `${Math.floor((text.clientHeight - 32) / line) * line + 2}px`;
-          text.scrollTop += range.getBoundingClientRect().top - text.getBoundingClientRect().top - 2;
-        }"""
-    )
+    text.evaluate(LINES, f"=== Page {ODD[0]} ===")
+    expect(page.locator("#dead-count")).to_have_text("1")
     picture.take("result")
     go(page, f"/jobs/{job}/trail")
     page.get_by_label("Without pages").check()
@@ -190,9 +220,9 @@ def story(page: Page, server: Everypage, before: float) -> None:
     picture.take("trail", "#panel-trail tbody tr")
 
     # Somebody has to agree to what is dear.
-    dear = drop_one(page, "harbour-registers-1890-1990.pdf", archive.pdf(480, 7))
+    drop_one(page, "harbour-registers-1890-1990.pdf", archive.pdf(480, 7))
     is_now(page, "Needs approval")
-    picture.take("approval")
+    picture.take("approval", ".tiles li")
 
     buy(page, 500, "empty-card")
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("no money")
@@ -216,7 +246,6 @@ def story(page: Page, server: Everypage, before: float) -> None:
     go(page, f"/jobs/{job}")
     expect(page.locator(".tile").first).to_be_visible()
     picture.take("narrow", ".tiles li")
-    assert dear
 
 
 def main() -> None:
@@ -231,13 +260,15 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
             context = browser.new_context(viewport=SIZE, reduced_motion="reduce", color_scheme="light", locale="en-GB", timezone_id="UTC")
             page = context.new_page()
+            picture = Photographer(page)
             try:
-                story(page, server, before)
+                story(page, server, before, picture)
             except BaseException:
                 # Where it came to, for whoever has to put it right.
                 page.screenshot(path=pathlib.Path(tempfile.gettempdir()) / "console-pictures-failed.png")
                 raise
             browser.close()
+        picture.keep()
     finally:
         server.stop()
         payments.stop()

@@ -1,5 +1,5 @@
-// What stands where there are no events: that they are on their way, that they could not be read, or
-// that there are none.
+// What stands where no events are shown: that they are on their way, that they could not be read, or
+// that there are none. Some may have come by the stream before all are read: those alone would mislead.
 
 import { h } from '../dom.js';
 import { button, empty, loading } from '../parts.js';
@@ -8,10 +8,12 @@ export function absence(model, none) {
   const element = h('div', {});
   let shown;
 
+  /** Whether it is shown. */
   function render(isEmpty) {
-    element.hidden = !isEmpty;
+    const isShown = isEmpty || !model.hasEvents;
+    element.hidden = !isShown;
     const now = model.trouble ?? model.hasEvents;
-    if (now === shown) return;
+    if (now === shown) return isShown;
     shown = now;
     element.replaceChildren(
       model.trouble
@@ -20,6 +22,7 @@ export function absence(model, none) {
           ? empty(none)
           : loading(),
     );
+    return isShown;
   }
 
   return { element, render };

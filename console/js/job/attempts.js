@@ -6,6 +6,9 @@ import { ATTEMPT } from '../words.js';
 import { absence } from './absence.js';
 
 const ROW = 20;
+/** From here on rows are low, so that more of a run is seen at once. */
+const MANY = 24;
+const LOW_ROW = 13;
 const TOP = 40;
 const LEFT = 56;
 const RIGHT = 70;
@@ -130,11 +133,11 @@ export function attempts(model) {
 
   function render() {
     const { rows, marks } = collect(model.events);
-    none.render(rows.length === 0);
-    for (const part of [note, legend, frame, table]) part.hidden = rows.length === 0;
+    const isAbsent = none.render(rows.length === 0);
+    for (const part of [note, legend, frame, table]) part.hidden = isAbsent;
     const every = rows.flatMap(([, list]) => list);
     const state = { width: chart.clientWidth, count: every.length, marks: marks.length };
-    if (!rows.length || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;
+    if (isAbsent || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;
     drawn = state;
     const results = Object.keys(ATTEMPT).filter((result) => every.some((attempt) => attempt.result === result));
     legend.replaceChildren(
@@ -183,7 +186,8 @@ export function attempts(model) {
   function draw(rows, marks, width) {
     const spans = rows.flatMap(([, list]) => list);
     const { at, placed } = scale(stretches(spans), width - LEFT - RIGHT);
-    const height = TOP + rows.length * ROW + 8;
+    const row = rows.length > MANY ? LOW_ROW : ROW;
+    const height = TOP + rows.length * row + 8;
     const first = placed[0].from;
     const picture = svg('svg', {
       width,
@@ -193,7 +197,7 @@ export function attempts(model) {
     });
     for (const part of placed) {
       picture.append(
-        svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * ROW }),
+        svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * row }),
         svg(
           'text',
           { class: 'axis', x: LEFT + part.x, y: 12 },
@@ -215,8 +219,9 @@ export function attempts(model) {
       free = x;
     }
     rows.forEach(([page, list], index) => {
-      const y = TOP + index * ROW;
-      picture.append(svg('text', { class: 'axis', x: 0, y: y + 14 }, `Page ${page}`));
+      const y = TOP + index * row;
+      const line = y + row / 2 + 4;
+      picture.append(svg('text', { class: 'axis page', x: 0, y: line }, `Page ${page}`));
       for (const attempt of list) {
         const { tone, sign, name } = ATTEMPT[attempt.result];
         const x = LEFT + at(attempt.from);
@@ -230,8 +235,8 @@ export function attempts(model) {
               {},
               `Page ${page}: ${attempt.provider} ${attempt.model}, ${name.toLowerCase()} in ${duration(attempt.latency_ms)}${attempt.detail ? `: ${attempt.detail}` : ''}`,
             ),
-            svg('rect', { x, y: y + 3, width: wide, height: ROW - 6, rx: 3 }),
-            wide > 16 && svg('text', { x: x + 5, y: y + 14 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
+            svg('rect', { x, y: y + row * 0.12, width: wide, height: row * 0.76, rx: 3 }),
+            wide > 16 && svg('text', { x: x + 5, y: line - 0.5 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
           ),
         );
       }

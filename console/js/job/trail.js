@@ -50,7 +50,10 @@ function says({ type, data, aggregate }, day) {
 
 export function trail(model) {
   const body = h('tbody', {});
-  const note = h('p', { class: 'hint' });
+  const number = h('span', {});
+  const command = h('code', {}, `everypage events verify ${model.job.id}`);
+  const way = h('span', {}, ', each with the hash of the one before. ', command, ' checks the chain.');
+  const note = h('p', { class: 'hint' }, h('span', {}, number, way));
   const onlyJob = h('input', { type: 'checkbox', onchange: () => render() });
   const bar = h('div', { class: 'bar' }, h('label', { class: 'check' }, onlyJob, 'Without pages'), note);
   const table = h(
@@ -78,8 +81,8 @@ export function trail(model) {
   const element = h('div', { class: 'stacked' }, bar, table, none.element);
 
   function render() {
-    none.render(model.events.size === 0);
-    for (const part of [bar, table]) part.hidden = model.events.size === 0;
+    const isAbsent = none.render(model.events.size === 0);
+    for (const part of [bar, table]) part.hidden = isAbsent;
     const events = [...model.events.values()]
       .filter(({ type }) => !onlyJob.checked || type.startsWith('job.'))
       .sort((a, b) =>
@@ -110,12 +113,8 @@ export function trail(model) {
           h('td', {}, h('code', { title: event.hash }, event.hash.slice(0, 10))),
         ),
     );
-    setText(
-      note,
-      events.length > MOST_SHOWN
-        ? `${plural(events.length, 'event')}; the first ${MOST_SHOWN} are shown`
-        : `${plural(events.length, 'event')}, each with the hash of the one before. everypage events verify ${model.job.id} checks the chain.`,
-    );
+    const cut = events.length > MOST_SHOWN ? `; the first ${MOST_SHOWN} are shown` : '';
+    setText(number, `${plural(events.length, 'event')}${cut}`);
   }
 
   return { element, render };
