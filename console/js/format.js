@@ -30,7 +30,7 @@ export function money(micro) {
   if (dollars === 0) return '$0';
   if (dollars >= 1) return `$${dollars.toFixed(2)}`;
   if (dollars < 0.0001) return '< $0.0001';
-  return `$${dollars.toFixed(dollars < 0.01 ? 4 : 3).replace(/(\.\d\d)0$/, '$1')}`;
+  return `$${dollars.toFixed(dollars < 0.01 ? 4 : 3)}`;
 }
 
 /** Millionths of a dollar that somebody pays: to the cent, and beyond where there is more. */

@@ -78,6 +78,8 @@ class Photographer:
         for dismiss in self.page.get_by_role("button", name="Dismiss").all():
             dismiss.click()
         self.page.mouse.move(1, 1)
+        # Bars that grow have grown.
+        self.page.wait_for_timeout(400)
         if rows:
             self.page.evaluate(FOLD, rows)
         self.taken[FOLDER / f"console-{name}.png"] = self.page.screenshot()
@@ -148,7 +150,8 @@ def read_and_send_back(page: Page, server: Everypage, picture: Photographer) -> 
     go(page, f"/jobs/{job}")
     is_now(page, "Done")
     expect(page.locator(".tile.mupdf_fallback")).to_have_count(len(ODD))
-    expect(page.locator(".clock")).to_contain_text("took")
+    expect(page.locator(".steps [aria-current]")).to_have_text("audited")
+    expect(page.locator("#dead-count")).to_have_text("5")
     picture.take("finished")
 
     # How it went.
@@ -222,6 +225,7 @@ def story(page: Page, server: Everypage, before: float, picture: Photographer) -
     # Somebody has to agree to what is dear.
     drop_one(page, "harbour-registers-1890-1990.pdf", archive.pdf(480, 7))
     is_now(page, "Needs approval")
+    expect(page.locator(".tile")).to_have_count(480)
     picture.take("approval", ".tiles li")
 
     buy(page, 500, "empty-card")

@@ -5,6 +5,7 @@ import struct
 import zlib
 
 MOST = 256
+KEPT = 64
 # Colours that are closer than this, squared and summed over red, green and blue, are one.
 CLOSE = 27
 
@@ -30,8 +31,9 @@ def choose(colours: list[bytes]) -> list[bytes]:
     """The most frequent ones that differ, the first of `colours` first."""
     close = CLOSE
     while True:
-        palette: list[bytes] = []
-        for colour in colours:
+        # Large areas keep their own colour, however alike they are.
+        palette = colours[:KEPT]
+        for colour in colours[KEPT:]:
             if len(palette) == MOST:
                 break
             if all(distance(colour, other) >= close for other in palette):

@@ -3,7 +3,7 @@
 import { get, query } from '../api.js';
 import { chart } from '../charts.js';
 import { h } from '../dom.js';
-import { count, duration, money, plural } from '../format.js';
+import { count, duration, money, plural, price } from '../format.js';
 import { every } from '../live.js';
 import { trouble } from '../notices.js';
 import { empty } from '../parts.js';
@@ -81,7 +81,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Pages',
       labels,
       format: count,
-      least: 2,
+      isWhole: true,
       total: plural(total.pages, 'page'),
       series: [
         { name: 'Read by AI', tone: 'good', values: of((span) => span.ai_pages) },
@@ -97,7 +97,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Jobs',
       labels,
       format: count,
-      least: 2,
+      isWhole: true,
       total: plural(total.jobs, 'job'),
       series: [
         { name: 'Done', tone: 'good', values: of((span) => span.succeeded) },
@@ -122,6 +122,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Cost',
       labels,
       format: money,
+      axis: price,
       total: money(total.cost_micro_usd),
       series: [{ name: 'Models, by list prices', tone: 'accent', values: of((span) => span.cost_micro_usd) }],
     }),
