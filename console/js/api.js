@@ -30,7 +30,7 @@ export const key = () => sessionStorage.getItem(KEPT);
 export const setKey = (value) => (value ? sessionStorage.setItem(KEPT, value) : sessionStorage.removeItem(KEPT));
 
 /** Whether the server answered the last time; the frame shows when it does not. */
-const tell = (answers) => dispatchEvent(new CustomEvent('everypage:answers', { detail: answers }));
+export const tell = (answers) => dispatchEvent(new CustomEvent('everypage:answers', { detail: answers }));
 
 export const address = (path) => base + path;
 
@@ -51,9 +51,8 @@ export function problemOf(status, text) {
 }
 
 /** Nobody the server knows. API Gateway refuses a wrong key itself, with 403 and no problem document. */
-const isUnknown = (answer) =>
-  answer.status === 401 ||
-  (answer.status === 403 && !answer.headers.get('content-type')?.startsWith('application/problem+json'));
+export const isUnknown = (status, type) =>
+  status === 401 || (status === 403 && !type?.startsWith('application/problem+json'));
 
 /** One request. A caller who is not known is asked for a key, and the request is made again. */
 export async function request(path, { method = 'GET', json, headers = {}, signal } = {}) {
@@ -73,7 +72,7 @@ export async function request(path, { method = 'GET', json, headers = {}, signal
       throw new ApiError(0, 'unreachable', 'the server does not answer');
     }
     tell(true);
-    if (isUnknown(answer)) {
+    if (isUnknown(answer.status, answer.headers.get('content-type'))) {
       // Somebody may have given a key while this request was out.
       if (used !== key() || (await askForKey(used))) continue;
     }

@@ -7,25 +7,26 @@ const LEFT = 68;
 const BOTTOM = 22;
 const TOP = 10;
 
-/** The next round number, so that an axis has few and whole steps. */
-function ceiling(value) {
-  if (value <= 0) return 1;
+/** The next round number, so that an axis has few and round steps; half of it is whole where all values are. */
+function ceiling(value, isWhole) {
+  if (value <= 0) return isWhole ? 2 : 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value);
+  return (isWhole ? [2, 4, 6, 10, 20] : [1, 2, 2.5, 5, 10]).map((step) => step * power).find((step) => step >= value);
 }
 
 /**
  * `series`: [{ name, tone, values }], drawn as stacked bars or as lines. `labels` name the places on
- * the axis, `format` says how a value is written, `least` is the smallest value that the axis reaches.
+ * the axis, `format` says how a value is written, and `axis` how one of the axis is.
  */
-export function chart({ title, labels, series, format, kind = 'bars', total, least = 0 }) {
+export function chart({ title, labels, series, format, kind = 'bars', total, axis = format, isWhole = false }) {
   const box = h('div', { class: 'chart' });
   const sums = labels.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
   const most = ceiling(
     Math.max(
-      least,
+      0,
       ...(kind === 'bars' ? sums : series.flatMap(({ values }) => values.filter((value) => value !== undefined))),
     ),
+    isWhole,
   );
 
   function draw() {
@@ -38,7 +39,7 @@ export function chart({ title, labels, series, format, kind = 'bars', total, lea
     for (const part of [0, 0.5, 1]) {
       picture.append(
         svg('line', { class: 'grid', x1: LEFT, x2: width - 8, y1: y(most * part), y2: y(most * part) }),
-        svg('text', { class: 'axis end', x: LEFT - 8, y: y(most * part) + 4 }, format(most * part)),
+        svg('text', { class: 'axis end', x: LEFT - 8, y: y(most * part) + 4 }, axis(most * part)),
       );
     }
     const apart = Math.ceil(labels.length / Math.max(2, Math.floor(inner / 90)));

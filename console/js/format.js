@@ -14,6 +14,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   hourCycle: 'h23',
 });
+const date = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 export const count = (number) => whole.format(number);
@@ -61,9 +62,17 @@ export function bytes(number) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-export const timeOfDay = (time) => clock.format(new Date(time));
+/** The time of day; with the date where it is another day than that of `near`. */
+export function timeOfDay(time, near = time) {
+  const at = new Date(time);
+  const isSameDay = at.toDateString() === new Date(near).toDateString();
+  return isSameDay ? clock.format(at) : `${date.format(at)}, ${clock.format(at)}`;
+}
 
 export const exactTime = (time) => full.format(new Date(time));
+
+/** As a sentence begins. */
+export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** How long ago, in one unit. */
 export function ago(time, now = Date.now()) {

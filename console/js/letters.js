@@ -13,11 +13,15 @@ const RATE = 10;
 /** What sending these letters back may cost. */
 export async function weigh(ids) {
   const sum = { pages: 0, cost_micro_usd: 0, unknown: 0 };
-  for (let from = 0; from < ids.length; from += AT_ONCE) {
-    const part = await post('/v1/dlq/estimate', { ids: ids.slice(from, from + AT_ONCE) });
-    // The last ones, where there was no time for all.
-    from -= part.left;
+  let rest = ids;
+  while (rest.length) {
+    const some = rest.slice(0, AT_ONCE);
+    const part = await post('/v1/dlq/estimate', { ids: some });
     for (const name of Object.keys(sum)) sum[name] += part[name];
+    // The last ones are left where there was no time for all: the next request has them.
+    const weighed = some.length - part.left;
+    if (weighed < 1) throw new Error('the server weighs no letter');
+    rest = rest.slice(weighed);
   }
   return sum;
 }

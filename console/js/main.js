@@ -40,6 +40,13 @@ const PLACES = [
 const content = document.getElementById('content');
 let shown;
 
+function markPlace() {
+  for (const link of document.querySelectorAll('#nav a')) {
+    if (link.dataset.place === shown?.place) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+}
+
 /** Shows what the address names. The old view is told by its signal that it is over. */
 async function show() {
   const [path, search] = (location.hash.slice(1) || '/jobs').split('?');
@@ -52,12 +59,9 @@ async function show() {
   const isFirst = !shown;
   shown?.over.abort();
   const over = new AbortController();
-  shown = { view: found?.view, over };
+  shown = { view: found?.view, place: found?.place, over };
   inView([]);
-  for (const link of document.querySelectorAll('#nav a')) {
-    if (link.dataset.place === found?.place) link.setAttribute('aria-current', 'page');
-    else link.removeAttribute('aria-current');
-  }
+  markPlace();
   const root = h('div', { class: 'view' });
   content.replaceChildren(root);
   scrollTo(0, 0);
@@ -85,6 +89,15 @@ async function show() {
   }
 }
 
+const theme = h('button', { type: 'button', class: 'icon-button', id: 'theme', onclick: toggle });
+onTheme((name) => {
+  const other = name === 'dark' ? 'light' : 'dark';
+  theme.replaceChildren(icon(other === 'dark' ? 'moon' : 'sun'));
+  theme.setAttribute('aria-label', `Switch to ${other} theme`);
+  theme.title = `Switch to ${other} theme`;
+});
+
+/** What is around every view, for whoever is asking. */
 function frame() {
   const places = PLACES.filter(({ operator }) => !operator || isOperator());
   document
@@ -100,13 +113,6 @@ function frame() {
         ),
       ),
     );
-  const theme = h('button', { type: 'button', class: 'icon-button', id: 'theme', onclick: toggle });
-  onTheme((name) => {
-    const other = name === 'dark' ? 'light' : 'dark';
-    theme.replaceChildren(icon(other === 'dark' ? 'moon' : 'sun'));
-    theme.setAttribute('aria-label', `Switch to ${other} theme`);
-    theme.title = `Switch to ${other} theme`;
-  });
   document.getElementById('foot').replaceChildren(
     me.tenant && h('p', { class: 'who' }, h('strong', {}, me.tenant), h('span', {}, `${me.user} · ${me.role}`)),
     h(
@@ -151,17 +157,45 @@ async function countLetters() {
 }
 
 function shortcuts() {
-  for (const { name, place, keys, operator } of PLACES) {
-    if (!operator || isOperator()) everywhere(keys, name, () => (location.hash = `#/${place}`));
-  }
-  everywhere('u', 'Upload documents', chooseFiles);
-  everywhere('/', 'Search', () => {
-    const field = document.querySelector('input[type=search]');
-    if (field) field.focus();
-    else location.hash = '#/jobs?search';
-  });
-  everywhere('t', 'Light or dark', toggle);
-  everywhere('?', 'Keyboard shortcuts', showAll);
+  const places = PLACES.filter(({ operator }) => !operator || isOperator());
+  everywhere([
+    ...places.map(({ name, place, keys }) => [keys, name, () => (location.hash = `#/${place}`)]),
+    ['u', 'Upload documents', chooseFiles],
+    [
+      '/',
+      'Search',
+      () => {
+        const field = document.querySelector('input[type=search]');
+        if (field) field.focus();
+        else location.hash = '#/jobs?search';
+      },
+    ],
+    ['t', 'Light or dark', toggle],
+    ['?', 'Keyboard shortcuts', showAll],
+  ]);
+}
+
+let counting;
+
+/** Everything that depends on who is asking, but the view. */
+function surround() {
+  frame();
+  shortcuts();
+  markPlace();
+  counting?.abort();
+  counting = new AbortController();
+  if (isOperator()) every(5000, countLetters, counting.signal)();
+}
+
+/** Another key was given: it may be another person's, of another tenant, with another role. */
+async function identifyAnew() {
+  const before = JSON.stringify(me);
+  await identify();
+  surround();
+  if (JSON.stringify(me) === before) return;
+  shown?.over.abort();
+  shown = undefined;
+  await show();
 }
 
 addEventListener('everypage:answers', ({ detail: answers }) => (document.getElementById('silence').hidden = answers));
@@ -178,12 +212,8 @@ try {
 } catch (error) {
   trouble(error);
 }
-frame();
-shortcuts();
+surround();
 takeDrops();
 addEventListener('hashchange', show);
+addEventListener('everypage:key', () => identifyAnew().catch(trouble));
 await show();
-if (isOperator()) {
-  const forever = new AbortController().signal;
-  every(5000, countLetters, forever)();
-}

@@ -5,6 +5,7 @@ import { icon } from './icons.js';
 
 const STAY = 6000;
 
+/** `actions` as [name, what to do] or [name, the address to go to]. */
 export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'bad' } = {}) {
   const box = document.getElementById('notices');
   const remove = () => element.remove();
@@ -13,18 +14,20 @@ export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'b
     { class: `notice ${tone}` },
     h('span', { class: 'notice-text' }, text),
     actions.map(([name, run]) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'link',
-          onclick: () => {
-            remove();
-            run();
-          },
-        },
-        name,
-      ),
+      typeof run === 'string'
+        ? h('a', { class: 'link', href: run, onclick: remove }, name)
+        : h(
+            'button',
+            {
+              type: 'button',
+              class: 'link',
+              onclick: () => {
+                remove();
+                run();
+              },
+            },
+            name,
+          ),
     ),
     h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Dismiss', onclick: remove }, icon('close')),
   );

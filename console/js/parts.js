@@ -31,6 +31,8 @@ export const facts = (...list) => h('dl', { class: 'facts' }, ...list);
 export const empty = (title, ...more) =>
   h('div', { class: 'empty' }, h('p', { class: 'empty-title' }, title), ...more.map((line) => h('p', {}, line)));
 
+export const loading = () => h('div', { class: 'empty', role: 'status' }, h('p', {}, 'Loading…'));
+
 /** A field of a form with its label and, where useful, a hint. */
 export function field(label, input, hint) {
   const id = `field-${Math.random().toString(36).slice(2)}`;

@@ -17,6 +17,7 @@ export async function identify() {
     me = await get('/v1/me');
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    me = UNTOLD;
   }
 }
 
@@ -24,7 +25,12 @@ let asking;
 
 /** Asks for an API key, once for all requests that wait for one. False when nobody gave one. */
 export function askForKey(refused) {
-  asking ??= ask(refused).finally(() => (asking = undefined));
+  asking ??= ask(refused).then((given) => {
+    asking = undefined;
+    // Whose key it is may be somebody else now.
+    if (given) dispatchEvent(new Event('everypage:key'));
+    return given;
+  });
   return asking;
 }
 

@@ -7,18 +7,20 @@ import { openDialog } from './dialogs.js';
 const KEPT = 'everypage.shortcuts';
 const TOGETHER = 1000;
 
-const always = [];
+let always = [];
 let here = [];
 let before;
 let beforeAt = 0;
 
 const enabled = () => localStorage.getItem(KEPT) !== 'off';
 
-/** `keys` such as 'g j', '?' or 'ArrowLeft'. */
-export const everywhere = (keys, says, run) => always.push({ keys, says, run });
+const named = (list) => list.map(([keys, says, run]) => ({ keys, says, run }));
+
+/** Shortcuts of every view. `keys` such as 'g j', '?' or 'ArrowLeft'. */
+export const everywhere = (list) => (always = named(list));
 
 /** Shortcuts of the view that is shown; they go with it. */
-export const inView = (list) => (here = list.map(([keys, says, run]) => ({ keys, says, run })));
+export const inView = (list) => (here = named(list));
 
 const typing = (target) =>
   target.closest?.('input, select, textarea, [contenteditable]') && !['checkbox', 'radio'].includes(target.type);

@@ -1,9 +1,9 @@
 // Server-sent events over fetch: EventSource can't send a key.
 
-import { address, authorization, problemOf } from './api.js';
+import { address, authorization, problemOf, tell } from './api.js';
 
 const PAUSE = 2000;
-const LONGEST_PAUSE = 30_000;
+const LONGEST_PAUSE = 10_000;
 
 /** Until the page is seen. */
 const seen = (signal) =>
@@ -46,7 +46,11 @@ export async function listen(path, { on, signal, isOver = () => false }) {
     const either = AbortSignal.any([signal, hidden.signal]);
     try {
       const headers = { accept: 'text/event-stream', ...authorization(), ...(last ? { 'last-event-id': last } : {}) };
-      const answer = await fetch(address(path), { headers, signal: either, cache: 'no-store' });
+      const answer = await fetch(address(path), { headers, signal: either, cache: 'no-store' }).catch((error) => {
+        if (!either.aborted) tell(false);
+        throw error;
+      });
+      tell(true);
       if (answer.status === 204) return;
       const type = answer.headers.get('content-type') ?? '';
       if (!answer.ok || !type.startsWith('text/event-stream')) {

@@ -43,9 +43,15 @@ export function tiles(jobId) {
     );
   }
 
+  /** Writes only what changed: of thousands of tiles few do at a time. */
   function update(element, page) {
-    const link = element.firstChild;
+    if (element.page === page) return;
+    element.page = page;
     const state = pageState(page);
+    const now = [state, page.provider, page.model, page.source, page.started_at, page.settled_at, page.why].join();
+    if (element.shown === now) return;
+    element.shown = now;
+    const link = element.firstChild;
     link.className = `tile ${state}`;
     link.dataset.state = state;
     setText(link.children[1], PAGE[state].sign);
@@ -64,10 +70,14 @@ export function tiles(jobId) {
   }
 
   function render(pages) {
+    const areSame = pages.length === list.length && pages.every(({ page }, at) => page === list[at].page);
     list = pages;
-    grid.classList.toggle('dense', pages.length >= MANY);
-    keyed(grid, pages, (page) => page.page, make, update);
-    if (!grid.querySelector('a[tabindex="0"]')) grid.querySelector('a')?.setAttribute('tabindex', '0');
+    if (areSame) pages.forEach((page, at) => update(grid.children[at], page));
+    else {
+      grid.classList.toggle('dense', pages.length >= MANY);
+      keyed(grid, pages, (page) => page.page, make, update);
+      if (!grid.querySelector('a[tabindex="0"]')) grid.querySelector('a')?.setAttribute('tabindex', '0');
+    }
     const counts = {};
     for (const page of pages) counts[pageState(page)] = (counts[pageState(page)] ?? 0) + 1;
     keyed(

@@ -1,8 +1,8 @@
 // Documents come in: dropped anywhere, or chosen.
 
-import { address, authorization, get, post, problemOf, query } from './api.js';
+import { address, authorization, get, isUnknown, key, post, problemOf, query } from './api.js';
 import { h, setText } from './dom.js';
-import { bytes } from './format.js';
+import { bytes, plural } from './format.js';
 import { notice, trouble } from './notices.js';
 import { askForKey, me } from './session.js';
 
@@ -22,7 +22,12 @@ function send(method, url, headers, body, onProgress) {
     request.open(method, url);
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
-    request.onload = () => resolve({ status: request.status, text: request.responseText });
+    request.onload = () =>
+      resolve({
+        status: request.status,
+        type: request.getResponseHeader('content-type'),
+        text: request.responseText,
+      });
     request.onerror = () => reject(new Error('the upload broke off: the server does not answer'));
     request.send(body);
   });
@@ -42,10 +47,12 @@ async function throughTheApi(file, { password, ...wanted }, onProgress) {
     // The browser writes the type of a form itself.
     const type = password ? {} : { 'content-type': 'application/pdf' };
     const body = password ? form(file, password) : file;
-    const { status, text } = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
-    if (status === 401 && (await askForKey())) continue;
-    if (status >= 300) throw problemOf(status, text);
-    return JSON.parse(text);
+    const used = key();
+    const answer = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
+    // Somebody may have given a key while this was being sent.
+    if (isUnknown(answer.status, answer.type) && (used !== key() || (await askForKey(used)))) continue;
+    if (answer.status >= 300) throw problemOf(answer.status, answer.text);
+    return JSON.parse(answer.text);
   }
 }
 
@@ -61,6 +68,20 @@ async function pastTheApi(file, wanted, onProgress) {
     if (Date.now() > until) throw new Error('it was sent, but nobody has taken it in yet; look for it later');
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
   }
+}
+
+/** Documents that are being sent; the browser asks before it closes the tab on them. */
+let underWay = 0;
+const hold = (event) => event.preventDefault();
+
+function begin() {
+  underWay += 1;
+  addEventListener('beforeunload', hold);
+}
+
+function end() {
+  underWay -= 1;
+  if (!underWay) removeEventListener('beforeunload', hold);
 }
 
 async function upload(file, wanted) {
@@ -92,16 +113,35 @@ async function upload(file, wanted) {
   }
 }
 
-/** Sends documents one after the other. One alone is shown at once, several in the list. */
+/**
+ * Sends documents one after the other. One alone is shown at once, several in the list; whoever went
+ * elsewhere meanwhile, or has a dialog open, stays there and is told.
+ */
 async function take(files, more = {}) {
   const wanted = { ...options, ...more };
+  const began = location.hash;
   const jobs = [];
-  for (const file of files) {
-    const job = await upload(file, wanted);
-    if (job) jobs.push(job);
+  begin();
+  try {
+    for (const file of files) {
+      const job = await upload(file, wanted);
+      if (job) jobs.push({ id: job.id, name: file.name });
+    }
+  } finally {
+    end();
   }
-  if (jobs.length === 1) location.hash = `#/jobs/${jobs[0].id}`;
-  else if (jobs.length > 1) location.hash = '#/jobs';
+  if (jobs.length) {
+    const isOne = jobs.length === 1;
+    const place = isOne ? `#/jobs/${jobs[0].id}` : '#/jobs';
+    if (location.hash === began && !document.querySelector('dialog[open]')) location.hash = place;
+    else if (location.hash !== place) {
+      const what = isOne ? jobs[0].name : plural(jobs.length, 'document');
+      notice(`${what} ${isOne ? 'was' : 'were'} taken in`, {
+        tone: 'good',
+        actions: [[isOne ? 'Show the job' : 'Show the jobs', place]],
+      });
+    }
+  }
   dispatchEvent(new Event('everypage:uploaded'));
 }
 

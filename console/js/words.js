@@ -17,6 +17,12 @@ export const STATUS = open({
   cancelled: { name: 'Cancelled', sign: '■', tone: 'quiet' },
 });
 
+const INCOMPLETE = { name: 'Done', sign: '!', tone: 'warn' };
+
+/** How a job stands. One whose pages have no text from anybody is done, and not well. */
+export const statusOf = (job) =>
+  job.status === 'success' && job.result?.metadata.missing_pages.length ? INCOMPLETE : STATUS[job.status];
+
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
 /** Nothing more happens by itself. A published job is sealed a moment later. */
@@ -32,7 +38,7 @@ export const PAGE = open({
   mupdf_fallback: { name: 'MuPDF, no model answered', sign: '!', says: "fell back to MuPDF's text" },
   mupdf_timeout_fallback: {
     name: 'MuPDF, out of time',
-    sign: '⧖',
+    sign: '◷',
     says: "kept MuPDF's text because the deadline came",
   },
   missing: { name: 'No text', sign: '✕', says: 'has no text from anybody' },
@@ -46,7 +52,7 @@ export function pageState(page) {
 
 export const ATTEMPT = open({
   answered: { name: 'Answered', sign: '✓', tone: 'good' },
-  timeout: { name: 'Timed out', sign: '⧖', tone: 'warn' },
+  timeout: { name: 'Timed out', sign: '◷', tone: 'warn' },
   transient: { name: 'Failed', sign: '✕', tone: 'bad' },
   exhausted: { name: 'Out of quota', sign: '%', tone: 'warn' },
   configuration: { name: 'Key or model refused', sign: '⚙', tone: 'bad' },

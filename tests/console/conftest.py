@@ -19,10 +19,11 @@ WATCH = """
 window.violations = [];
 document.addEventListener('securitypolicyviolation', (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 window.seen = {};
+const note = (tile) => (seen[tile.querySelector('.tile-number').textContent] ??= []).push(tile.dataset.state);
 new MutationObserver((changes) => {
-  for (const { target } of changes) if (target.dataset?.state && target.matches('.tile')) {
-    const page = target.querySelector('.tile-number').textContent;
-    (seen[page] ??= []).push(target.dataset.state);
+  for (const { type, target, addedNodes } of changes) {
+    if (type === 'attributes' && target.matches('.tile')) note(target);
+    for (const added of addedNodes) if (added.matches?.('.tiles li')) note(added.firstChild);
   }
 }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-state'], childList: true });
 """

@@ -55,6 +55,7 @@ def test_models_show_which_rest_and_why(tab, everypage):
     expect(resting).to_contain_text("Open")
     expect(resting).to_contain_text("Rests for")
     expect(resting).to_contain_text("HTTP 503")
+    assert resting.locator(".model-cause").evaluate("cause => getComputedStyle(cause).fontWeight") == "540"
     well = page.locator(".model[data-target='openai:gpt-5.4-mini']")
     expect(well).to_contain_text("Closed")
     expect(well).to_contain_text("0 of 2 slots in use")
@@ -73,8 +74,28 @@ def test_figures_count_what_was_done(tab, everypage):
     pages.get_by_text("As a table").click()
     read = pages.locator("tbody tr td:nth-child(2)").all_text_contents()
     assert sum(map(int, read)) == len(EYES)
-    page.get_by_role("button", name="Hour").click()
+    # No two rows have the same name, however long they are.
+    for name, spans in (("Hour", 12), ("Week", 28), ("Month", 30), ("Day", 24)):
+        page.get_by_role("button", name=name).click()
+        table = page.get_by_label("Pages", exact=True).locator("tbody tr th")
+        expect(table).to_have_count(spans)
+        names = table.all_text_contents()
+        assert len(set(names)) == spans, names
     expect(page.get_by_label("Pages", exact=True).locator(".chart-total")).to_have_text("12 pages")
+
+    # An answer that comes late does not replace what was asked for after it.
+    held = []
+    page.route("**/v1/stats?window=720h*", lambda route: held.append(route))
+    page.get_by_role("button", name="Month").click()
+    page.get_by_role("button", name="Hour").click()
+    expect(table).to_have_count(12)
+    while not held:
+        page.wait_for_timeout(20)
+    with page.expect_response("**/v1/stats?window=720h*") as late:
+        held[0].continue_()
+    late.value.finished()
+    page.wait_for_timeout(200)
+    expect(table).to_have_count(12)
 
 
 def test_a_key_is_asked_for_and_kept_in_the_tab_only(tab, everypage):
@@ -101,3 +122,35 @@ def test_a_key_is_asked_for_and_kept_in_the_tab_only(tab, everypage):
     page.get_by_role("dialog").get_by_role("button", name="Continue").click()
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
+
+
+def test_another_key_is_another_person(tab, everypage):
+    server = everypage(keys=["operator", "user"])
+    operator, user = server.keys
+    # What the operator asked for last is asked again with the user's key, and refused.
+    page = tab(server, "401", "403").open(there="dialog")
+
+    def give(key):
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("API key").fill(key)
+        dialog.get_by_role("button", name="Continue").click()
+
+    give(operator)
+    expect(page.locator(".who")).to_contain_text("operator")
+    expect(page.get_by_role("link", name="Dead letters")).to_be_visible()
+    # The key is taken back while the tab is open: the next request asks for another one.
+    page.evaluate("sessionStorage.setItem('everypage.key', 'ep_revoked')")
+    give(user)
+    expect(page.locator(".who")).to_contain_text("user")
+    expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
+    expect(page.locator("#nav [aria-current]")).to_have_text("Jobs")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Figures")
+    expect(page.get_by_role("dialog")).not_to_contain_text("Dead letters")
+    page.keyboard.press("Escape")
+    choose(page)
+    is_now(page, "Done")
+    page.evaluate("sessionStorage.setItem('everypage.key', 'ep_revoked')")
+    give(operator)
+    expect(page.get_by_role("link", name="Models")).to_be_visible()
+    is_now(page, "Done")

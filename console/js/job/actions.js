@@ -90,7 +90,7 @@ export function actions(model, path, { changed, beforeHealing, healing }) {
     const list = [];
     const add = (name, symbol, run, more) => list.push({ name, symbol, run, more });
     if (model.healing) list.push({ text: 'Asking the models again…' });
-    else if (!isOpen(job) && unread(job) > 0) add(`Ask again for ${unread(job)}`, 'redo', heal);
+    else if (job.status === 'success' && unread(job) > 0) add(`Ask again for ${unread(job)}`, 'redo', heal);
     if (job.status === 'failed' && isOperator()) add('Start again', 'redo', restart, { class: 'button primary' });
     if (job.links.cancel) add('Cancel', 'stop', cancel);
     if (!isOpen(job)) add('Delete', 'trash', remove);

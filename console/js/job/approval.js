@@ -2,7 +2,7 @@
 
 import { post } from '../api.js';
 import { h } from '../dom.js';
-import { count, money } from '../format.js';
+import { capital, count, money } from '../format.js';
 import { openDialog } from '../dialogs.js';
 import { trouble } from '../notices.js';
 import { button, choice, fact, facts, field } from '../parts.js';
@@ -104,9 +104,9 @@ export function approval(model, path, changed) {
     shown = version;
     if (!version) return element.replaceChildren();
     const { plan } = job;
-    element.replaceChildren(
+    const about = [
       h('h2', {}, 'This plan waits for a person'),
-      h('p', {}, plan.approval ?? ''),
+      plan.approval && h('p', {}, `${capital(plan.approval)}.`),
       facts(
         fact('Estimated cost', money(plan.estimated_cost_micro_usd)),
         fact('Credits', count(plan.estimated_credits)),
@@ -123,7 +123,8 @@ export function approval(model, path, changed) {
             button('Reject', 'close', decide(reject), { class: 'button danger' }),
           )
         : h('p', { class: 'hint' }, 'An operator decides.'),
-    );
+    ];
+    element.replaceChildren(...about.filter(Boolean));
   }
 
   return { element, render };

@@ -2,17 +2,24 @@
 
 import { h, setText, svg } from '../dom.js';
 import { count, duration, money, plural, timeOfDay } from '../format.js';
-import { empty } from '../parts.js';
 import { ATTEMPT } from '../words.js';
+import { absence } from './absence.js';
 
 const ROW = 20;
+/** From here on rows are low, so that more of a run is seen at once. */
+const MANY = 24;
+const LOW_ROW = 13;
 const TOP = 40;
 const LEFT = 56;
 const RIGHT = 70;
 const MOST_ROWS = 500;
-/** Longer silences, of this part of all busy time, are cut short: a healing comes hours later. */
-const SILENCE = 0.25;
+/** Longer silences than this, or than this part of all busy time, are cut short: calls need the room. */
+const LEAST_SILENCE = 1000;
+const SILENCE = 0.08;
 const CUT = 24;
+/** So many stretches of time have room beside each other, and each has at least this width. */
+const MOST_STRETCHES = 8;
+const LEAST_WIDTH = 64;
 /** Room that the name of a mark takes. */
 const NAME = 62;
 
@@ -46,26 +53,39 @@ function collect(events) {
 }
 
 /** Busy stretches of time; what lies between them is cut short. */
-function stretches(spans) {
+export function stretches(spans) {
   const sorted = [...spans].sort((a, b) => a.from - b.from);
-  const busy = sorted.reduce((sum, { from, to }) => sum + to - from, 0);
-  const extent = sorted.length ? sorted.at(-1).to - sorted[0].from : 0;
-  const longest = Math.max(2000, Math.min(busy, extent) * SILENCE);
-  const merged = [];
-  for (const { from, to } of sorted) {
-    const last = merged.at(-1);
-    if (last && from - last.to <= longest) last.to = Math.max(last.to, to);
-    else merged.push({ from, to });
+  const busy = total(joined(sorted, 0));
+  let parts = joined(sorted, Math.max(LEAST_SILENCE, busy * SILENCE));
+  if (parts.length > MOST_STRETCHES) {
+    const silences = parts.slice(1).map(({ from }, at) => from - parts[at].to);
+    parts = joined(parts, silences.sort((a, b) => b - a)[MOST_STRETCHES - 1]);
   }
-  return merged;
+  return parts;
+}
+
+const total = (parts) => parts.reduce((sum, { from, to }) => sum + to - from, 0);
+
+/** Spans in their order, as one where no more than `silence` is between them. */
+function joined(spans, silence) {
+  const parts = [];
+  for (const { from, to } of spans) {
+    const last = parts.at(-1);
+    if (last && from - last.to <= silence) last.to = Math.max(last.to, to);
+    else parts.push({ from, to });
+  }
+  return parts;
 }
 
 function scale(parts, width) {
-  const busy = parts.reduce((sum, { from, to }) => sum + to - from, 0) || 1;
   const room = width - CUT * (parts.length - 1);
+  const least = Math.min(LEAST_WIDTH, room / parts.length);
+  // What is left after each has its least is shared by how long they are.
+  const busy = total(parts) || 1;
+  const shared = room - least * parts.length;
   let x = 0;
   const placed = parts.map(({ from, to }) => {
-    const part = { from, to, x, width: ((to - from) / busy) * room };
+    const part = { from, to, x, width: least + ((to - from) / busy) * shared };
     x += part.width + CUT;
     return part;
   });
@@ -81,7 +101,7 @@ export function attempts(model) {
   const legend = h('ul', { class: 'legend' });
   const body = h('tbody', {});
   const note = h('p', { class: 'hint' });
-  const none = empty('No model was asked yet.');
+  const none = absence(model, 'No model was asked yet.');
   const table = h(
     'details',
     {},
@@ -106,18 +126,18 @@ export function attempts(model) {
     ),
   );
   const frame = h('div', { class: 'timeline card' }, chart);
-  const element = h('div', {}, note, legend, frame, table, none);
+  const element = h('div', { class: 'stacked' }, note, legend, frame, table, none.element);
   let drawn;
   // Its width is known only once it is shown, and may change.
   new ResizeObserver(() => chart.clientWidth && drawn?.width !== chart.clientWidth && render()).observe(chart);
 
   function render() {
     const { rows, marks } = collect(model.events);
-    none.hidden = rows.length > 0;
-    for (const part of [note, legend, frame, table]) part.hidden = rows.length === 0;
+    const isAbsent = none.render(rows.length === 0);
+    for (const part of [note, legend, frame, table]) part.hidden = isAbsent;
     const every = rows.flatMap(([, list]) => list);
     const state = { width: chart.clientWidth, count: every.length, marks: marks.length };
-    if (!rows.length || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;
+    if (isAbsent || !state.width || JSON.stringify(state) === JSON.stringify(drawn)) return;
     drawn = state;
     const results = Object.keys(ATTEMPT).filter((result) => every.some((attempt) => attempt.result === result));
     legend.replaceChildren(
@@ -149,7 +169,7 @@ export function attempts(model) {
               { class: 'number' },
               h('a', { href: `#/jobs/${model.job.id}/pages/${attempt.page}` }, String(attempt.page)),
             ),
-            h('td', { class: 'nowrap' }, timeOfDay(attempt.started_at)),
+            h('td', { class: 'nowrap' }, timeOfDay(attempt.started_at, model.job.created_at)),
             h('td', {}, `${attempt.provider} ${attempt.model}`),
             h(
               'td',
@@ -166,7 +186,8 @@ export function attempts(model) {
   function draw(rows, marks, width) {
     const spans = rows.flatMap(([, list]) => list);
     const { at, placed } = scale(stretches(spans), width - LEFT - RIGHT);
-    const height = TOP + rows.length * ROW + 8;
+    const row = rows.length > MANY ? LOW_ROW : ROW;
+    const height = TOP + rows.length * row + 8;
     const first = placed[0].from;
     const picture = svg('svg', {
       width,
@@ -176,7 +197,7 @@ export function attempts(model) {
     });
     for (const part of placed) {
       picture.append(
-        svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * ROW }),
+        svg('rect', { class: 'stretch', x: LEFT + part.x, y: TOP, width: part.width, height: rows.length * row }),
         svg(
           'text',
           { class: 'axis', x: LEFT + part.x, y: 12 },
@@ -198,8 +219,9 @@ export function attempts(model) {
       free = x;
     }
     rows.forEach(([page, list], index) => {
-      const y = TOP + index * ROW;
-      picture.append(svg('text', { class: 'axis', x: 0, y: y + 14 }, `Page ${page}`));
+      const y = TOP + index * row;
+      const line = y + row / 2 + 4;
+      picture.append(svg('text', { class: 'axis page', x: 0, y: line }, `Page ${page}`));
       for (const attempt of list) {
         const { tone, sign, name } = ATTEMPT[attempt.result];
         const x = LEFT + at(attempt.from);
@@ -213,8 +235,8 @@ export function attempts(model) {
               {},
               `Page ${page}: ${attempt.provider} ${attempt.model}, ${name.toLowerCase()} in ${duration(attempt.latency_ms)}${attempt.detail ? `: ${attempt.detail}` : ''}`,
             ),
-            svg('rect', { x, y: y + 3, width: wide, height: ROW - 6, rx: 3 }),
-            wide > 16 && svg('text', { x: x + 5, y: y + 14 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
+            svg('rect', { x, y: y + row * 0.12, width: wide, height: row * 0.76, rx: 3 }),
+            wide > 16 && svg('text', { x: x + 5, y: line - 0.5 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
           ),
         );
       }

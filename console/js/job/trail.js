@@ -3,11 +3,12 @@
 import { h, keyed, setText } from '../dom.js';
 import { exactTime, money, plural, timeOfDay } from '../format.js';
 import { PAGE } from '../words.js';
+import { absence } from './absence.js';
 
 const MOST_SHOWN = 2000;
 
 /** What an event says, in words. */
-function says({ type, data, aggregate }) {
+function says({ type, data, aggregate }, day) {
   const page = aggregate.match(/\/page\/(\d+)$/)?.[1];
   switch (type) {
     case 'page.settled':
@@ -15,7 +16,7 @@ function says({ type, data, aggregate }) {
     case 'job.received':
       return `${data.document.name} came in through ${data.source}`;
     case 'job.acked':
-      return `Durable; deadline ${timeOfDay(data.deadline)}`;
+      return `Durable; deadline ${timeOfDay(data.deadline, day)}`;
     case 'job.understood':
       return `${plural(data.document_pages, 'page')} opened: ${data.text_only} plain text, ${data.has_graphics} need eyes`;
     case 'job.proposed':
@@ -49,34 +50,39 @@ function says({ type, data, aggregate }) {
 
 export function trail(model) {
   const body = h('tbody', {});
-  const note = h('p', { class: 'hint' });
+  const number = h('span', {});
+  const command = h('code', {}, `everypage events verify ${model.job.id}`);
+  const way = h('span', {}, ', each with the hash of the one before. ', command, ' checks the chain.');
+  const note = h('p', { class: 'hint' }, h('span', {}, number, way));
   const onlyJob = h('input', { type: 'checkbox', onchange: () => render() });
-  const element = h(
+  const bar = h('div', { class: 'bar' }, h('label', { class: 'check' }, onlyJob, 'Without pages'), note);
+  const table = h(
     'div',
-    {},
-    h('div', { class: 'bar' }, h('label', { class: 'check' }, onlyJob, 'Without pages'), note),
+    { class: 'card flush' },
     h(
-      'div',
-      { class: 'card flush' },
+      'table',
+      { class: 'rows' },
+      h('caption', { class: 'unseen' }, 'Audit trail, oldest first'),
       h(
-        'table',
-        { class: 'rows' },
-        h('caption', { class: 'unseen' }, 'Audit trail, oldest first'),
+        'thead',
+        {},
         h(
-          'thead',
+          'tr',
           {},
-          h(
-            'tr',
-            {},
-            ['Time', 'Event', 'What happened', 'Number', 'Hash'].map((name) => h('th', { scope: 'col' }, name)),
+          ['Time', 'Event', 'What happened', 'Number', 'Hash'].map((name, at) =>
+            h('th', { scope: 'col', class: at === 3 ? 'number' : '' }, name),
           ),
         ),
-        body,
       ),
+      body,
     ),
   );
+  const none = absence(model, 'Nothing happened yet.');
+  const element = h('div', { class: 'stacked' }, bar, table, none.element);
 
   function render() {
+    const isAbsent = none.render(model.events.size === 0);
+    for (const part of [bar, table]) part.hidden = isAbsent;
     const events = [...model.events.values()]
       .filter(({ type }) => !onlyJob.checked || type.startsWith('job.'))
       .sort((a, b) =>
@@ -99,20 +105,16 @@ export function trail(model) {
           h(
             'td',
             { class: 'nowrap' },
-            h('time', { datetime: event.timestamp, title: exactTime(event.timestamp) }, timeOfDay(event.timestamp)),
+            h('time', { datetime: event.timestamp, title: exactTime(event.timestamp) }, timeOfDay(event.timestamp, model.job.created_at)),
           ),
           h('td', {}, h('code', {}, event.type)),
-          h('td', {}, says(event)),
+          h('td', {}, says(event, model.job.created_at)),
           h('td', { class: 'number' }, String(event.sequence)),
           h('td', {}, h('code', { title: event.hash }, event.hash.slice(0, 10))),
         ),
     );
-    setText(
-      note,
-      events.length > MOST_SHOWN
-        ? `${plural(events.length, 'event')}; the first ${MOST_SHOWN} are shown`
-        : `${plural(events.length, 'event')}, each with the hash of the one before. everypage events verify ${model.job.id} checks the chain.`,
-    );
+    const cut = events.length > MOST_SHOWN ? `; the first ${MOST_SHOWN} are shown` : '';
+    setText(number, `${plural(events.length, 'event')}${cut}`);
   }
 
   return { element, render };

@@ -1,6 +1,6 @@
 // What was given up, and why: chosen, weighed, sent back to work or let go.
 
-import { all } from '../api.js';
+import { get, query } from '../api.js';
 import { h, keyed, setText } from '../dom.js';
 import { ago, count, exactTime, plural } from '../format.js';
 import { icon } from '../icons.js';
@@ -11,27 +11,36 @@ import { button, empty } from '../parts.js';
 import { inView } from '../shortcuts.js';
 
 const LOOK = 5000;
+/** Letters that one request brings, and rows that are drawn at once. */
+const PIECE = 500;
+const ROWS = 100;
 const WHAT = { page: 'Page', job: 'Document', webhook: 'Webhook', message: 'A message nobody could read' };
 
 export async function show(root, _, signal) {
   document.title = 'Dead letters · Everypage';
   const chosen = new Set();
   let letters = [];
+  /** Where the next piece begins, if there is one; where the last one that was read began. */
+  let next;
+  let last;
+  let most = ROWS;
 
   const body = h('tbody', {});
   const everyBox = h('input', {
     type: 'checkbox',
     'aria-label': 'Select all that are shown',
-    onchange: () => {
-      for (const letter of visible()) everyBox.checked ? chosen.add(letter.id) : chosen.delete(letter.id);
-      render();
-    },
+    onchange: () => selectAll(everyBox.checked).catch(trouble),
   });
   const filter = h('input', {
     type: 'search',
-    placeholder: 'Filter by reason or job',
-    'aria-label': 'Filter by reason or job',
-    oninput: () => render(),
+    placeholder: 'Filter by reason, document or job',
+    'aria-label': 'Filter by reason, document or job',
+    oninput: () => {
+      most = ROWS;
+      render();
+      // What is not read yet may fit as well.
+      if (next) inTurn(readAll).catch(trouble);
+    },
   });
   const table = h(
     'table',
@@ -52,6 +61,7 @@ export async function show(root, _, signal) {
     body,
   );
   const nothing = h('div', { hidden: true });
+  const more = button('Show more', null, () => showMore().catch(trouble), { hidden: true });
   const summary = h('p', { class: 'hint', role: 'status' });
   const cost = h('strong', { id: 'estimate' });
   const redriveButton = button('Redrive', 'redo', () => sendBack().catch(trouble), {
@@ -77,12 +87,14 @@ export async function show(root, _, signal) {
     h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), filter)),
     bar,
     h('div', { class: 'card flush' }, table, nothing),
+    more,
   );
 
   const visible = () => {
     const text = filter.value.trim().toLowerCase();
     return letters.filter(
-      (letter) => !text || `${letter.reason} ${letter.subject.job ?? ''}`.toLowerCase().includes(text),
+      (letter) =>
+        !text || `${letter.reason} ${letter.document ?? ''} ${letter.subject.job ?? ''}`.toLowerCase().includes(text),
     );
   };
 
@@ -90,7 +102,7 @@ export async function show(root, _, signal) {
     const shown = visible();
     keyed(
       body,
-      shown,
+      shown.slice(0, most),
       (letter) => letter.id,
       row,
       (element, letter) => {
@@ -99,6 +111,7 @@ export async function show(root, _, signal) {
         setText(element.querySelector('.last time'), ago(letter.last_at));
       },
     );
+    more.hidden = shown.length <= most && !next;
     table.hidden = shown.length === 0;
     nothing.hidden = shown.length > 0;
     if (!shown.length)
@@ -108,11 +121,12 @@ export async function show(root, _, signal) {
     everyBox.checked = shown.length > 0 && shown.every(({ id }) => chosen.has(id));
     everyBox.indeterminate = !everyBox.checked && chosen.size > 0;
     bar.hidden = letters.length === 0;
+    const known = `${count(letters.length)}${next ? ' or more' : ''}`;
     setText(
       summary,
       chosen.size
-        ? `${plural(chosen.size, 'letter')} of ${count(letters.length)} selected`
-        : `${plural(letters.length, 'letter')}; select some to send them back`,
+        ? `${plural(chosen.size, 'letter')} of ${known} selected`
+        : `${known} ${letters.length === 1 && !next ? 'letter' : 'letters'}; select some to send them back`,
     );
     redriveButton.disabled = purgeButton.disabled = chosen.size === 0;
     weighSoon();
@@ -131,7 +145,7 @@ export async function show(root, _, signal) {
         {},
         h('input', {
           type: 'checkbox',
-          'aria-label': `Select ${name}${subject.job ? ` of ${subject.job}` : ''}`,
+          'aria-label': `Select ${name}${subject.job ? ` of ${letter.document ?? subject.job}` : ''}`,
           onchange: (event) => {
             if (event.target.checked) chosen.add(letter.id);
             else chosen.delete(letter.id);
@@ -139,7 +153,13 @@ export async function show(root, _, signal) {
           },
         }),
       ),
-      h('th', { scope: 'row' }, what, subject.job && h('span', { class: 'sub mono' }, subject.job)),
+      h(
+        'th',
+        { scope: 'row' },
+        what,
+        letter.document && h('span', { class: 'sub' }, letter.document),
+        subject.job && h('span', { class: 'sub mono' }, subject.job),
+      ),
       h('td', {}, letter.reason),
       h('td', { class: 'number' }, count(letter.attempts)),
       h('td', { class: 'number' }, letter.priority),
@@ -174,24 +194,99 @@ export async function show(root, _, signal) {
     const sent = await redrive([...chosen], weight, signal);
     if (!sent) return;
     sent.redriven.forEach((id) => chosen.delete(id));
+    drop(new Set(sent.redriven));
     const bad = sent.failed.length ? `; ${sent.failed.length} could not be: ${sent.failed[0].reason}` : '';
     notice(`${plural(sent.redriven.length, 'letter')} sent back to work${bad}`, { tone: bad ? 'bad' : 'good' });
-    await refresh();
+    await inTurn(readAnew);
   }
 
   async function letGo() {
-    const gone = await purge([...chosen]);
-    if (gone === undefined) return;
-    chosen.clear();
-    notice(`${plural(gone, 'letter')} gone`);
-    await refresh();
+    const wanted = [...chosen];
+    const gone = await purge(wanted);
+    if (gone !== undefined) {
+      drop(new Set(wanted));
+      notice(`${plural(gone, 'letter')} gone`);
+    }
+    // Where their number was another one, somebody else was quicker.
+    await inTurn(readAnew);
   }
 
-  async function refresh() {
-    letters = await all('/v1/dlq', { signal });
+  async function selectAll(isChecked) {
+    if (isChecked && next) await inTurn(readAll);
+    for (const letter of visible()) isChecked ? chosen.add(letter.id) : chosen.delete(letter.id);
+    render();
+  }
+
+  async function showMore() {
+    most += ROWS;
+    if (visible().length < most && next) await inTurn(readOn);
+    render();
+  }
+
+  // Each builds on what the one before has read.
+  let before = Promise.resolve();
+  const inTurn = (work) => (before = before.catch(() => {}).then(() => signal.aborted || work()));
+
+  const read = (cursor) => get(`/v1/dlq${query({ limit: PIECE, cursor })}`, signal);
+
+  function put(list, cursor) {
+    letters = list;
+    next = cursor;
     const known = new Set(letters.map(({ id }) => id));
     for (const id of chosen) if (!known.has(id)) chosen.delete(id);
     render();
+  }
+
+  const drop = (ids) => put(letters.filter(({ id }) => !ids.has(id)), next);
+
+  /** Letters that are there already keep their place. */
+  function add(piece) {
+    const known = new Set(letters.map(({ id }) => id));
+    put([...letters, ...piece.items.filter(({ id }) => !known.has(id))], piece.next);
+  }
+
+  async function readOn() {
+    const cursor = next;
+    if (!cursor) return;
+    add(await read(cursor));
+    last = cursor;
+  }
+
+  async function readAll() {
+    while (next && !signal.aborted) await readOn();
+  }
+
+  /** As much as was read before, from the beginning: what others have sent back is gone then. */
+  async function readAnew() {
+    const least = letters.length;
+    const found = [];
+    let from;
+    let piece;
+    do {
+      from = piece?.next;
+      piece = await read(from);
+      found.push(...piece.items);
+    } while (piece.next && found.length < least);
+    last = from;
+    put(found, piece.next);
+  }
+
+  /** The oldest, and behind the end of what was read, where new ones come; what lies between is not read again. */
+  async function refresh() {
+    const first = await read();
+    if (!first.next) {
+      last = undefined;
+      return put(first.items, undefined);
+    }
+    const fresh = new Set(first.items.map(({ id }) => id));
+    const overlap = letters.findLastIndex(({ id }) => fresh.has(id));
+    const rest = overlap < 0 ? [] : letters.slice(overlap + 1);
+    if (!rest.length) {
+      last = undefined;
+      return put(first.items, first.next);
+    }
+    put([...first.items, ...rest], next);
+    if (!next) add(await read(last));
   }
 
   inView([
@@ -205,5 +300,5 @@ export async function show(root, _, signal) {
     boxes[Math.max(0, Math.min(boxes.length - 1, boxes.indexOf(document.activeElement) + by))]?.focus();
   };
   await refresh();
-  every(LOOK, refresh, signal);
+  every(LOOK, () => inTurn(refresh), signal);
 }

@@ -3,8 +3,9 @@
 import { get, query } from '../api.js';
 import { chart } from '../charts.js';
 import { h } from '../dom.js';
-import { count, duration, money, plural } from '../format.js';
+import { count, duration, money, plural, price } from '../format.js';
 import { every } from '../live.js';
+import { trouble } from '../notices.js';
 import { empty } from '../parts.js';
 
 const WINDOWS = [
@@ -14,6 +15,7 @@ const WINDOWS = [
   ['720h', 'Month', 30],
 ];
 const LOOK = 15_000;
+const DAY = 24 * 3600_000;
 
 export async function show(root, _, signal) {
   document.title = 'Figures · Everypage';
@@ -31,7 +33,7 @@ export async function show(root, _, signal) {
             chosen = entry;
             for (const other of choose.children)
               other.setAttribute('aria-pressed', String(other === event.currentTarget));
-            refresh().catch(() => {});
+            refresh().catch(trouble);
           },
         },
         entry[1],
@@ -42,8 +44,11 @@ export async function show(root, _, signal) {
   root.append(h('div', { class: 'head' }, h('h1', {}, 'Figures'), choose), charts);
 
   async function refresh() {
-    const [window, , spans] = chosen;
+    const asked = chosen;
+    const [window, , spans] = asked;
     const stats = await get(`/v1/stats${query({ window, spans })}`, signal);
+    // An answer to what was asked before must not replace one to what is asked now.
+    if (asked !== chosen) return;
     // A table that somebody reads stays open and where it is.
     if (charts.querySelector('details[open]') && charts.dataset.window === window) return;
     charts.dataset.window = window;
@@ -63,12 +68,11 @@ export async function show(root, _, signal) {
 }
 
 function render(charts, { spans, total, complete, span_ms: length }) {
-  const name = new Intl.DateTimeFormat(
-    undefined,
-    length < 3 * 3600_000
-      ? { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
-      : { day: 'numeric', month: 'short' },
-  );
+  // As much as tells them apart: parts of a day, parts of several days, days.
+  const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+  const date = { day: 'numeric', month: 'short' };
+  const looks = length * spans.length <= DAY ? clock : length < DAY ? { ...date, ...clock } : date;
+  const name = new Intl.DateTimeFormat(undefined, looks);
   const labels = spans.map(({ from }) => name.format(new Date(from)));
   const of = (pick) => spans.map(pick);
   charts.replaceChildren(
@@ -77,7 +81,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Pages',
       labels,
       format: count,
-      least: 2,
+      isWhole: true,
       total: plural(total.pages, 'page'),
       series: [
         { name: 'Read by AI', tone: 'good', values: of((span) => span.ai_pages) },
@@ -93,7 +97,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Jobs',
       labels,
       format: count,
-      least: 2,
+      isWhole: true,
       total: plural(total.jobs, 'job'),
       series: [
         { name: 'Done', tone: 'good', values: of((span) => span.succeeded) },
@@ -118,6 +122,7 @@ function render(charts, { spans, total, complete, span_ms: length }) {
       title: 'Cost',
       labels,
       format: money,
+      axis: price,
       total: money(total.cost_micro_usd),
       series: [{ name: 'Models, by list prices', tone: 'accent', values: of((span) => span.cost_micro_usd) }],
     }),

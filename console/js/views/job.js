@@ -2,7 +2,7 @@
 
 import { all, get } from '../api.js';
 import { h, setText } from '../dom.js';
-import { between, bytes, count, duration, exactTime, money, plural } from '../format.js';
+import { between, bytes, capital, count, duration, exactTime, money, plural } from '../format.js';
 import { actions } from '../job/actions.js';
 import { approval } from '../job/approval.js';
 import { attempts } from '../job/attempts.js';
@@ -12,11 +12,11 @@ import { steps } from '../job/steps.js';
 import { trail } from '../job/trail.js';
 import { every, follow, gathered } from '../live.js';
 import { trouble } from '../notices.js';
-import { badge, empty, setBadge } from '../parts.js';
+import { badge, empty, loading, setBadge } from '../parts.js';
 import { inView } from '../shortcuts.js';
 import { tabs } from '../tabs.js';
 import { tiles } from '../tiles.js';
-import { isOpen, isOver, STATUS } from '../words.js';
+import { isOpen, isOver, statusOf } from '../words.js';
 
 const TABS = [
   ['pages', 'Pages'],
@@ -43,7 +43,12 @@ export function go([id, tab]) {
 }
 
 export async function show(root, [id, tab], signal) {
-  const model = { job: undefined, pages: new Map(), events: new Map(), hasEvents: false };
+  const model = { job: undefined, pages: new Map(), hasPages: false, events: new Map(), hasEvents: false };
+  model.retry = () => {
+    model.trouble = undefined;
+    render();
+    loadEvents().catch(trouble);
+  };
   const path = `/v1/jobs/${id}`;
   inView([
     ...TABS.map(([name, label], at) => [String(at + 1), label, () => (location.hash = `#/jobs/${id}/${name}`)]),
@@ -55,8 +60,10 @@ export async function show(root, [id, tab], signal) {
 
   const grid = tiles(id);
   const title = h('h1', { class: 'name' });
-  const status = badge(STATUS[model.job.status]);
+  const status = badge(statusOf(model.job));
   const message = h('p', { class: 'message' });
+  // Said to whoever listens, and only when something came to its end.
+  const said = h('p', { class: 'unseen', role: 'status' });
   const wayOut = h('p', { hidden: true }, h('a', { href: '#/account' }, 'To the account'));
   const meter = h('progress', { max: 100, 'aria-label': 'Progress' });
   const clock = h('span', { class: 'clock' });
@@ -82,6 +89,7 @@ export async function show(root, [id, tab], signal) {
     h('div', { class: 'head' }, h('div', { class: 'head-title' }, title, status), bar.element),
     h('div', { class: 'progress-line' }, meter, clock),
     message,
+    said,
     wayOut,
     life.element,
     plan.element,
@@ -100,24 +108,25 @@ export async function show(root, [id, tab], signal) {
     grid.render(pages);
     grid.element.hidden = pages.length === 0;
     waiting.hidden = pages.length > 0;
-    if (!pages.length) {
-      waiting.replaceChildren(
-        isOpen(model.job)
-          ? empty('The document is being opened.')
-          : empty(model.job.pages ? 'No page was read.' : 'The document was never opened.', model.job.message),
-      );
-    }
+    if (!pages.length) waiting.replaceChildren(withoutPages());
+  }
+
+  function withoutPages() {
+    const { job } = model;
+    if (job.pages && !model.hasPages) return loading();
+    if (isOpen(job)) return empty('The document is being opened.');
+    return empty(job.pages ? 'No page was read.' : 'The document was never opened.', job.message);
   }
 
   function render() {
     const { job } = model;
     document.title = `${job.document.name} · Everypage`;
     setText(title, job.document.name);
-    setBadge(status, STATUS[job.status]);
+    setBadge(status, statusOf(job));
     setText(message, sentence(job));
     wayOut.hidden = !job.error?.reason.startsWith('not enough credits');
     meter.value = job.progress ?? 0;
-    meter.className = STATUS[job.status].tone;
+    meter.className = statusOf(job).tone;
     life.render(job);
     bar.render();
     plan.render();
@@ -142,13 +151,21 @@ export async function show(root, [id, tab], signal) {
     if (!model.job.pages) return;
     const items = await all(`${path}/pages`, { signal });
     for (const page of items) model.pages.set(page.page, page);
+    model.hasPages = true;
     renderSoon();
   }
 
   async function loadEvents() {
-    model.hasEvents = true;
-    for (const event of await all(`${path}/events`, { signal, limit: 1000 })) model.events.set(event.id, event);
-    renderSoon();
+    try {
+      for (const event of await all(`${path}/events`, { signal, limit: 1000 })) model.events.set(event.id, event);
+      model.hasEvents = true;
+      model.trouble = undefined;
+    } catch (error) {
+      if (!model.hasEvents) model.trouble = error.message;
+      throw error;
+    } finally {
+      renderSoon();
+    }
   }
 
   function heard(kind, data) {
@@ -159,7 +176,8 @@ export async function show(root, [id, tab], signal) {
     if (kind === 'page.settled' && page) {
       const { target, ...outcome } = data.data;
       const cost = outcome.attempts.reduce((sum, attempt) => sum + attempt.cost_micro_usd, 0);
-      Object.assign(page, { status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
+      // Another value, not the same one changed: so its tile is seen to be old.
+      model.pages.set(page.page, { ...page, status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
     }
     renderSoon();
   }
@@ -178,12 +196,14 @@ export async function show(root, [id, tab], signal) {
       if (model.hasEvents) loadEvents().catch(() => {});
     }
     if (isOver(before) && !isOver(job)) watch();
+    if (isOpen(before) && !isOpen(job)) setText(said, `${job.document.name}: ${statusOf(job).name}. ${sentence(job)}`);
+    else if (isNew && job.result?.version > before.result?.version) setText(said, `Version ${job.result.version} is there`);
     renderSoon();
   }
 
   const refresh = async () => {
     changed(await get(path, signal));
-    if (isOpen(model.job)) await loadPages();
+    if (isOpen(model.job) || !model.hasPages) await loadPages();
   };
 
   let watched;
@@ -232,7 +252,8 @@ export async function show(root, [id, tab], signal) {
 
   choose(tab ?? 'pages');
   render();
-  await loadPages();
+  await loadPages().catch(trouble);
+  if (signal.aborted) return;
   if (!isOver(model.job)) watch();
   every(LOOK_AT_ENDED, () => isOver(model.job) && refresh(), signal);
   every(1000, tick, signal);
@@ -240,11 +261,13 @@ export async function show(root, [id, tab], signal) {
 
 /** What is going on, in one line. */
 function sentence(job) {
-  const parts = [job.message[0].toUpperCase() + job.message.slice(1)];
+  const parts = [capital(job.message)];
   if (job.pages) parts.push(plural(job.pages.selected, 'page'));
   if (job.document.bytes) parts.push(bytes(job.document.bytes));
   const figures = job.result?.metadata;
-  if (figures) parts.push(`${count(figures.final_ai_pages)} read by AI`, money(figures.cost_micro_usd));
+  if (figures) parts.push(`${count(figures.final_ai_pages)} read by AI`);
+  if (figures?.missing_pages.length) parts.push(`${count(figures.missing_pages.length)} without text`);
+  if (figures) parts.push(money(figures.cost_micro_usd));
   if (job.result) parts.push(`version ${job.result.version}`);
   return parts.join(' · ');
 }

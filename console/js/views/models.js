@@ -21,7 +21,11 @@ export async function show(root, _, signal) {
     'A breaker is forgotten ten minutes after its last change.',
   );
   root.append(
-    h('div', { class: 'head' }, h('h1', {}, 'Models'), h('span', { class: 'live', role: 'img', 'aria-label': 'Live' })),
+    h(
+      'div',
+      { class: 'head' },
+      h('div', { class: 'head-title' }, h('h1', {}, 'Models'), h('span', { class: 'live', role: 'img', 'aria-label': 'Live' })),
+    ),
     h(
       'p',
       { class: 'message' },
@@ -84,7 +88,7 @@ function card(model) {
     h('p', { class: 'model-says' }),
     h('div', { class: 'slots', 'aria-hidden': 'true' }),
     h('p', { class: 'hint model-slots' }),
-    h('p', { class: 'hint model-cause' }),
+    h('p', { class: 'model-cause' }),
   );
 }
 
@@ -105,10 +109,11 @@ function update(element, model) {
     element.querySelector('.model-says'),
     `${says}${model.trips > 1 ? ` · opened ${plural(model.trips, 'time')} in a row` : ''}`,
   );
-  setText(
-    element.querySelector('.model-cause'),
-    model.cause ? `${model.cause}${model.changed_at ? ` · ${ago(model.changed_at)}` : ''}` : '',
-  );
+  // Of a model that takes calls it is past.
+  const isPast = state === 'closed';
+  const since = model.changed_at ? ` · ${ago(model.changed_at)}` : '';
+  const cause = model.cause ? `${isPast ? 'Last failure: ' : ''}${model.cause}${since}` : '';
+  setText(element.querySelector('.model-cause'), cause);
   const slots = element.querySelector('.slots');
   slots.hidden = model.most === undefined;
   if (model.most === undefined) return;

@@ -42,7 +42,7 @@ export async function show(root, [id, digits], signal) {
   const state = h('span', { class: 'swatch-name' });
   const about = h('p', { class: 'message' });
   const image = sheet(number, signal);
-  const calls = history();
+  const calls = history(job.created_at);
   root.append(
     h(
       'p',
