@@ -6,7 +6,7 @@ use std::{
     path::Path,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -35,8 +35,8 @@ use everypage_core::{
         vision::{Finish, Scope, VisionError},
     },
     store::{
-        breakers, dead, healing, jobs,
-        pages::{self, Claim},
+        Kept, breakers, dead, healing, jobs,
+        pages::{self, Claim, Page},
         tenants, trail, webhooks,
     },
     usecases::{
@@ -1028,6 +1028,44 @@ async fn a_page_stored_after_the_last_look_is_in_the_result_all_the_same() {
     assert_eq!(job.result.as_ref().unwrap().version, 2);
     assert_eq!(process.result(&job).await.pages[0].text, "at last");
     invariants::trail_verifies(&process.app, &job).await;
+}
+
+/// A worker that settles a page between the two looks of whoever verifies.
+struct SettledMeanwhile {
+    worker: Arc<App>,
+    job: Job,
+    held: Kept<Page>,
+    lists: AtomicUsize,
+}
+
+#[async_trait]
+impl Interference for SettledMeanwhile {
+    async fn before(&self, call: &'static str) -> Fate {
+        // The job's trail, its pages, and then their trails.
+        if call == "records.list" && self.lists.fetch_add(1, Ordering::SeqCst) == 2 {
+            let (worker, now) = (&self.worker, self.worker.clock.now());
+            let late = Outcome::timed_out(vec![], now, now);
+            pages::settle(worker, &self.job, &self.held, 0, late, None).await.unwrap().unwrap();
+        }
+        Fate::Happens
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_settled_while_its_trail_is_verified_is_no_tampering() {
+    let world = World::new(&[("JOB_TIMEOUT", "5s")]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    // Somebody has its page, and does not settle it in time.
+    let claim = pages::claim(&process.app, &id, page(1), 0, "w", Duration::from_secs(60)).await.unwrap();
+    let Claim::Granted(held) = claim else { panic!("nobody else works") };
+    let job = process.driver.drive(&id).await.unwrap();
+    let (worker, lists) = (process.app.clone(), AtomicUsize::default());
+    let meanwhile = Arc::new(SettledMeanwhile { worker, job, held: *held, lists });
+    let records: Arc<dyn Records> = world.records.clone();
+    let onlooker = world.start_on("b", Arc::new(Faulty::new(records, meanwhile.clone()))).app;
+    assert_eq!(verify_job(&onlooker, &id).await.unwrap().findings, Vec::<String>::new());
+    assert!(meanwhile.lists.load(Ordering::SeqCst) > 3, "it was looked at once more");
 }
 
 #[tokio::test(start_paused = true)]
