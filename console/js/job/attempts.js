@@ -236,7 +236,7 @@ export function attempts(model) {
               `Page ${page}: ${attempt.provider} ${attempt.model}, ${name.toLowerCase()} in ${duration(attempt.latency_ms)}${attempt.detail ? `: ${attempt.detail}` : ''}`,
             ),
             svg('rect', { x, y: y + row * 0.12, width: wide, height: row * 0.76, rx: 3 }),
-            wide > 16 && svg('text', { x: x + 5, y: line - 0.5 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
+            wide > 14 && svg('text', { x: x + 5, y: line - 0.5 }, wide > 130 ? `${sign} ${attempt.model}` : sign),
           ),
         );
       }
