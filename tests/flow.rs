@@ -17,7 +17,7 @@ use everypage_core::{
     domain::{
         document::{PageReading, Reason},
         ids::{DeadLetterId, JobId, PageNumber, Priority, TenantId},
-        job::{Failure, Job, JobEvent, State, Status},
+        job::{Failure, Job, State, Status},
         outcome::{AttemptResult, Outcome, Source},
         result::Cause,
         secret::Secret,
@@ -52,7 +52,7 @@ use everypage_core::{
 use everypage_local::LocalFlow;
 use everypage_testkit::{
     clock::VirtualClock,
-    faulty::{Fate, Faulty, Interference},
+    faulty::{Fate, Faults, Faulty, Interference},
     memory::MemoryBlobs,
     pdf::{FakeDocument, FakePage, FakePdf},
     vision::{Reply, read_by},
@@ -852,23 +852,42 @@ async fn failed_while_publishing(world: &World) -> JobId {
     let job = process.job(&id).await;
     result::publish(&process.app, &job, 1, Cause::Deadline).await.unwrap();
     let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
-    // The process dies before it can write the letter.
-    let failed = |_: &Job| vec![JobEvent::Failed(failure.clone())];
-    jobs::advance_and_forget(&process.app, "finalize", &id, failed).await.unwrap();
-    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    fail(&process.app, &id, failure).await.unwrap();
     id
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failed_job_whose_letter_was_not_written_gets_it_from_whoever_finds_it() {
-    let world = World::new(&[]);
-    let id = failed_while_publishing(&world).await;
-    let process = world.start("b");
-    assert_eq!(process.finish(&id).await.state, State::Failed);
+/// Whoever fails a job dies at its n-th call; how many it makes, and how the job and its letters are then.
+async fn failed_until(at: Option<usize>) -> (usize, State, usize, usize) {
+    let mut world = World::new(&[]);
+    let id = world.start("a").submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    world.faults = at.map_or_else(Faults::none, Faults::stop_at);
+    let dying = world.start("b").app;
+    let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
+    let stopped = world.faults.stopped();
+    tokio::select! {
+        biased;
+        () = stopped => {}
+        failed = fail(&dying, &id, failure) => drop(failed.unwrap()),
+    }
+    let calls = world.faults.calls();
+    world.faults = Faults::none();
+    let process = world.start("c");
     let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("the disk is full"), "{}", letters[0].value.reason);
-    assert_eq!(world.notifier.notices().len(), 1);
+    (calls, process.job(&id).await.state, letters.len(), world.notifier.notices().len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_job_fails_without_its_letter_and_its_notice() {
+    let (calls, state, letters, notices) = failed_until(None).await;
+    assert_eq!((state, letters, notices), (State::Failed, 1, 1));
+    assert!(calls >= 4, "{calls}");
+    for at in 0..calls {
+        let (_, state, letters, notices) = failed_until(Some(at)).await;
+        match state {
+            State::Failed => assert_eq!((letters, notices), (1, 1), "killed at call {at}"),
+            _ => assert_eq!(letters, 0, "killed at call {at}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -876,7 +895,6 @@ async fn a_redriven_job_publishes_what_it_read_and_not_what_an_earlier_run_left(
     let world = World::new(&[]);
     let id = failed_while_publishing(&world).await;
     let process = world.start("b");
-    process.finish(&id).await;
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();

@@ -176,10 +176,6 @@ impl Driver {
             .record("tenant", job.received.tenant.as_str())
             .record("correlation", job.correlation_id.as_str())
             .record("trace", job.trace().trace_id());
-        if let Some(failure) = job.failure.clone().filter(|_| job.state == State::Failed) {
-            // Whoever noted it may have died before the dead letter was written.
-            return fail(&self.app, id, failure).await;
-        }
         if job.state.is_terminal() {
             return Ok(job);
         }

@@ -11,7 +11,7 @@ use everypage_sim::{
 const SEEDS: u64 = 2000;
 
 /// Seeds that failed once, each with what it found.
-const FAILED_ONCE: [(u64, &str); 8] = [
+const FAILED_ONCE: [(u64, &str); 9] = [
     (206, "a slot given back twice, because the first reply was lost, freed its next holder's"),
     (1151, "a document that slow storage kept from being opened failed at its deadline"),
     (1872, "a slot whose lease slow storage had used up was called with"),
@@ -23,6 +23,7 @@ const FAILED_ONCE: [(u64, &str); 8] = [
     (590, "a renewal dropped on its way made a page's answer be refused"),
     (1380, "the same with nothing else going wrong"),
     (5558, "the same, which left the page's lease held"),
+    (28352, "a job failed and its process died before the dead letter was written: nobody could redrive it"),
 ];
 
 #[test]

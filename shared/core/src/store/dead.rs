@@ -126,9 +126,22 @@ fn key(id: &DeadLetterId) -> Key {
 pub async fn store(
     app: &App,
     before: Option<&Kept<DeadLetter>>,
-    mut letter: DeadLetter,
+    letter: DeadLetter,
     event: DeadEvent,
 ) -> Result<bool, Fault> {
+    let changes = moves(app, before, letter, event).await?;
+    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    app.stored_event();
+    Ok(written == Written::Applied)
+}
+
+/// The writes that make the letter so, for somebody who writes more with them.
+pub async fn moves(
+    app: &App,
+    before: Option<&Kept<DeadLetter>>,
+    mut letter: DeadLetter,
+    event: DeadEvent,
+) -> Result<Vec<Change>, Fault> {
     let trace = match letter.subject.job() {
         Some(job) => jobs::find(app, job).await?.map(|kept| kept.value.trace()),
         None => None,
@@ -159,10 +172,7 @@ pub async fn store(
         ..Draft::new(key(&letter.id), encode(&letter)?)
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
-    let changes = vec![Change::Put { draft, when }, trail::append(app, &stored)?];
-    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
-    app.stored_event();
-    Ok(written == Written::Applied)
+    Ok(vec![Change::Put { draft, when }, trail::append(app, &stored)?])
 }
 
 pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {

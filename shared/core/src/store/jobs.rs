@@ -142,25 +142,38 @@ async fn advance_with(
         if events.is_empty() {
             return Ok(kept);
         }
-        let correlation = kept.value.correlation_id.clone();
-        let (job, mut changes) = moves(app, source, Some(&kept), id, &correlation, &events)?;
-        let (credits, more) = accounts::follow(app, source, &kept.value, &job, &events).await?;
-        changes.extend(more);
-        if forget_secret {
-            changes.extend(secrets::forget(app, id).await?);
-        }
-        let batch = Batch { stamp: app.ids.fresh(), changes };
-        match app.records.write(&batch).await? {
-            Written::Applied => {
-                app.stored_event();
-                metrics::job_moved(&kept.value, &job, &events);
-                metrics::credits_moved(&credits);
-                spans::job_moved(app, &kept.value, &job);
-                return Ok(Kept { value: job, version: kept.version + 1 });
-            }
-            Written::Refused { .. } => continue,
+        let more = match forget_secret {
+            true => secrets::forget(app, id).await?.into_iter().collect(),
+            false => vec![],
+        };
+        if let Some(moved) = advance_once(app, source, &kept, &events, more).await? {
+            return Ok(moved);
         }
     }
+}
+
+/// The same for somebody who has decided on the job as it was, and writes `more` with it; `None` when
+/// somebody else was faster.
+pub async fn advance_once(
+    app: &App,
+    source: &str,
+    kept: &Kept<Job>,
+    events: &[JobEvent],
+    more: Vec<Change>,
+) -> Result<Option<Kept<Job>>, JobError> {
+    let (id, correlation) = (&kept.value.id, &kept.value.correlation_id);
+    let (job, mut changes) = moves(app, source, Some(kept), id, correlation, events)?;
+    let (credits, account) = accounts::follow(app, source, &kept.value, &job, events).await?;
+    changes.extend(account);
+    changes.extend(more);
+    if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? != Written::Applied {
+        return Ok(None);
+    }
+    app.stored_event();
+    metrics::job_moved(&kept.value, &job, events);
+    metrics::credits_moved(&credits);
+    spans::job_moved(app, &kept.value, &job);
+    Ok(Some(Kept { value: job, version: kept.version + 1 }))
 }
 
 /// A tenant's jobs, newest first.

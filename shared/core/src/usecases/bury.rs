@@ -10,8 +10,9 @@ use crate::{
         job::Job,
         message::PageMessage,
     },
-    ports::{Fault, notifier::Notice, queue::Delivery},
+    ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
     store::{
+        Kept,
         dead::{self, DeadEvent, DeadLetter, Subject},
         tenants,
     },
@@ -86,11 +87,34 @@ pub fn message_letter(body: &str) -> DeadLetterId {
 /// Writes the letter, if this death has none, and tells whoever is responsible.
 pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
     let known = dead::find(app, &death.id).await?;
-    // It was redriven and died again: the same letter waits once more.
-    if known.as_ref().is_some_and(|known| known.value.sending >= death.sending) {
+    if !is_new(&death, known.as_ref()) {
         return Ok(());
     }
     notify(app, &death).await;
+    let (letter, event) = letter(app, &death, known.as_ref());
+    if dead::store(app, known.as_ref(), letter, event).await? {
+        log(&death);
+    }
+    Ok(())
+}
+
+/// The writes that make the letter, for somebody who writes the death itself with them; none when it has
+/// one. Whoever is responsible has been told.
+pub async fn moves(app: &App, death: &Death) -> Result<Vec<Change>, Fault> {
+    let known = dead::find(app, &death.id).await?;
+    if !is_new(death, known.as_ref()) {
+        return Ok(vec![]);
+    }
+    let (letter, event) = letter(app, death, known.as_ref());
+    dead::moves(app, known.as_ref(), letter, event).await
+}
+
+/// One that was redriven and died again waits once more, by the same letter.
+fn is_new(death: &Death, known: Option<&Kept<DeadLetter>>) -> bool {
+    known.is_none_or(|known| known.value.sending < death.sending)
+}
+
+fn letter(app: &App, death: &Death, known: Option<&Kept<DeadLetter>>) -> (DeadLetter, DeadEvent) {
     let now = app.clock.now();
     let letter = DeadLetter {
         id: death.id.clone(),
@@ -99,27 +123,28 @@ pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
         reason: death.reason.clone(),
         attempts: death.deliveries,
         sending: death.sending,
-        first_at: known.as_ref().map_or(now, |known| known.value.first_at),
+        first_at: known.map_or(now, |known| known.value.first_at),
         last_at: now,
-        correlation_id: death.correlation_id,
+        correlation_id: death.correlation_id.clone(),
         priority: death.priority,
-        message: death.message,
+        message: death.message.clone(),
         redriven_at: None,
         revived: None,
         purged: false,
-        head: known.as_ref().map_or_else(Head::default, |known| known.value.head.clone()),
+        head: known.map_or_else(Head::default, |known| known.value.head.clone()),
     };
-    let event =
-        DeadEvent::Added { subject: death.subject, reason: death.reason.clone(), attempts: death.deliveries };
-    if dead::store(app, known.as_ref(), letter, event).await? {
-        error!(dead_letter = %death.id, tenant = %death.tenant, reason = death.reason, "dead letter added");
-    }
-    Ok(())
+    let (subject, reason) = (death.subject.clone(), death.reason.clone());
+    (letter, DeadEvent::Added { subject, reason, attempts: death.deliveries })
+}
+
+pub fn log(death: &Death) {
+    let Death { id, tenant, reason, .. } = death;
+    error!(dead_letter = %id, %tenant, reason, "dead letter added");
 }
 
 /// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
 /// can't be sent must not keep the letter from being written.
-async fn notify(app: &App, death: &Death) {
+pub async fn notify(app: &App, death: &Death) {
     let Death { id, tenant, reason, .. } = death;
     let settings = tenants::settings(app, tenant).await;
     let notice = Notice {

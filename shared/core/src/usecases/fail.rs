@@ -2,7 +2,7 @@
 
 use super::{
     StepError,
-    bury::{Death, bury},
+    bury::{self, Death},
 };
 use crate::{
     app::App,
@@ -10,19 +10,30 @@ use crate::{
         ids::JobId,
         job::{Failure, Job, JobEvent},
     },
-    store::jobs,
+    store::{jobs, secrets},
 };
 
-/// Notes the failure, then the dead letter. A crash in between is mended by the next call.
+/// Tells whoever is responsible, then writes failure and dead letter in one: a crash in between tells
+/// twice, and no job fails without a letter.
 pub async fn fail(app: &App, id: &JobId, failure: Failure) -> Result<Job, StepError> {
-    let kept = jobs::advance_and_forget(app, "finalize", id, |job| {
-        if job.is_over() { vec![] } else { vec![JobEvent::Failed(failure.clone())] }
-    })
-    .await?;
-    let job = kept.value;
-    if let Some(failure) = &job.failure {
-        let reason = format!("{}: {}", failure.code, failure.reason);
-        bury(app, Death::of_job(&job, reason)).await?;
+    let reason = format!("{}: {}", failure.code, failure.reason);
+    let events = [JobEvent::Failed(failure)];
+    let mut is_told = false;
+    loop {
+        let kept = jobs::load(app, id).await?;
+        if kept.value.is_over() {
+            return Ok(kept.value);
+        }
+        let death = Death::of_job(&kept.value, reason.clone());
+        if !is_told {
+            bury::notify(app, &death).await;
+            is_told = true;
+        }
+        let mut more = bury::moves(app, &death).await?;
+        more.extend(secrets::forget(app, id).await?);
+        if let Some(failed) = jobs::advance_once(app, "finalize", &kept, &events, more).await? {
+            bury::log(&death);
+            return Ok(failed.value);
+        }
     }
-    Ok(job)
 }
