@@ -1,73 +1,66 @@
-//! Requests and answers as API Gateway writes them, in version 2.0 of its format.
+//! API Gateway's requests and answers, as lambda_http translates them, and what it leaves to us: who
+//! calls, addresses that can't be built, answers that can't be carried.
 
-use aws_lambda_events::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use aws_lambda_events::encodings;
 use axum::{
-    body::{self, Body},
-    http::{
-        Request, Response, Uri,
-        header::{CONTENT_TYPE, SET_COOKIE},
-    },
+    Router,
+    body::{Body, to_bytes},
+    extract::Request,
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
 };
-use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use everypage_api::MOST_CARRIED;
+use everypage_api::{Caller, MOST_CARRIED, Problem};
 use everypage_function::FailedStep;
+use lambda_http::{
+    Adapter, LambdaEvent,
+    aws_lambda_events::apigw::ApiGatewayV2httpRequest,
+    request::{LambdaRequest, RequestContext},
+};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
+use tower::ServiceExt;
 
-pub fn request(event: Value) -> Result<Request<Body>, FailedStep> {
-    let event: ApiGatewayV2httpRequest = serde_json::from_value(event).map_err(FailedStep::unknown_event)?;
-    let body = match event.body {
-        None => Body::empty(),
-        Some(text) if event.is_base64_encoded => {
-            Body::from(BASE64.decode(text).map_err(FailedStep::unknown_event)?)
-        }
-        Some(text) => Body::from(text),
-    };
-    let path = event.raw_path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-    let address = match event.raw_query_string.as_deref().filter(|query| !query.is_empty()) {
-        Some(query) => format!("{path}?{query}"),
-        None => path.to_owned(),
-    };
-    let address: Uri = address.parse().map_err(FailedStep::unknown_event)?;
-    let mut request = Request::builder().method(event.request_context.http.method).uri(address);
-    if let Some(headers) = request.headers_mut() {
-        *headers = event.headers;
-    }
-    request.body(body).map_err(FailedStep::unknown_event)
+/// What API Gateway lets through in a query and no address may have.
+const NOT_IN_QUERIES: AsciiSet = CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+
+/// The routes, as requests of API Gateway come to them.
+pub fn behind_gateway(routes: Router) -> Router {
+    routes.layer(middleware::from_fn(within_limits)).layer(middleware::map_request(from_caller))
 }
 
-pub async fn answer(response: Response<Body>) -> Result<Value, FailedStep> {
-    let (mut parts, body) = response.into_parts();
-    let bytes = body::to_bytes(body, usize::MAX).await.map_err(FailedStep::unknown_event)?;
-    if bytes.len() > MOST_CARRIED {
-        return Ok(too_large(bytes.len()));
+/// Answers an event in version 2.0 of API Gateway's format.
+pub(crate) async fn answer(routes: &Router, event: LambdaEvent<Value>) -> Result<Value, FailedStep> {
+    let LambdaEvent { payload, context, .. } = event;
+    let mut request: ApiGatewayV2httpRequest =
+        serde_json::from_value(payload).map_err(FailedStep::unknown_event)?;
+    // lambda_http panics where no address can be built.
+    if let Some(query) = &mut request.raw_query_string {
+        *query = utf8_percent_encode(query, &NOT_IN_QUERIES).to_string();
     }
-    let mut answer = ApiGatewayV2httpResponse::default();
-    answer.status_code = parts.status.as_u16().into();
-    let cookies = parts.headers.get_all(SET_COOKIE).iter();
-    answer.cookies = cookies.filter_map(|cookie| cookie.to_str().ok().map(str::to_owned)).collect();
-    parts.headers.remove(SET_COOKIE);
-    answer.headers = parts.headers;
-    match String::from_utf8(bytes.into()) {
-        Ok(text) => answer.body = Some(encodings::Body::Text(text)),
-        Err(binary) => {
-            answer.body = Some(encodings::Body::Text(BASE64.encode(binary.as_bytes())));
-            answer.is_base64_encoded = true;
-        }
-    }
+    let event = LambdaEvent::new(LambdaRequest::ApiGatewayV2(request), context);
+    let Ok(answer) = Adapter::from(routes.clone()).oneshot(event).await;
     serde_json::to_value(answer).map_err(FailedStep::unknown_event)
+}
+
+/// Tells the routes whom the authorizer recognized. Routes that are open have nobody.
+async fn from_caller(mut request: Request) -> Request {
+    let context = request.extensions().get::<RequestContext>();
+    let caller = context.and_then(RequestContext::authorizer).and_then(|known| {
+        let fields = known.fields.clone().into_iter().collect();
+        serde_json::from_value::<Caller>(Value::Object(fields)).ok()
+    });
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    request
 }
 
 /// What Lambda could not carry would become a bare 500. Large results never come here: their readers
 /// are sent to the bucket.
-fn too_large(bytes: usize) -> Value {
-    let detail = format!("the answer has {bytes} bytes and this API carries {MOST_CARRIED}; ask for less");
-    let problem = serde_json::json!({
-        "type": "urn:problem:everypage:answer_too_large", "title": "Answer too large", "status": 413, "code": "answer_too_large", "detail": detail,
-    });
-    serde_json::json!({
-        "statusCode": 413,
-        "headers": { CONTENT_TYPE.as_str(): "application/problem+json" },
-        "body": problem.to_string(),
-    })
+async fn within_limits(request: Request, next: Next) -> Response {
+    let (parts, body) = next.run(request).await.into_parts();
+    match to_bytes(body, usize::MAX).await {
+        Ok(bytes) if bytes.len() > MOST_CARRIED => Problem::answer_too_large(bytes.len()).into_response(),
+        Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
+        Err(error) => Problem::internal(error).into_response(),
+    }
 }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use everypage_api::{Api, router};
+use everypage_api_function::{behind_gateway, handle};
 use everypage_function::{Instance, NoPdf};
-use lambda_runtime::{Error, LambdaEvent, run, service_fn};
+use lambda_http::{Error, LambdaEvent, lambda_runtime::run, service_fn};
 use serde_json::Value;
 
 #[tokio::main]
@@ -10,10 +11,10 @@ async fn main() -> Result<(), Error> {
     let instance = Instance::start(|_| Arc::new(NoPdf)).await?;
     let (app, blobs) = (&instance.stack.app, &instance.stack.blobs);
     let api = Api::new(app.clone()).with_links(blobs.clone()).with_downloads(blobs.clone());
-    let router = router(api);
-    let (instance, router) = (&instance, &router);
+    let routes = behind_gateway(router(api));
+    let (instance, routes) = (&instance, &routes);
     run(service_fn(async |event: LambdaEvent<Value>| {
-        instance.invocation(everypage_api_function::handle(instance.app(), router, event.payload)).await
+        instance.invocation(handle(instance.app(), routes, event)).await
     }))
     .await
 }

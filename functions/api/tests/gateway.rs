@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_api::{Api, Caller, Role, router};
-use everypage_api_function::handle;
+use everypage_api_function::{behind_gateway, handle};
 use everypage_aws::{Clients, S3Blobs};
 use everypage_core::{domain::ids::TenantId, store::keys};
+use everypage_function::Name;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::world::{Process, World};
+use lambda_http::{Context, LambdaEvent};
 use serde_json::{Value, json};
 
 fn event(recorded: &str) -> Value {
@@ -21,8 +24,12 @@ fn request() -> Value {
 }
 
 async fn answer(process: &Process, event: Value) -> Value {
-    let router = router(Api::new(process.app.clone()));
-    handle(&process.app, &router, event).await.unwrap()
+    answer_of(Api::new(process.app.clone()), process, event).await
+}
+
+async fn answer_of(api: Api, process: &Process, event: Value) -> Value {
+    let event = LambdaEvent::new(event, Context::default());
+    handle(&process.app, &behind_gateway(router(api)), event).await.unwrap()
 }
 
 fn body(answer: &Value) -> Value {
@@ -65,7 +72,6 @@ async fn a_request_is_answered_for_the_callers_tenant() {
 
 #[tokio::test(start_paused = true)]
 async fn a_document_may_come_in_the_body() {
-    use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
     let world = World::new(&[]);
     let process = world.start("a");
     let mut posted = request();
@@ -90,12 +96,14 @@ async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
     let mut asked = request();
     asked["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
     asked["rawQueryString"] = json!("format=markdown");
-    assert_eq!(answer(&process, asked.clone()).await["statusCode"], json!(413));
+    let refused = answer(&process, asked.clone()).await;
+    assert_eq!(refused["statusCode"], json!(413));
+    assert_eq!(refused["headers"]["content-type"], json!("application/problem+json"));
+    assert_eq!(body(&refused)["code"], json!("answer_too_large"));
 
     let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
     let bucket = Arc::new(S3Blobs::new(clients.s3, "bucket"));
-    let router = router(Api::new(process.app.clone()).with_downloads(bucket));
-    let sent_on = handle(&process.app, &router, asked).await.unwrap();
+    let sent_on = answer_of(Api::new(process.app.clone()).with_downloads(bucket), &process, asked).await;
     assert_eq!(sent_on["statusCode"], json!(303), "{sent_on}");
     let link = sent_on["headers"]["location"].as_str().unwrap();
     assert!(link.starts_with(&format!("http://127.0.0.1:9/bucket/jobs/{id}/result/v1.md?")), "{link}");
@@ -104,14 +112,58 @@ async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_no_text_is_carried_as_base64() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let job = process.submit(&FakeDocument::mixed(2)).await.unwrap().job;
+    let id = &job.id;
+    process.finish(id).await;
+    let mut asked = request();
+    asked["rawPath"] = json!(format!("/v1/jobs/{id}/pages/2/image"));
+    asked["rawQueryString"] = json!("");
+    let picture = answer(&process, asked.clone()).await;
+    assert_eq!(
+        (&picture["statusCode"], &picture["isBase64Encoded"]),
+        (&json!(200), &json!(true)),
+        "{picture}"
+    );
+    let stored = process.app.blobs.get(&format!("jobs/{id}/pages/2.jpg")).await.unwrap();
+    assert_eq!(BASE64.decode(picture["body"].as_str().unwrap()).unwrap(), stored.unwrap());
+    asked["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
+    let text = answer(&process, asked).await;
+    assert_eq!((&text["statusCode"], &text["isBase64Encoded"]), (&json!(200), &json!(false)));
+    assert!(text["body"].as_str().unwrap().starts_with("=== Page 1 ==="), "{text}");
+}
+
+/// API Gateway hands on what a client wrote, and clients write anything.
+#[tokio::test(start_paused = true)]
+async fn an_odd_address_is_answered() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    process.submit(&FakeDocument::mixed(1)).await.unwrap();
+    for query in ["limit=1&x=<b> \"#\u{1}é", "limit=1&x=%zz%", "limit=1&&=&x[]={}|^`"] {
+        let mut odd = request();
+        odd["rawQueryString"] = json!(query);
+        let answered = answer(&process, odd).await;
+        assert_eq!(answered["statusCode"], json!(200), "{query}: {answered}");
+    }
+    for path in ["", "/", "//", "/v1/jobs/<x>", "/v1/jobs/%ff%00", "/v1/jobs/ \"é?#", "/v1/../../x"] {
+        let mut odd = request();
+        odd["rawPath"] = json!(path);
+        let answered = answer(&process, odd).await;
+        assert_eq!(answered["statusCode"], json!(404), "{path}: {answered}");
+        assert_eq!(answered["headers"]["content-type"], json!("application/problem+json"), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_a_request_is_a_clear_error() {
     let world = World::new(&[]);
     let process = world.start("a");
-    let router = router(Api::new(process.app.clone()));
-    for strange in [json!({}), json!("x"), json!({ "rawPath": "\u{0}", "requestContext": {} })] {
-        let failed = handle(&process.app, &router, strange).await;
-        assert!(
-            failed.is_err() || failed.unwrap()["statusCode"].as_u64().is_some_and(|status| status >= 400)
-        );
+    let routes = behind_gateway(router(Api::new(process.app.clone())));
+    for strange in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
+        let event = LambdaEvent::new(strange, Context::default());
+        let failed = handle(&process.app, &routes, event).await.unwrap_err();
+        assert_eq!((failed.name, failed.code.as_str()), (Name::StepBroken, "unknown_event"));
     }
 }

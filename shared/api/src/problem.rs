@@ -21,6 +21,8 @@ use serde::Serialize;
 use tracing::error;
 use utoipa::ToSchema;
 
+use crate::MOST_CARRIED;
+
 const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Longest text of a framework's own refusal that is passed on.
@@ -159,6 +161,12 @@ impl Problem {
 
     pub fn timeout() -> Self {
         Self::new(&TIMEOUT, "it was given up; send it again, faster or in smaller parts")
+    }
+
+    pub fn answer_too_large(bytes: usize) -> Self {
+        let detail =
+            format!("the answer has {bytes} bytes and this API carries {MOST_CARRIED}; ask for less");
+        Self::new(&ANSWER_TOO_LARGE, detail)
     }
 
     pub fn forbidden(detail: impl Into<String>) -> Self {
