@@ -25,8 +25,6 @@ use everypage_core::{
     },
 };
 
-use futures::FutureExt;
-
 use self::follow::Follow;
 use crate::{
     human,
@@ -94,8 +92,7 @@ impl Engine {
     pub async fn flush(&self) -> Result<(), Problem> {
         match self {
             Self::Local(engine) => engine.flush().await?,
-            // Whatever an index that lags behind hides here, the stack's sweep finds.
-            Self::Aws(stack) if stack.app.event_stored().now_or_never().is_some() => {
+            Self::Aws(stack) if !stack.app.outbox.is_empty() => {
                 self.enlist().await?;
                 relay::relay_own(&stack.app).await?;
             }

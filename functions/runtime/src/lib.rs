@@ -8,10 +8,7 @@ mod no_pdf;
 mod xray;
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -143,23 +140,8 @@ fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, StackError> {
 /// Does `work`, then publishes the events that it stored. A function is frozen once it has answered,
 /// so this comes before the answer.
 pub async fn around<T>(app: &App, work: impl Future<Output = T>) -> T {
-    let stored = AtomicBool::new(false);
-    let watched = async {
-        loop {
-            app.event_stored().await;
-            stored.store(true, Ordering::Relaxed);
-        }
-    };
-    let done = tokio::select! {
-        biased;
-        done = work => done,
-        never = watched => never,
-    };
-    // One that was stored last of all has not been seen by the watch.
-    let unseen = tokio::time::timeout(Duration::ZERO, app.event_stored()).await.is_ok();
-    if (stored.load(Ordering::Relaxed) || unseen)
-        && let Err(fault) = relay::relay_own(app).await
-    {
+    let done = work.await;
+    if let Err(fault) = relay::relay_own(app).await {
         // They stay marked, for the next invocation or the sweep.
         warn!(%fault, "events not published yet");
     }

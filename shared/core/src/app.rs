@@ -8,11 +8,25 @@ use crate::{
     config::Settings,
     domain::ids::JobId,
     ports::{
-        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
-        payments::Payments, pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces,
-        vault::Vault, vision::Vision,
+        Fault,
+        blobs::Blobs,
+        bus::Bus,
+        clock::Clock,
+        flow::Flow,
+        hooks::Hooks,
+        ids::Ids,
+        notifier::Notifier,
+        payments::Payments,
+        pdf::Pdf,
+        queue::Queue,
+        records::Records,
+        records::{Batch, Change, Written},
+        retrying::Retrying,
+        traces::Traces,
+        vault::Vault,
+        vision::Vision,
     },
-    store::{breakers::BreakerCache, slots::Gates, tenants::TenantCache},
+    store::{breakers::BreakerCache, outbox::Outbox, slots::Gates, tenants::TenantCache},
 };
 
 /// The outside world as given by an engine.
@@ -68,8 +82,9 @@ pub struct App {
     pub breakers: BreakerCache,
     pub tenants: TenantCache,
     pub gates: Gates,
+    /// What this process has stored and not published.
+    pub outbox: Outbox,
     interrupts: broadcast::Sender<JobId>,
-    outbox: tokio::sync::Notify,
     news: watch::Sender<()>,
     webhooks: tokio::sync::Notify,
 }
@@ -118,8 +133,8 @@ impl App {
             node: node.into(),
             breakers: BreakerCache::default(),
             tenants: TenantCache::default(),
+            outbox: Outbox::default(),
             interrupts: broadcast::Sender::new(64),
-            outbox: tokio::sync::Notify::new(),
             news: watch::Sender::new(()),
             webhooks: tokio::sync::Notify::new(),
         }
@@ -153,10 +168,23 @@ impl App {
         }
     }
 
-    /// Tells the relay of this process, and whoever listens to it, that an event was stored.
-    pub fn stored_event(&self) {
-        self.outbox.notify_one();
-        self.news.send_replace(());
+    /// Writes all of it or nothing. Events among it wait for the relay from then on.
+    pub async fn write(&self, changes: Vec<Change>) -> Result<Written, Fault> {
+        self.write_to(self.records.as_ref(), changes).await
+    }
+
+    /// The same for what must not wait: it is not tried again.
+    pub async fn write_once(&self, changes: Vec<Change>) -> Result<Written, Fault> {
+        self.write_to(self.records_once.as_ref(), changes).await
+    }
+
+    async fn write_to(&self, records: &dyn Records, changes: Vec<Change>) -> Result<Written, Fault> {
+        let batch = Batch { stamp: self.ids.fresh(), changes };
+        let written = records.write(&batch).await?;
+        if written == Written::Applied && self.outbox.add(batch) {
+            self.news.send_replace(());
+        }
+        Ok(written)
     }
 
     /// Changes with every event that this process stores; what other processes store is not told.
@@ -172,10 +200,5 @@ impl App {
     /// Ends when a webhook became due since the last time.
     pub async fn announcement(&self) {
         self.webhooks.notified().await;
-    }
-
-    /// Ends when an event was stored since the last time.
-    pub async fn event_stored(&self) {
-        self.outbox.notified().await;
     }
 }

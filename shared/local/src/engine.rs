@@ -333,7 +333,6 @@ impl Engine {
 
     /// Publishes what was stored and not yet published; for commands that do not drive.
     pub async fn flush(&self) -> Result<(), Fault> {
-        relay::relay(&self.app, &self.app.node).await?;
-        Ok(())
+        relay::relay_own(&self.app).await
     }
 }

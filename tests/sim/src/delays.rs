@@ -51,7 +51,7 @@ fn obstacles(world: &World) -> Vec<Obstacle> {
             let alive = |life: &&crate::world::Life| {
                 life.from <= *died && life.until.is_none_or(|until| until > *died)
             };
-            // Survivors look for orphans now and then, a newcomer at once.
+            // Survivors look for orphans now and then, a newcomer at once; the index may hide one from them.
             let found = match lives.iter().find(alive) {
                 Some(_) => *died + LOOK_FOR_ORPHANS,
                 None => {

@@ -220,7 +220,8 @@ impl Records for Sabotaged<dyn Records> {
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        self.inner.get_many(keys).await
+        let own: Vec<Key> = keys.iter().map(|key| self.own(key)).collect();
+        Ok(self.inner.get_many(&own).await?.into_iter().map(|item| self.seen(item)).collect())
     }
 
     async fn list(

@@ -67,6 +67,8 @@ pub struct Plan {
     pub queue_buries: bool,
     /// None where credits are unlimited.
     pub purse: Option<Purse>,
+    /// How far the indexes are behind what is written.
+    pub lag: Duration,
 }
 
 /// Models that a page may be sent to: as many as the roster has.
@@ -74,12 +76,19 @@ pub const MODELS: usize = 4;
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
+        let mut plan = Self::third_of(seed);
+        plan.add_lag(&mut StdRng::seed_from_u64(seed.rotate_left(10)));
+        plan
+    }
+
+    /// Without what was thought of later: seeds that failed once still mean what they meant then.
+    pub fn third_of(seed: u64) -> Self {
         let mut plan = Self::second_of(seed);
         plan.add_purse(&mut StdRng::seed_from_u64(seed.rotate_left(20)));
         plan
     }
 
-    /// Without what was thought of later: seeds that failed once still mean what they meant then.
+    /// The same, of what was thought of before that.
     pub fn second_of(seed: u64) -> Self {
         let mut plan = Self::first_of(seed);
         plan.add(&mut StdRng::seed_from_u64(seed.rotate_left(40)));
@@ -119,6 +128,7 @@ impl Plan {
             troubles: vec![],
             queue_buries: false,
             purse: None,
+            lag: Duration::ZERO,
         };
         // Most runs have a few troubles, some have many, a few have none; half of them have all sorts.
         let count = *pick(&mut dice, &[0, 1, 2, 3, 4, 6, 9]);
@@ -191,6 +201,14 @@ impl Plan {
             ("PAYMENT_URL", "http://pay.example".into()),
             ("CREDIT_PRICE_USD", "0.05".into()),
         ]);
+    }
+
+    /// On one machine an index is part of the same file.
+    fn add_lag(&mut self, dice: &mut StdRng) {
+        if !self.one_machine {
+            let longest = *pick(dice, &[0, 1, 5]);
+            self.lag = seconds(dice, 0, longest);
+        }
     }
 
     /// May a job be rejected because its tenant can't pay?
@@ -377,6 +395,9 @@ impl fmt::Display for Plan {
                 Lock::Shut => ", without its password",
             };
             writeln!(f, "  document {index}: {pages} pages{mixed}{blank}{lock}, at {}", time(*at))?;
+        }
+        if !self.lag.is_zero() {
+            writeln!(f, "  indexes are {} behind", time(self.lag))?;
         }
         if self.queue_buries {
             writeln!(f, "  the queue itself buries what is delivered too often")?;

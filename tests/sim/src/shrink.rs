@@ -53,6 +53,9 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
             plan.settings.retain(|(name, _)| *name != "CREDITS");
         });
     }
+    if !plan.lag.is_zero() {
+        with(&|plan| plan.lag = Duration::ZERO);
+    }
     if plan.queue_buries {
         with(&|plan| plan.queue_buries = false);
     }

@@ -125,7 +125,7 @@ async fn grant(world: &Arc<World>, credits: u64) {
     let operator = world.onlooker();
     let done = accounts::change(&operator, &tenant(), "operator", &granted).await;
     world.witness.must("grant", done.map(drop).map_err(|error| error.to_string()));
-    let told = relay::relay(&operator, &operator.node).await;
+    let told = relay::relay_own(&operator).await;
     world.witness.must("grant", told.map(drop).map_err(|fault| fault.to_string()));
 }
 

@@ -32,6 +32,8 @@ use crate::trouble::time;
 /// Breakers are read anew after a second, and written in a moment.
 const KNOWN_BY_ALL: Duration = Duration::from_millis(1500);
 
+const PUBLISHED_WITHIN: Duration = Duration::from_secs(1);
+
 pub struct Witness {
     pub clock: Arc<VirtualClock>,
     records: Arc<MemoryRecords>,
@@ -211,6 +213,16 @@ impl Witness {
         Ok(())
     }
 
+    /// Where nothing keeps a process from publishing what it stored, it does so at once; no index that
+    /// is behind may hide it.
+    fn is_prompt(&self, event: &Event) -> Result<(), String> {
+        let age = self.now().saturating_sub(self.since(event.timestamp));
+        match self.keeps_answers && self.spread.is_zero() && age > PUBLISHED_WITHIN {
+            true => Err(format!("event {} was published {} late", event.sequence, time(age))),
+            false => Ok(()),
+        }
+    }
+
     /// Calls that have not come back.
     pub fn none_in_flight(&self) -> Result<(), String> {
         let seen = self.seen();
@@ -311,16 +323,20 @@ impl Drop for Calling {
 }
 
 /// The store, watched.
-pub struct Watched(pub Arc<Witness>);
+pub struct Watched {
+    pub witness: Arc<Witness>,
+    /// Whether indexes lag behind for who looks through this.
+    pub lags: bool,
+}
 
 #[async_trait]
 impl Records for Watched {
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
-        self.0.records.get(key).await
+        self.witness.records.get(key).await
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        self.0.records.get_many(keys).await
+        self.witness.records.get_many(keys).await
     }
 
     async fn list(
@@ -330,7 +346,7 @@ impl Records for Watched {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.0.records.list(partition, prefix, after, limit).await
+        self.witness.records.list(partition, prefix, after, limit).await
     }
 
     async fn list_index(
@@ -341,19 +357,22 @@ impl Records for Watched {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.0.records.list_index(index, partition, after, descending, limit).await
+        if !self.lags {
+            return Ok(self.witness.records.list_index_now(index, partition, after, descending, limit));
+        }
+        self.witness.records.list_index(index, partition, after, descending, limit).await
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
         let mut before = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
-            before.push(self.0.records.get(change.key()).await?);
+            before.push(self.witness.records.get(change.key()).await?);
         }
-        let written = self.0.records.write(batch).await?;
+        let written = self.witness.records.write(batch).await?;
         if written == Written::Applied {
             for (before, change) in before.iter().zip(&batch.changes) {
                 if let Change::Put { draft, .. } = change {
-                    self.0.stored(before.as_ref(), draft);
+                    self.witness.stored(before.as_ref(), draft);
                 }
             }
         }
@@ -365,12 +384,13 @@ impl Records for Watched {
 impl Bus for Watched {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
         for event in events {
-            let stored = self.0.records.get(&trail::key(&event.aggregate, event.sequence)).await?;
+            let stored = self.witness.records.get(&trail::key(&event.aggregate, event.sequence)).await?;
             let held = stored.is_some_and(|item| item.draft.body.contains(&event.hash));
             let unstored = || format!("event {} was published and is not stored", event.sequence);
-            self.0.must(&event.aggregate.to_string(), if held { Ok(()) } else { Err(unstored()) });
+            self.witness.must(&event.aggregate.to_string(), if held { Ok(()) } else { Err(unstored()) });
+            self.witness.must(&event.aggregate.to_string(), self.witness.is_prompt(event));
         }
-        self.0.seen().events.extend_from_slice(events);
+        self.witness.seen().events.extend_from_slice(events);
         Ok(())
     }
 }

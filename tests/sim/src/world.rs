@@ -124,7 +124,10 @@ impl World {
     pub fn new(plan: Plan, mutant: Option<Mutant>, listening: bool) -> Arc<Self> {
         let settings = settings(&plan);
         let clock = Arc::new(VirtualClock::default());
-        let records: Arc<MemoryRecords> = Arc::default();
+        let records = Arc::new(match plan.lag {
+            Duration::ZERO => MemoryRecords::default(),
+            lag => MemoryRecords::lagging(clock.clone(), lag),
+        });
         // A lease that runs out in the middle of a call, because storage is out, does not end the call.
         let lapses = plan.storage_fails() && settings.request_timeout >= settings.page_visibility;
         let cap = if lapses { usize::MAX } else { settings.max_inflight_per_model };
@@ -303,7 +306,8 @@ impl World {
 
     fn app(&self, process: usize, life: u64, weather: Option<Arc<Weather>>) -> App {
         let skew = self.plan.skews.get(process).copied().unwrap_or(0);
-        let watched = Arc::new(Watched(self.witness.clone()));
+        // An onlooker knows the truth.
+        let watched = Arc::new(Watched { witness: self.witness.clone(), lags: weather.is_some() });
         let bus: Arc<dyn Bus> = watched.clone();
         let mut ports = Ports {
             records: watched,

@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         let breaker = breaker.for_calls_of(request_timeout);
         if breaker.base_rest > breaker.max_rest {
             self.faults.push(format!(
-                "BREAKER_BASE_BACKOFF is {} and BREAKER_MAX_BACKOFF is {}: the first must not be the longer one",
+                "BREAKER_BASE_BACKOFF is {} and BREAKER_MAX_BACKOFF is {}; accepted: a longest rest that is no shorter than the first",
                 show_duration(&breaker.base_rest),
                 show_duration(&breaker.max_rest)
             ));

@@ -94,6 +94,9 @@ pub struct Breaker {
 pub struct Pass {
     pub generation: u64,
     pub probe: bool,
+    /// Nothing was held against it. A good answer then changes nothing: whatever does starts a new
+    /// generation, of which this pass is not.
+    pub clean: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,10 +136,14 @@ impl Breaker {
                 changed_at: Some(now),
                 ..current.clone()
             };
-            Admission::Probe { pass: Pass { generation: next.generation, probe: true }, next }
+            let pass = Pass { generation: next.generation, probe: true, clean: false };
+            Admission::Probe { pass, next }
         };
         match &current.state {
-            State::Closed => Admission::Go(Pass { generation: current.generation, probe: false }),
+            State::Closed => {
+                let (generation, clean) = (current.generation, current.failures == 0);
+                Admission::Go(Pass { generation, probe: false, clean })
+            }
             State::Open { until } if now < *until => Admission::Refused,
             State::Open { .. } => probe(0),
             State::HalfOpen { probe: Some(lease), .. } if lease.alive(now) => Admission::Refused,

@@ -11,7 +11,7 @@ use crate::{
     },
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -110,8 +110,7 @@ pub async fn change(
     loop {
         let before = load(app, tenant).await?;
         let (account, changes) = moves(app, &origin, &before, std::slice::from_ref(event))?;
-        if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
-            app.stored_event();
+        if app.write(changes).await? == Written::Applied {
             return Ok(account);
         }
     }

@@ -3,7 +3,10 @@
 //! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
 //! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +26,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, Key, When, Written},
+        records::{Change, Draft, Key, When, Written},
     },
 };
 
@@ -45,6 +48,12 @@ pub struct BreakerCache {
 }
 
 impl BreakerCache {
+    /// As it was read within the last second.
+    async fn recent(&self, name: &str, now: Timestamp) -> Option<Breaker> {
+        let read = self.read.lock().await;
+        read.get(name).filter(|(at, _)| now < after(*at, CACHED_FOR)).map(|(_, breaker)| breaker.clone())
+    }
+
     async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
         self.read.lock().await.insert(name.to_owned(), (now, breaker));
     }
@@ -76,30 +85,54 @@ async fn load(app: &App, name: &str) -> Result<Kept<Record>, Fault> {
     Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
 }
 
-/// Is it worth waiting for a slot of this model? Answers from the cache where it can.
-pub async fn lets_through(app: &App, target: &Target) -> bool {
+/// Is it worth waiting for a slot of this model? Answers from the cache where it can; else it reads,
+/// together, the breakers of all of `steps`, which may be asked about next.
+pub async fn lets_through(app: &App, target: &Target, steps: &[Target]) -> bool {
+    if let Err((unknown, fault)) = refresh(app, target, steps).await {
+        unknown.iter().for_each(|guarded| fail_open(guarded, &fault));
+    }
     let now = app.clock.now();
-    for guarded in [Guarded::Provider(target.provider), Guarded::Model(target.clone())] {
-        let name = guarded.name();
-        let cached = app.breakers.read.lock().await.get(&name).cloned();
-        let breaker = match cached {
-            Some((at, breaker)) if now < after(at, CACHED_FOR) => breaker,
-            _ => match load(app, &name).await {
-                Ok(kept) => {
-                    app.breakers.put(&name, now, kept.value.breaker.clone()).await;
-                    kept.value.breaker
-                }
-                Err(fault) => {
-                    fail_open(&guarded, &fault);
-                    continue;
-                }
-            },
-        };
-        if !breaker.lets_through(now, &app.settings.breaker) {
+    for guarded in guards(target) {
+        if let Some(breaker) = app.breakers.recent(&guarded.name(), now).await
+            && !breaker.lets_through(now, &app.settings.breaker)
+        {
             return false;
         }
     }
     true
+}
+
+/// What has to let a call to this model through.
+fn guards(target: &Target) -> [Guarded; 2] {
+    [Guarded::Provider(target.provider), Guarded::Model(target.clone())]
+}
+
+/// Reads the breakers of all of `steps` at once, unless those of `target` were read lately.
+async fn refresh(app: &App, target: &Target, steps: &[Target]) -> Result<(), (Vec<Guarded>, Fault)> {
+    let now = app.clock.now();
+    let mut unknown = Vec::new();
+    for guarded in guards(target) {
+        if app.breakers.recent(&guarded.name(), now).await.is_none() {
+            unknown.push(guarded);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let names: BTreeSet<String> = steps.iter().flat_map(guards).map(|guarded| guarded.name()).collect();
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    let read = async {
+        let items = app.records_once.get_many(&keys).await?;
+        items.iter().map(|item| item.as_ref().map(decode::<Record>).transpose()).collect()
+    };
+    let read: Result<Vec<Option<Kept<Record>>>, Fault> = read.await;
+    let read = read.map_err(|fault| (unknown, fault))?;
+    let now = app.clock.now();
+    for (name, kept) in names.iter().zip(read) {
+        let breaker = kept.map(|kept| kept.value.breaker).unwrap_or_default();
+        app.breakers.put(name, now, breaker).await;
+    }
+    Ok(())
 }
 
 fn fail_open(guarded: &Guarded, fault: &Fault) {
@@ -124,6 +157,8 @@ impl Passes {
 /// breaker refuses.
 pub async fn admit(app: &App, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
     let policy = app.settings.breaker.for_calls_of(longest);
+    // Both at once, where they have to be read; one by one where that fails.
+    let _ = refresh(app, target, std::slice::from_ref(target)).await;
     let provider = admit_one(app, &Guarded::Provider(target.provider), holder, &policy).await?;
     let Some(model) = admit_one(app, &Guarded::Model(target.clone()), holder, &policy).await else {
         given_up(app, target, &Passes { model: None, provider }).await;
@@ -135,7 +170,7 @@ pub async fn admit(app: &App, target: &Target, holder: &str, longest: Duration) 
 /// The call was not made, or was cut short by us: whoever held the probe lets go of it.
 pub async fn given_up(app: &App, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
-        if let Some(pass) = pass {
+        if let Some(pass) = pass.as_ref().filter(|pass| pass.probe) {
             report(app, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
         }
     }
@@ -148,9 +183,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) 
     loop {
         let now = app.clock.now();
         // A closed breaker read within the last second is good enough to call by.
-        let cached = app.breakers.read.lock().await.get(&name).cloned();
-        if let Some((at, breaker)) = cached
-            && now < after(at, CACHED_FOR)
+        if let Some(breaker) = app.breakers.recent(&name, now).await
             && let Admission::Go(pass) = breaker.admit(holder, now, policy)
         {
             return Some(Some(pass));
@@ -188,7 +221,7 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) 
 /// A good answer: closes what was half open, clears what was counted.
 pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
-        if let Some(pass) = pass {
+        if let Some(pass) = pass.as_ref().filter(|pass| !pass.clean) {
             report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
         }
     }
@@ -224,8 +257,7 @@ pub async fn failed(
 async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>) -> bool {
     let name = guarded.name();
     // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
-    if let Some((at, breaker)) = app.breakers.read.lock().await.get(&name).cloned()
-        && app.clock.now() < after(at, CACHED_FOR)
+    if let Some(breaker) = app.breakers.recent(&name, app.clock.now()).await
         && step(&breaker, app.clock.now()).is_none()
     {
         return false;
@@ -298,10 +330,9 @@ async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker)
     let body = encode(&Record { breaker: next.clone(), head })?;
     // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
     changes.insert(0, Change::Put { draft: Draft::new(key(&name), body), when });
-    let written = app.records_once.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+    let written = app.write_once(changes).await?;
     if written == Written::Applied {
         app.breakers.put(&name, now, next).await;
-        app.stored_event();
         if let Some(event) = &moved {
             metrics::breaker_moved(guarded, event);
         }

@@ -12,7 +12,7 @@ use crate::{
     },
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -130,8 +130,7 @@ pub async fn store(
     event: DeadEvent,
 ) -> Result<bool, Fault> {
     let changes = moves(app, before, letter, event).await?;
-    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
-    app.stored_event();
+    let written = app.write(changes).await?;
     Ok(written == Written::Applied)
 }
 

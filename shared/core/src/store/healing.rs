@@ -15,7 +15,7 @@ use crate::{
     domain::{ids::JobId, lease::Lease},
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -58,8 +58,7 @@ async fn store(app: &App, before: &Kept<Healing>, value: Healing) -> Result<Opti
         state_index: value.publisher.as_ref().map(place),
         ..Draft::new(key(&value.job), encode(&value)?)
     };
-    let batch = Batch { stamp: app.ids.fresh(), changes: vec![Change::Put { draft, when }] };
-    let written = app.records.write(&batch).await?;
+    let written = app.write(vec![Change::Put { draft, when }]).await?;
     Ok((written == Written::Applied).then_some(Turn(Kept { value, version: when.next_version() })))
 }
 
@@ -114,8 +113,8 @@ pub async fn abandoned(app: &App, limit: usize) -> Result<Vec<JobId>, Fault> {
 /// There is nothing left to publish for.
 pub async fn forget(app: &App, job: &JobId) -> Result<(), Fault> {
     while let Some(item) = app.records.get(&key(job)).await? {
-        let changes = vec![Change::Delete { key: key(job), version: item.version }];
-        if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
+        if app.write(vec![Change::Delete { key: key(job), version: item.version }]).await? == Written::Applied
+        {
             break;
         }
     }

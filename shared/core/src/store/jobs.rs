@@ -18,7 +18,7 @@ use crate::{
     invariants, metrics,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
     spans,
 };
@@ -166,10 +166,9 @@ pub async fn advance_once(
     let (credits, account) = accounts::follow(app, source, &kept.value, &job, events).await?;
     changes.extend(account);
     changes.extend(more);
-    if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? != Written::Applied {
+    if app.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    app.stored_event();
     metrics::job_moved(&kept.value, &job, events);
     metrics::credits_moved(&credits);
     spans::job_moved(app, &kept.value, &job);

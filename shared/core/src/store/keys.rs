@@ -9,7 +9,7 @@ use crate::{
     domain::{caller::Caller, event::sha256_hex, ids::TenantId, secret::Secret},
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -79,7 +79,7 @@ pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, S
             when: When::Absent,
         },
     ];
-    match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+    match app.write(changes).await? {
         Written::Applied => Ok((made, Secret::new(secret))),
         Written::Refused { .. } => Err(Fault::broken("ids", "the same key was made twice")),
     }
@@ -121,8 +121,9 @@ pub async fn revoke(app: &App, tenant: &TenantId, id: &str) -> Result<Option<Api
         }
         let revoked = ApiKey { revoked_at: Some(app.clock.now()), ..found.value };
         let draft = draft(&pointer.sha256, &revoked)?;
-        let changes = vec![Change::Put { draft, when: When::Version(found.version) }];
-        if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? == Written::Applied {
+        if app.write(vec![Change::Put { draft, when: When::Version(found.version) }]).await?
+            == Written::Applied
+        {
             return Ok(Some(revoked));
         }
     }

@@ -35,6 +35,7 @@ pub mod jobs;
 pub mod keys;
 pub mod listing;
 pub mod nodes;
+pub mod outbox;
 pub mod pages;
 pub mod purchases;
 pub mod secrets;

@@ -12,7 +12,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, Key, When},
+        records::{Change, Draft, Key, When},
     },
 };
 
@@ -37,7 +37,7 @@ pub async fn seen(app: &App) -> Result<(), Fault> {
     let node = Node { node: app.node.clone(), seen: app.clock.now() };
     let change = Change::Put { draft: Draft::new(key, encode(&node)?), when };
     // Refused when it was just forgotten as silent: the next call tells again.
-    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    app.write(vec![change]).await?;
     Ok(())
 }
 
@@ -52,6 +52,6 @@ pub async fn silent(app: &App, time: Duration) -> Result<Vec<Kept<Node>>, Fault>
 /// Unless it was heard of since.
 pub async fn forget(app: &App, node: &Kept<Node>) -> Result<(), Fault> {
     let change = Change::Delete { key: key(&node.value.node), version: node.version };
-    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    app.write(vec![change]).await?;
     Ok(())
 }

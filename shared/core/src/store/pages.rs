@@ -18,7 +18,7 @@ use crate::{
     invariants,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Key, When, Written},
+        records::{Change, Draft, Key, When, Written},
     },
 };
 
@@ -100,8 +100,7 @@ pub async fn claim(
             ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
         };
         let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
-        let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
-        match app.records.write(&batch).await? {
+        match app.write(vec![change]).await? {
             Written::Applied => {
                 return Ok(Claim::Granted(Box::new(Kept { value, version: when.next_version() })));
             }
@@ -126,8 +125,7 @@ pub async fn renew(
     let value = Page { lease: Some(Lease::new(holder, app.clock.now(), time)), ..held.value.clone() };
     let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
-    let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
-    Ok(match app.records.write(&batch).await? {
+    Ok(match app.write(vec![change]).await? {
         Written::Applied => Ok(Kept { value, version: held.version + 1 }),
         Written::Refused { .. } => Err(LeaseLost),
     })
@@ -138,7 +136,7 @@ pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
     let value = Page { lease: None, ..held.value.clone() };
     let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
-    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    app.write(vec![change]).await?;
     Ok(())
 }
 
@@ -172,14 +170,18 @@ pub async fn settle(
     );
     let value = Page { lease: None, outcome: Some(outcome), text, attempt, head, ..held.value.clone() };
     let draft = Draft::new(key(&job.id, page), encode(&value)?);
-    let changes = vec![Change::Put { draft, when: When::Version(held.version) }, trail::append(app, &event)?];
-    Ok(match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
-        Written::Applied => {
-            app.stored_event();
-            Ok(())
-        }
-        Written::Refused { .. } => Err(LeaseLost),
-    })
+    Ok(
+        match app
+            .write(vec![
+                Change::Put { draft, when: When::Version(held.version) },
+                trail::append(app, &event)?,
+            ])
+            .await?
+        {
+            Written::Applied => Ok(()),
+            Written::Refused { .. } => Err(LeaseLost),
+        },
+    )
 }
 
 pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {

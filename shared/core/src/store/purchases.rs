@@ -19,7 +19,7 @@ use crate::{
     metrics,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -127,10 +127,9 @@ async fn write(
     let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "nothing to write"))?;
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
-    if app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? != Written::Applied {
+    if app.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    app.stored_event();
     metrics::purchase_moved(&purchase, events);
     Ok(Some(Kept { value: purchase, version: when.next_version() }))
 }

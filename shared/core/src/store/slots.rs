@@ -16,7 +16,7 @@ use crate::{
     ports::{
         Fault,
         clock::{after, until, within},
-        records::{Batch, Change, Draft, Item, Key, When, Written},
+        records::{Change, Draft, Item, Key, When, Written},
     },
 };
 
@@ -87,8 +87,7 @@ pub async fn acquire(
             let lease = Lease::new(app.node.clone(), now, lease_time(app, call));
             let when = slots[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
             let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
-            let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
-            if app.records.write(&batch).await? == Written::Applied {
+            if app.write(vec![change]).await? == Written::Applied {
                 let (version, until) = (when.next_version(), lease.until);
                 return Ok(Some(Slot { key, version, until, _permit: permit }));
             }
@@ -169,7 +168,7 @@ async fn renew(app: &App, slot: &mut Slot, call: Duration) -> Result<bool, Fault
     let lease = Lease::new(app.node.clone(), app.clock.now(), lease_time(app, call));
     let draft = Draft::new(slot.key.clone(), encode(&lease)?);
     let change = Change::Put { draft, when: When::Version(slot.version) };
-    let written = app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    let written = app.write(vec![change]).await?;
     let renewed = written == Written::Applied;
     if renewed {
         (slot.version, slot.until) = (slot.version + 1, lease.until);
@@ -190,7 +189,7 @@ pub async fn release(app: &App, slot: Slot) {
 async fn free(app: &App, key: Key, version: u64) -> Result<(), Fault> {
     let draft = Draft::new(key, encode(&Lease::over())?);
     let change = Change::Put { draft, when: When::Version(version) };
-    app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change] }).await?;
+    app.write(vec![change]).await?;
     Ok(())
 }
 

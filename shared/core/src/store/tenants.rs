@@ -19,7 +19,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, Key, When, Written},
+        records::{Change, Draft, Key, When, Written},
     },
 };
 
@@ -93,8 +93,7 @@ pub async fn change(
         app.settings.overridden(&next.variables).map_err(TenantError::Refused)?;
         let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
         let put = Change::Put { draft: Draft::new(key(tenant), encode(&next)?), when };
-        if app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![put] }).await? == Written::Applied
-        {
+        if app.write(vec![put]).await? == Written::Applied {
             app.tenants.0.lock().await.remove(tenant);
             return Ok(next);
         }

@@ -13,6 +13,8 @@ use crate::{
     },
 };
 
+const OUTBOX: &str = "outbox#";
+
 /// Where an aggregate's events live: partition and sort prefix.
 fn place(aggregate: &Aggregate) -> (String, String) {
     match aggregate {
@@ -37,10 +39,19 @@ pub fn append(app: &App, event: &Event) -> Result<Change, Fault> {
     let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
     let draft = Draft {
         tenant_index: Some(IndexEntry::new(format!("events#{}", event.metadata.tenant), time.clone())),
-        state_index: Some(IndexEntry::new(format!("outbox#{}", app.node), time)),
+        state_index: Some(IndexEntry::new(outbox(&app.node), time)),
         ..Draft::new(key, encode(event)?)
     };
     Ok(Change::Put { draft, when: When::Absent })
+}
+
+/// Where the events are listed that a process has stored and not published.
+pub fn outbox(node: &str) -> String {
+    format!("{OUTBOX}{node}")
+}
+
+pub fn is_unpublished(draft: &Draft) -> bool {
+    draft.state_index.as_ref().is_some_and(|entry| entry.partition.starts_with(OUTBOX))
 }
 
 /// The whole trail of one aggregate, in order.

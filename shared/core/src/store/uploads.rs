@@ -16,7 +16,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, IndexEntry, Key, When, Written},
+        records::{Change, Draft, IndexEntry, Key, When, Written},
     },
 };
 
@@ -124,7 +124,7 @@ pub async fn store(
         let place = Key::new(jobs::key(job).partition, format!("{ORIGINS}{}", upload.id));
         changes.push(Change::Put { draft: Draft::new(place, encode(&origin)?), when: When::Absent });
     }
-    match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+    match app.write(changes).await? {
         Written::Applied => Ok(Some(Kept { value: upload, version: when.next_version() })),
         Written::Refused { existing, .. } => existing.map(|item| decode(&item)).transpose(),
     }

@@ -18,7 +18,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
 };
 
@@ -122,8 +122,7 @@ pub async fn unset(app: &App, tenant: &TenantId) -> Result<bool, Fault> {
 }
 
 async fn write(app: &App, change: Change) -> Result<bool, Fault> {
-    let batch = Batch { stamp: app.ids.fresh(), changes: vec![change] };
-    Ok(app.records.write(&batch).await? == Written::Applied)
+    Ok(app.write(vec![change]).await? == Written::Applied)
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Option<Kept<Delivery>>, Fault> {

@@ -9,7 +9,7 @@ use crate::{
         job::{Job, JobEvent, Received},
         webhook,
     },
-    ports::records::{Batch, Change},
+    ports::records::Change,
     store::{dead, jobs, trail, uploads, webhooks},
 };
 
@@ -52,7 +52,7 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
             return Ok(());
         }
         // Refused when a late page was just written: the next look finds it.
-        app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        app.write(changes).await?;
     }
 }
 
@@ -62,8 +62,7 @@ async fn forget_request(app: &App, id: &JobId, received: &Received) -> Result<()
     if let Some(known) = jobs::find_idempotency(app, &key).await?
         && known.value.job == *id
     {
-        let changes = vec![Change::Delete { key, version: known.version }];
-        app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        app.write(vec![Change::Delete { key, version: known.version }]).await?;
     }
     Ok(())
 }

@@ -77,12 +77,13 @@ impl Questions<'_> {
 /// One pass over the steps. `Err` only for our own storage; models can't fail this.
 pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
     let mut attempts: Vec<Attempt> = Vec::new();
-    for target in questions.steps {
+    let mut steps = questions.steps;
+    while let Some(target) = steps.first() {
         if questions.stop.is_asked() {
             return Ok(Round::Stopped);
         }
         let before = attempts.last().map(|attempt| attempt.target.provider);
-        match ask_one(app, questions, target, before).await? {
+        match ask_one(app, questions, steps, target, before).await? {
             Step::Answered(attempt, text) => {
                 attempts.push(attempt);
                 return Ok(Round::Answered { target: target.clone(), text, attempts });
@@ -101,6 +102,7 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
             Step::OutOfTime => return Ok(Round::OutOfTime { attempts }),
             Step::NoTimeToAsk => return Ok(Round::NoTimeToAsk { attempts }),
         }
+        steps = &steps[1..];
     }
     let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
         "every model's breaker was open".to_owned()
@@ -122,15 +124,16 @@ enum Step {
     Stopped,
 }
 
-/// `before` is the provider of the step before this one, if there was one.
+/// Asks the first of `steps`. `before` is the provider of the step before this one, if there was one.
 async fn ask_one(
     app: &App,
     questions: &Questions<'_>,
+    steps: &[Target],
     target: &Target,
     before: Option<Provider>,
 ) -> Result<Step, Fault> {
     let skipped = |now| Step::Next(attempt(target, AttemptResult::BreakerOpen, String::new(), now, 0));
-    if !breakers::lets_through(app, target).await {
+    if !breakers::lets_through(app, target, steps).await {
         return Ok(skipped(app.clock.now()));
     }
     let longest = questions.request_timeout;

@@ -21,7 +21,7 @@ use crate::{
     ports::{
         Fault,
         clock::after,
-        records::{Batch, Change, When, Written},
+        records::{Change, When, Written},
     },
     spans,
     store::{
@@ -154,9 +154,8 @@ pub async fn submit_as(
         if let Some(password) = &submission.password {
             changes.push(secrets::keep(app, &id, password).await?);
         }
-        match app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await? {
+        match app.write(changes).await? {
             Written::Applied => {
-                app.stored_event();
                 app.flow.start(&id, 0, &job.trace()).await?;
                 spans::submitted(app, &job, came);
                 return Ok(Submitted { job, existed: false });

@@ -14,7 +14,6 @@ use crate::{
         Fault,
         clock::after,
         queue::{Delivery, Outgoing},
-        records::Batch,
     },
     store::{
         Kept,
@@ -112,8 +111,7 @@ async fn restart(app: &App, id: &JobId, by: &str, password: Option<Secret>) -> R
     // One that is not read again would never forget its password.
     let needs_it = jobs::load(app, id).await?.value.state == State::Failed;
     if let Some(password) = password.filter(|_| needs_it) {
-        let changes = vec![secrets::keep(app, id, &password).await?];
-        app.records.write(&Batch { stamp: app.ids.fresh(), changes }).await?;
+        app.write(vec![secrets::keep(app, id, &password).await?]).await?;
     }
     let now = app.clock.now();
     let kept = jobs::advance(app, "operator", id, |job| match job.state {

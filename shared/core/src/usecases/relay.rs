@@ -10,48 +10,78 @@ use crate::{
     domain::event::Event,
     ports::{
         Fault,
-        records::{Batch, Change, Draft, Index, Item, When, Written},
+        records::{Change, Draft, Index, Item, Key, When, Written},
     },
     store::{decode, nodes, trail},
 };
 
 /// A bus that could not be reached is tried again after this.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How often an index is looked at for what this process has just stored.
-const LOOKS: u32 = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How often the index is asked for what this process has stored and does not remember.
+const LOOK: Duration = Duration::from_secs(60);
 /// As many as one write may change on AWS.
 const AT_ONCE: usize = 100;
 
-/// Publishes what `node` has stored and not yet published; answers how many that were.
-///
-/// An aggregate's times never run backwards and the outbox lists by time, so its events go out in
-/// order. Those that another process stored before and has not published yet go out first. The
-/// mark goes away after publishing: a crash in between publishes twice.
-pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
-    let partition = format!("outbox#{node}");
-    let mut published = 0;
+/// Publishes what this process has stored, as it remembers it.
+pub async fn relay_own(app: &App) -> Result<(), Fault> {
+    let _turn = app.outbox.turn.lock().await;
     loop {
-        let listing = app.records.list_index(Index::State, &partition, None, false, AT_ONCE).await?;
-        if listing.items.is_empty() {
-            return Ok(published);
+        let waiting = app.outbox.waiting();
+        if waiting.is_empty() {
+            break;
         }
-        let mut items: Vec<Item> = Vec::with_capacity(listing.items.len());
-        for item in listing.items {
-            let earlier = unpublished_before(app, &decode::<Event>(&item)?.value, &items).await?;
-            items.extend(earlier);
-            items.push(item);
-        }
-        let events =
-            items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
-        // Before the marks go, so that no end is forgotten.
-        webhooks::announce(app, &events).await?;
-        app.bus.publish(&events).await?;
-        published += events.len();
-        for some in items.chunks(AT_ONCE) {
-            unmark(app, some).await?;
+        for some in waiting.chunks(AT_ONCE) {
+            publish(app, some.to_vec()).await?;
+            app.outbox.forget(some);
         }
     }
+    let now = app.clock.now();
+    if app.outbox.may_hide_some(now, LOOK) {
+        relay(app, &app.node).await?;
+        app.outbox.hides_none(now);
+    }
+    Ok(())
+}
+
+/// Publishes what `node` has stored and not yet published; answers how many that were.
+pub async fn relay(app: &App, node: &str) -> Result<usize, Fault> {
+    let (partition, mut after, mut published) = (trail::outbox(node), None, 0);
+    loop {
+        let listing =
+            app.records.list_index(Index::State, &partition, after.as_deref(), false, AT_ONCE).await?;
+        // The index lags behind: some of these may be published by now.
+        let keys: Vec<Key> = listing.items.into_iter().map(|item| item.draft.key).collect();
+        let items = app.records.get_many(&keys).await?.into_iter().flatten();
+        let items: Vec<Item> = items.filter(|item| trail::is_unpublished(&item.draft)).collect();
+        published += publish(app, items).await?;
+        after = listing.next;
+        if after.is_none() {
+            return Ok(published);
+        }
+    }
+}
+
+/// An aggregate's times never run backwards and these are sorted by time, so its events go out in
+/// order. Those that another process stored before and has not published yet go out first. The
+/// mark goes away after publishing: a crash in between publishes twice.
+async fn publish(app: &App, stored: Vec<Item>) -> Result<usize, Fault> {
+    let mut items: Vec<Item> = Vec::with_capacity(stored.len());
+    for item in stored {
+        let earlier = unpublished_before(app, &decode::<Event>(&item)?.value, &items).await?;
+        items.extend(earlier);
+        items.push(item);
+    }
+    if items.is_empty() {
+        return Ok(0);
+    }
+    let events = items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
+    // Before the marks go, so that no end is forgotten.
+    webhooks::announce(app, &events).await?;
+    app.bus.publish(&events).await?;
+    for some in items.chunks(AT_ONCE) {
+        unmark(app, some).await?;
+    }
+    Ok(events.len())
 }
 
 /// Takes published events off the outbox, all in one write where nobody else is at it.
@@ -60,13 +90,13 @@ async fn unmark(app: &App, items: &[Item]) -> Result<(), Fault> {
         let draft = Draft { state_index: None, ..item.draft.clone() };
         Change::Put { draft, when: When::Version(item.version) }
     };
-    let batch = Batch { stamp: app.ids.fresh(), changes: items.iter().map(change).collect() };
-    if app.records.write(&batch).await? == Written::Applied {
+    let changes = items.iter().map(change).collect();
+    if app.write(changes).await? == Written::Applied {
         return Ok(());
     }
     // Another process relayed some of them at the same moment: published twice, fine.
     for item in items {
-        app.records.write(&Batch { stamp: app.ids.fresh(), changes: vec![change(item)] }).await?;
+        app.write(vec![change(item)]).await?;
     }
     Ok(())
 }
@@ -81,23 +111,11 @@ async fn unpublished_before(app: &App, event: &Event, about_to_be: &[Item]) -> R
             break;
         }
         match app.records.get(&key).await? {
-            Some(item) if item.draft.state_index.is_some() => earlier.insert(0, item),
+            Some(item) if trail::is_unpublished(&item.draft) => earlier.insert(0, item),
             _ => break,
         }
     }
     Ok(earlier)
-}
-
-/// Publishes what this process has just stored. An index lags behind its table: it is looked at a few
-/// times, and what it hides even then is left to the sweep.
-pub async fn relay_own(app: &App) -> Result<(), Fault> {
-    for _ in 0..LOOKS {
-        if relay(app, &app.node).await? > 0 {
-            break;
-        }
-        app.clock.sleep(BETWEEN_LOOKS).await;
-    }
-    Ok(())
 }
 
 /// Publishes what processes stored that have not been heard of for `silent`, and forgets them.
@@ -114,9 +132,13 @@ pub async fn relay_silent(app: &App, silent: Duration) -> Result<usize, Fault> {
 /// Relays this process's events as they come, for ever.
 pub async fn run(app: &App) {
     loop {
-        app.event_stored().await;
+        tokio::select! {
+            biased;
+            () = app.outbox.added() => {}
+            () = app.clock.sleep(LOOK) => {}
+        }
         // Nothing is lost: the marks stay.
-        while let Err(fault) = relay(app, &app.node).await {
+        while let Err(fault) = relay_own(app).await {
             warn!(%fault, "events not published yet");
             app.clock.sleep(AGAIN).await;
         }

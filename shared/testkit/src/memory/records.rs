@@ -1,20 +1,93 @@
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard},
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use everypage_core::ports::{
     Fault,
+    clock::{Clock, after},
     records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
 };
+use jiff::Timestamp;
 
 #[derive(Default)]
 pub struct MemoryRecords {
     items: Mutex<BTreeMap<Key, Item>>,
+    lag: Option<Lag>,
+}
+
+/// How far the indexes are behind, as those of DynamoDB are.
+struct Lag {
+    clock: Arc<dyn Clock>,
+    by: Duration,
+    /// What was there before each write that the indexes do not know of yet, oldest first.
+    unseen: Mutex<VecDeque<(Timestamp, Key, Option<Item>)>>,
+}
+
+impl Lag {
+    fn unseen(&self) -> MutexGuard<'_, VecDeque<(Timestamp, Key, Option<Item>)>> {
+        let mut unseen = self.unseen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let now = self.clock.now();
+        while unseen.front().is_some_and(|(at, ..)| after(*at, self.by) <= now) {
+            unseen.pop_front();
+        }
+        unseen
+    }
 }
 
 impl MemoryRecords {
+    /// What is written is in the indexes only after so long.
+    pub fn lagging(clock: Arc<dyn Clock>, by: Duration) -> Self {
+        Self { lag: Some(Lag { clock, by, unseen: Mutex::default() }), ..Self::default() }
+    }
+
+    /// Everything that `pick` takes, as it was before what the indexes do not know of.
+    fn indexed<T>(&self, lag: Option<&Lag>, pick: impl Fn(&Item) -> Option<T>) -> Vec<T> {
+        let mut past: BTreeMap<Key, Option<Item>> = BTreeMap::new();
+        for (_, key, before) in lag.iter().flat_map(|lag| lag.unseen().clone()) {
+            past.entry(key).or_insert(before);
+        }
+        let items = self.items();
+        let present = items.iter().filter(|(key, _)| !past.contains_key(key)).map(|(_, item)| item);
+        present.chain(past.values().flatten()).filter_map(pick).collect()
+    }
+
+    /// An index without any lag, for whoever looks at the whole from outside.
+    pub fn list_index_now(
+        &self,
+        index: Index,
+        partition: &str,
+        after: Option<&str>,
+        descending: bool,
+        limit: usize,
+    ) -> Listing {
+        self.listed(None, index, partition, after, descending, limit)
+    }
+
+    fn listed(
+        &self,
+        lag: Option<&Lag>,
+        index: Index,
+        partition: &str,
+        after: Option<&str>,
+        descending: bool,
+        limit: usize,
+    ) -> Listing {
+        let mut found: Vec<(String, Item)> = self.indexed(lag, |item| {
+            let entry = match index {
+                Index::Tenant => item.draft.tenant_index.as_ref(),
+                Index::State => item.draft.state_index.as_ref(),
+            }?;
+            let sort = entry.sort.as_str();
+            let further = after.is_none_or(|after| if descending { sort < after } else { sort > after });
+            (entry.partition == partition && further).then(|| (sort.to_owned(), item.clone()))
+        });
+        found.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
+        page(found, limit)
+    }
+
     fn items(&self) -> MutexGuard<'_, BTreeMap<Key, Item>> {
         self.items.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -69,28 +142,7 @@ impl Records for MemoryRecords {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        let mut found: Vec<(String, Item)> = self
-            .items()
-            .values()
-            .filter_map(|item| {
-                let entry = match index {
-                    Index::Tenant => item.draft.tenant_index.as_ref(),
-                    Index::State => item.draft.state_index.as_ref(),
-                };
-                entry
-                    .filter(|entry| entry.partition == partition)
-                    .map(|entry| (entry.sort.clone(), item.clone()))
-            })
-            .filter(|(sort, _)| {
-                after.is_none_or(
-                    |after| {
-                        if descending { sort.as_str() < after } else { sort.as_str() > after }
-                    },
-                )
-            })
-            .collect();
-        found.sort_by(|(a, _), (b, _)| if descending { b.cmp(a) } else { a.cmp(b) });
-        Ok(page(found, limit))
+        Ok(self.listed(self.lag.as_ref(), index, partition, after, descending, limit))
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
@@ -102,6 +154,11 @@ impl Records for MemoryRecords {
             }
         }
         for change in &batch.changes {
+            if let Some(lag) = &self.lag {
+                let (key, now) = (change.key().clone(), lag.clock.now());
+                let before = items.get(&key).cloned();
+                lag.unseen().push_back((now, key, before));
+            }
             match change {
                 Change::Put { draft, when } => {
                     let item = Item {
