@@ -318,6 +318,9 @@ async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credit
             prepare::read_range(&process.app, &job, &range).await.unwrap();
         }
         prepare::understand(&process.app, &job).await.unwrap();
+        if cause == Cause::Deadline {
+            world.clock_moves(Duration::from_secs(300)).await;
+        }
         let job = finalize(&process.app, &id, cause).await.unwrap();
         let expected = if cause == Cause::Deadline { State::Audited } else { State::Cancelled };
         assert_eq!((job.state, job.result.is_some()), (expected, true));

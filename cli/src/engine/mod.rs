@@ -82,8 +82,9 @@ impl Engine {
     /// Called before a command stores events: a stack's sweep then knows of this process, and publishes
     /// what it leaves.
     pub async fn enlist(&self) -> Result<(), Problem> {
-        if let Self::Aws(stack) = self {
-            nodes::seen(&stack.app).await?;
+        match self {
+            Self::Local(engine) => engine.enlist()?,
+            Self::Aws(stack) => nodes::seen(&stack.app).await?,
         }
         Ok(())
     }

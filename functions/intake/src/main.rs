@@ -27,6 +27,7 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve() -> Result<(), Error> {
+    everypage_function::start_afresh()?;
     let instance = Instance::start(|settings: &Settings| {
         Arc::new(IsolatedPdf::new(ChildCommand::new("/proc/self/exe").arg(CHILD), settings.pdf))
     })

@@ -5,6 +5,7 @@ mod emf;
 mod failure;
 mod log;
 mod no_pdf;
+mod scratch;
 mod xray;
 
 use std::{
@@ -15,6 +16,7 @@ use std::{
 pub use emf::Emf;
 pub use failure::{FailedStep, Name};
 pub use no_pdf::NoPdf;
+pub use scratch::start_afresh;
 
 use everypage_aws::{Clients, Place, Stack, StackError};
 use everypage_core::{

@@ -24,14 +24,18 @@ use tracing::warn;
 /// ones are reported and not delivered again.
 const TO_REPORT: Duration = Duration::from_secs(5);
 
+/// What is left of it when calls are cut off at last.
+const TO_STORE: Duration = Duration::from_secs(5);
+
 /// Works on a batch for at most `time`. Messages that are not done are named in the answer: SQS
 /// delivers them again once their visibility has run out, after three times into the dead letters.
 pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Duration) -> SqsBatchResponse {
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
     let time = time.saturating_sub(TO_REPORT);
-    let begin_by = after(app.clock.now(), to_begin(time, app.settings.request_timeout));
-    let worked = deliveries.iter().map(|delivery| attend(app.clone(), delivery.clone(), begin_by, time));
+    // What the last call brought has to be stored.
+    let leave_by = after(app.clock.now(), time.saturating_sub(TO_STORE));
+    let worked = deliveries.iter().map(|delivery| attend(app.clone(), delivery.clone(), leave_by, time));
     let mut response = SqsBatchResponse::default();
     for (delivery, done) in deliveries.iter().zip(join_all(worked).await) {
         if !done {
@@ -41,12 +45,6 @@ pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Dur
         }
     }
     response
-}
-
-/// How long models may be asked: so that the last call has its whole time. Half of `time` at least, or a
-/// worker that lives shorter than a call may take would never ask any.
-fn to_begin(time: Duration, call: Duration) -> Duration {
-    time.saturating_sub(call).max(time / 2)
 }
 
 fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
@@ -62,7 +60,7 @@ fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
 }
 
 /// Whether the message is done; one that is not has been told when it comes back.
-async fn attend(app: Arc<App>, delivery: Delivery, begin_by: Timestamp, time: Duration) -> bool {
+async fn attend(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: Duration) -> bool {
     // Lambda demands that the queue hides a message for as long as the function may run. A worker
     // that dies would keep it from everybody for that long: so it is hidden for a short while only,
     // and again and again while it is worked on.
@@ -70,7 +68,7 @@ async fn attend(app: Arc<App>, delivery: Delivery, begin_by: Timestamp, time: Du
     let work = {
         let (app, delivery) = (app.clone(), delivery.clone());
         // A task of its own: should it panic, that is a bug which costs this delivery and no other.
-        tokio::spawn(async move { dispatch_until(&app, &delivery, begin_by).await })
+        tokio::spawn(async move { dispatch_until(&app, &delivery, leave_by).await })
     };
     let stop = work.abort_handle();
     match within(app.clock.as_ref(), time, work).await {

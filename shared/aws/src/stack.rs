@@ -1,17 +1,31 @@
 //! Everypage over a deployed stack: the core's ports, connected.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::{App, Outside, Ports},
     config::{Reading, Settings},
-    ports::{Fault, ids::Ids, records::Records},
+    ports::{Fault, clock::Clock, ids::Ids, records::Records},
 };
 use everypage_system::{SystemClock, UlidIds};
 
 use crate::{
     Clients, DynamoRecords, EventBridgeBus, KmsVault, Place, S3Blobs, SfnFlow, SnsNotifier, SqsQueue, secrets,
 };
+
+/// A cold start that fails keeps the batch that it is for hidden for minutes: the secret is worth some
+/// tries, which settings that are yet to be read can't speak of.
+const AGAIN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+
+async fn secret_of(clients: &Clients, secret: &str) -> Result<BTreeMap<String, String>, Fault> {
+    for pause in AGAIN {
+        match secrets::read(&clients.secrets, secret).await {
+            Err(Fault::Unreachable { .. } | Fault::Throttled { .. }) => SystemClock.sleep(pause).await,
+            read => return read,
+        }
+    }
+    secrets::read(&clients.secrets, secret).await
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
@@ -41,7 +55,7 @@ impl Stack {
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Reading, StackError> {
         let secrets = match &place.secrets {
-            Some(secret) => secrets::read(&clients.secrets, secret).await?,
+            Some(secret) => secret_of(clients, secret).await?,
             None => Default::default(),
         };
         let given = |name: &str| var(name).filter(|value| !value.trim().is_empty());

@@ -44,6 +44,19 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| Fault::unreachable("blobs", error))?
 }
 
+/// A folder that is there after a power cut, too: its name is durable only once its parent is.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let Some(parent) = folder.parent() else { return Ok(()) };
+    make_folder(parent)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => fs::File::open(parent)?.sync_all(),
+    }
+}
+
 /// Fills a temporary file beside the target, flushes it and gives it its name; `Existed` when the
 /// name is taken. A crash leaves at most a temporary file, which nobody reads.
 fn create(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Result<Stored, Fault> {
@@ -51,7 +64,7 @@ fn create(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Re
         return Ok(Stored::Existed);
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| fault(folder, error))?;
+    make_folder(folder).map_err(|error| fault(folder, error))?;
     let mut temporary =
         tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(|error| fault(folder, error))?;
     fill(temporary.as_file_mut()).map_err(|error| fault(path, error))?;

@@ -201,15 +201,18 @@ impl Driver {
         self.step(|| finalize(&self.app, id, cause)).await
     }
 
-    /// The steps of a job that nobody stops. `None` when the job ended by somebody's decision.
+    /// The steps of a job that nobody stops. `None` when somebody decided on it: it is to be looked at anew.
     async fn work_through(&self, job: &Job) -> Result<Option<Cause>, StepError> {
         let mut job = job.clone();
         loop {
             job = match job.state {
                 State::Received | State::Acked => self.step(|| self.prepare(&job)).await?,
                 State::Understood => self.step(|| plan::propose(&self.app, &job)).await?,
-                State::Proposed => self.decided(&job).await?,
-                State::Modified => return Ok(None),
+                // Whoever decided may have changed the deadline that all of this runs against.
+                State::Proposed | State::Modified => {
+                    self.decided(&job).await?;
+                    return Ok(None);
+                }
                 State::Approved => {
                     self.step(|| self.read_pages(&job)).await?;
                     return Ok(Some(Cause::Settled));
@@ -255,12 +258,12 @@ impl Driver {
     }
 
     /// Waits for a person's word on the plan.
-    async fn decided(&self, job: &Job) -> Result<Job, StepError> {
+    async fn decided(&self, job: &Job) -> Result<(), StepError> {
         let changed = self.flow.watch(&job.id);
         loop {
             let now = jobs::load(&self.app, &job.id).await?.value;
             if now.state != State::Proposed {
-                return Ok(now);
+                return Ok(());
             }
             tokio::select! {
                 biased;

@@ -3,7 +3,10 @@
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -69,8 +72,10 @@ pub struct Engine {
     database: Database,
     folder: PathBuf,
     owners: PathBuf,
-    /// Held while this process drives jobs.
+    /// Held while this process stores events or drives jobs.
     owner: std::sync::Mutex<Option<Owner>>,
+    /// Whether it has taken over what dead ones left.
+    adopted: AtomicBool,
 }
 
 impl Engine {
@@ -119,6 +124,7 @@ impl Engine {
             folder: folder.to_owned(),
             owners: folder.join("owners"),
             owner: Default::default(),
+            adopted: AtomicBool::default(),
         })
     }
 
@@ -153,7 +159,7 @@ impl Engine {
     /// The same until `stop` is asked for. Then no page is begun, and it ends when those in hand
     /// are settled; jobs that are still open go on in the next process.
     pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
-        if self.owner().is_none() {
+        if !self.adopted.load(Ordering::Relaxed) {
             self.adopt().await?;
         }
         let mut driven = JoinSet::new();
@@ -198,12 +204,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes this process known before it stores events: should it die, the next one publishes them.
+    pub fn enlist(&self) -> Result<(), OpenError> {
+        let mut owner = self.owner();
+        if owner.is_none() {
+            let registered = Owner::register(&self.owners, &self.app.node);
+            let failed = |error| OpenError::Folder { folder: self.owners.display().to_string(), error };
+            *owner = Some(registered.map_err(failed)?);
+        }
+        Ok(())
+    }
+
     /// Makes this process one that drives and takes over what dead ones left, for [`Engine::run`]
     /// to go on with; answers with the unfinished jobs among it.
     pub async fn adopt(&self) -> Result<Vec<JobId>, OpenError> {
-        let owner = Owner::register(&self.owners, &self.app.node)
-            .map_err(|error| OpenError::Folder { folder: self.owners.display().to_string(), error })?;
-        *self.owner() = Some(owner);
+        self.enlist()?;
+        self.adopted.store(true, Ordering::Relaxed);
         let mut unfinished = Vec::new();
         for id in self.adopt_orphans().await? {
             self.flow.begin(&id);

@@ -97,6 +97,10 @@ fn open(file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError
 
 #[async_trait]
 impl Pdf for FakePdf {
+    fn is_here(&self) -> bool {
+        !self.absent
+    }
+
     async fn inspect(
         &self,
         file: &Path,

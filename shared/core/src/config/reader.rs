@@ -73,6 +73,13 @@ impl<'a> Reader<'a> {
             ["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
             ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"],
         );
+        for (name, chosen) in [("PRIMARY_ENGINE", primary), ("SECONDARY_ENGINE", secondary)] {
+            let engine = if chosen == Provider::OpenAi { &openai } else { &anthropic };
+            if self.raw(name).is_some() && !engine.is_usable() {
+                let key = format!("{}_API_KEY", chosen.to_string().to_uppercase());
+                self.warnings.push(format!("{name} is {chosen}, which is left out: {key} is not set"));
+            }
+        }
         let mut engines = vec![openai, anthropic];
         engines.sort_by_key(|engine| engine.provider != primary);
         engines.retain(|engine| engine.provider == primary || engine.provider == secondary);

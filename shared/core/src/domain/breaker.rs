@@ -117,8 +117,15 @@ impl Breaker {
             State::Open { until } => until,
             State::Closed | State::HalfOpen { .. } => Timestamp::MIN,
         };
-        let forgotten =
-            self.changed_at.is_some_and(|at| now >= after(at, policy.forget_after).max(resting_until));
+        // After a rest that is longer than that, a probe has the same time to be sent.
+        let forgotten = self.changed_at.is_some_and(|at| {
+            let forget_at = after(at, policy.forget_after);
+            now >= if resting_until < forget_at {
+                forget_at
+            } else {
+                after(resting_until, policy.forget_after)
+            }
+        });
         if forgotten && *self != Breaker::default() {
             return Breaker { generation: self.generation + 1, ..Breaker::default() };
         }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     document::Classification,
@@ -88,6 +89,30 @@ pub enum Unreadable {
     Malformed(String),
     #[error("the message has version {0}; this worker reads version {VERSION}")]
     Version(u64),
+}
+
+/// What can be made out of a message that can't be read as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    pub job: Option<JobId>,
+    pub page: Option<PageNumber>,
+    pub tenant: Option<TenantId>,
+    pub correlation: Option<CorrelationId>,
+    pub token: Option<TaskToken>,
+}
+
+impl Remains {
+    pub fn of(body: &str) -> Self {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty());
+        Self {
+            job: text("job_id").map(JobId::new),
+            page: serde_json::from_value(body["page_id"].clone()).ok(),
+            tenant: text("tenant").map(TenantId::new),
+            correlation: text("correlation_id").map(CorrelationId::new),
+            token: text("task_token").map(TaskToken::new),
+        }
+    }
 }
 
 impl PageMessage {

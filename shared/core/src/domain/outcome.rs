@@ -134,6 +134,9 @@ pub struct Attempt {
     pub cost_micro_usd: MicroUsd,
 }
 
+/// The latest of a page that was sent again and again: its record has a limit.
+const MOST_ATTEMPTS: usize = 100;
+
 /// A page's settled fate. The text itself travels beside it, see [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -194,6 +197,17 @@ impl Outcome {
     pub fn timed_out(attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
         let why = "the deadline came before an answer".to_owned();
         Self { source: Source::MupdfTimeoutFallback, ..Self::fallback(why, attempts, started_at, settled_at) }
+    }
+
+    /// Puts the attempts of an earlier outcome of the page before its own. A fallback that came of the
+    /// job's deadline stays one.
+    pub fn follow(&mut self, earlier: &Outcome) {
+        if self.source == Source::MupdfFallback && earlier.source == Source::MupdfTimeoutFallback {
+            self.source = earlier.source;
+        }
+        let room = MOST_ATTEMPTS.saturating_sub(self.attempts.len());
+        let dropped = earlier.attempts.len().saturating_sub(room);
+        self.attempts.splice(0..0, earlier.attempts[dropped..].iter().cloned());
     }
 
     pub fn is_ai(&self) -> bool {

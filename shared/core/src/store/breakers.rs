@@ -237,11 +237,13 @@ pub async fn failed(
     cause: &str,
     rest: Option<Duration>,
 ) -> bool {
-    let (guarded, pass) = if whole_provider {
-        (Guarded::Provider(target.provider), &passes.provider)
-    } else {
-        (Guarded::Model(target.clone()), &passes.model)
-    };
+    let [model, provider] = passes.of(target);
+    let ((guarded, pass), (other, unjudged)) =
+        if whole_provider { (provider, model) } else { (model, provider) };
+    // A probe of the other says nothing by this: somebody else may send it.
+    if let Some(pass) = unjudged.as_ref().filter(|pass| pass.probe) {
+        report(app, &other, |breaker, now| breaker.given_up(pass, now)).await;
+    }
     match pass {
         None => false,
         Some(pass) => {

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use super::{decode, encode};
 use crate::{
     app::{App, Stop},
-    domain::{lease::Lease, slots::free_slot, target::Target},
+    domain::{ids::Priority, lease::Lease, slots::free_slot, target::Target},
     ports::{
         Fault,
         clock::{after, until, within},
@@ -20,8 +20,17 @@ use crate::{
     },
 };
 
-/// How often a process looks again when others hold all slots.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How soon a page looks again when others hold all slots: the more urgent it is, the likelier it is the
+/// first to see that one is free.
+fn look_again(priority: Priority) -> Duration {
+    Duration::from_millis(match priority {
+        Priority::Low => 1000,
+        Priority::Normal => 500,
+        Priority::High => 250,
+        Priority::Critical => 150,
+        Priority::Urgent => 100,
+    })
+}
 /// A slot outlives the call that it is for by this, so that it is never free while in use.
 const MARGIN: Duration = Duration::from_secs(15);
 
@@ -66,6 +75,7 @@ pub async fn acquire(
     app: &App,
     target: &Target,
     call: Duration,
+    priority: Priority,
     deadline: Timestamp,
     stop: &Stop,
 ) -> Result<Option<Slot>, Fault> {
@@ -98,7 +108,7 @@ pub async fn acquire(
         }
         tokio::select! {
             biased;
-            () = app.clock.sleep(LOOK_AGAIN.min(until(now, deadline))) => {}
+            () = app.clock.sleep(look_again(priority).min(until(now, deadline))) => {}
             () = stop.asked() => {}
         }
     }

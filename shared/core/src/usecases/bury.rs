@@ -8,7 +8,7 @@ use crate::{
         event::{Head, sha256_hex},
         ids::{CorrelationId, DeadLetterId, Priority, TenantId},
         job::Job,
-        message::PageMessage,
+        message::{PageMessage, Remains},
     },
     ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
     store::{
@@ -62,14 +62,15 @@ impl Death {
         }
     }
 
-    /// Of a message that can't be read, or whose job nobody knows: nothing is known but its body.
+    /// Of a message that can't be read: what can be made out of it says whose it is.
     pub fn of_message(app: &App, delivery: &Delivery, reason: String) -> Self {
         let id = message_letter(&delivery.body);
+        let remains = Remains::of(&delivery.body);
         Self {
-            correlation_id: CorrelationId::new(id.as_str()),
+            correlation_id: remains.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
             id,
             subject: Subject::Message,
-            tenant: TenantId::new(app.settings.tenant.clone()),
+            tenant: remains.tenant.unwrap_or_else(|| TenantId::new(app.settings.tenant.clone())),
             priority: delivery.lane,
             reason,
             deliveries: delivery.receive_count,

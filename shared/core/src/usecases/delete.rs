@@ -15,6 +15,8 @@ use crate::{
 
 /// Most changes of one batch, and letters looked at together.
 const AT_ONCE: usize = 100;
+/// Of records with up to 100 KiB of text each; one write may touch 4 MB there.
+const LARGE_AT_ONCE: usize = 25;
 
 /// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
 /// What was begun and not finished is finished by asking again: the job is known until all else is
@@ -35,7 +37,7 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
     app.blobs.delete_all(&format!("jobs/{id}/")).await?;
     let partition = jobs::key(id).partition;
     loop {
-        let listing = app.records.list(&partition, "", None, AT_ONCE).await?;
+        let listing = app.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
         let last = listing.next.is_none();
         // Somebody may have redriven it since: then it lives, and holds credits.
         if last && jobs::find(app, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {

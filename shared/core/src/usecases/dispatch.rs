@@ -18,6 +18,7 @@ use crate::{
     app::{App, Stop},
     domain::{
         document::{ImageFormat, Reason},
+        ids::TaskToken,
         job::Job,
         message::PageMessage,
         outcome::{Attempt, AttemptResult, Outcome},
@@ -26,7 +27,7 @@ use crate::{
     },
     ports::{
         Fault,
-        clock::until,
+        clock::{after, until},
         flow::Settlement,
         queue::{Delivery, Outgoing},
         vision::{PageRequest, RequestImage},
@@ -54,9 +55,9 @@ pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
     dispatch_until(app, delivery, Timestamp::MAX).await
 }
 
-/// The same for a worker that has to leave: no model is asked from `begin_by` on, so that every call
-/// may end before. A page whose turn has not come by then is passed on to another worker.
-pub async fn dispatch_until(app: &App, delivery: &Delivery, begin_by: Timestamp) -> Disposition {
+/// The same for a worker that has to leave by `leave_by`: no call is begun that may not end before. A
+/// page whose turn has not come by then is passed on to another worker.
+pub async fn dispatch_until(app: &App, delivery: &Delivery, leave_by: Timestamp) -> Disposition {
     let message = match PageMessage::parse(&delivery.body) {
         Ok(message) => message,
         Err(unreadable) => {
@@ -76,7 +77,7 @@ pub async fn dispatch_until(app: &App, delivery: &Delivery, begin_by: Timestamp)
     );
     let mut traced = spans::page(app, &message, delivery.receive_count);
     let done = async {
-        match handle(app, delivery, &message, traced.as_ref().map(Open::context), begin_by).await {
+        match handle(app, delivery, &message, traced.as_ref().map(Open::context), leave_by).await {
             Ok(disposition) => disposition,
             Err(StepError::Fault(fault)) => later(app, delivery, &fault),
             Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
@@ -113,14 +114,14 @@ async fn handle(
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
-    begin_by: Timestamp,
+    leave_by: Timestamp,
 ) -> Result<Disposition, StepError> {
-    if let Some(disposition) = attend(app, delivery, message, trace, begin_by).await? {
+    if let Some(disposition) = attend(app, delivery, message, trace, leave_by).await? {
         return Ok(disposition);
     }
     // Nothing is left to do for it, unless the queue's own tools brought it back from the dead.
     if let Some(revived) = redrive::revived(app, delivery, message).await?
-        && let Some(disposition) = attend(app, delivery, &revived, trace, begin_by).await?
+        && let Some(disposition) = attend(app, delivery, &revived, trace, leave_by).await?
     {
         return Ok(disposition);
     }
@@ -136,7 +137,7 @@ async fn attend(
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
-    begin_by: Timestamp,
+    leave_by: Timestamp,
 ) -> Result<Option<Disposition>, StepError> {
     let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
         return Err(StepError::Broken {
@@ -177,7 +178,7 @@ async fn attend(
         stop.ask();
         stopped
     };
-    let reading = read_page(app, message, trace, &holder, deadline, begin_by, &stop);
+    let reading = read_page(app, message, trace, &holder, deadline, leave_by, &stop);
     // A renewal on its way is not dropped: it would change the page's version unseen, and the answer
     // would be refused.
     let renewed = async { drop(held.lock().await) };
@@ -187,12 +188,12 @@ async fn attend(
     if let Some(Stopped::LeaseLost) = stopped {
         return Ok(Some(Disposition::Later(visibility)));
     }
-    let (outcome, text) = match read {
+    let (mut outcome, text) = match read {
         Ok(Reading::Settled(outcome, text)) => (outcome, text),
         // The job is over: what was held is given back and nothing is stored for the page.
         Ok(Reading::Stopped) => {
             pages::release(app, &held).await?;
-            settle_token(app, message).await?;
+            settle_token(app, message.task_token.as_ref()).await?;
             return Ok(Some(Disposition::Done));
         }
         // Given back first, so that the next worker finds the page free.
@@ -211,6 +212,10 @@ async fn attend(
             return Err(error);
         }
     };
+    // Sent again, a page keeps what it went through and what that cost.
+    if let Some(earlier) = &held.value.outcome {
+        outcome.follow(earlier);
+    }
     // Nobody knows what such an error means: a person should see it, and may send the page again.
     // The letter comes first: once the page is settled, no delivery would come back to write it.
     let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
@@ -248,7 +253,7 @@ fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestam
         return (!job.is_halted(now)).then_some(job.deadline);
     }
     // Sent again after the result was published: it heals the result, by a deadline of its own.
-    let heals = message.attempt > 0 && job.result.is_some() && now < message.deadline;
+    let heals = message.attempt > 0 && heal::heals(job) && now < message.deadline;
     heals.then_some(message.deadline)
 }
 
@@ -281,7 +286,7 @@ async fn read_page(
     trace: Option<TraceContext>,
     holder: &str,
     deadline: Timestamp,
-    begin_by: Timestamp,
+    leave_by: Timestamp,
     stop: &Stop,
 ) -> Result<Reading, StepError> {
     let started = app.clock.now();
@@ -329,8 +334,10 @@ async fn read_page(
         request: &request,
         text_layer: sound.then_some(stored.text.as_str()),
         deadline,
-        begin_by,
+        begin_by: begin_by(started, leave_by, settings.request_timeout),
+        leave_by,
         holder,
+        priority: message.priority,
         tenant: &message.tenant,
         trace,
         stop,
@@ -344,6 +351,11 @@ async fn read_page(
         Round::Exhausted { why, attempts } => {
             Reading::Settled(Outcome::fallback(why, attempts, started, now), None)
         }
+        // The time of a page that heals is not the job's, whose deadline may never have come.
+        Round::OutOfTime { attempts } if message.attempt > 0 => {
+            let why = "there was no answer in the time that was given for healing".to_owned();
+            Reading::Settled(Outcome::fallback(why, attempts, started, now), None)
+        }
         Round::OutOfTime { attempts } => Reading::Settled(Outcome::timed_out(attempts, started, now), None),
         Round::NoTimeToAsk { attempts } => {
             let skipped = |attempt: &Attempt| attempt.result == AttemptResult::BreakerOpen;
@@ -351,6 +363,13 @@ async fn read_page(
         }
         Round::Stopped => Reading::Stopped,
     })
+}
+
+/// The last moment for a call of at most `call` to begin. A worker that lives shorter than a call may
+/// take would never begin any: it has half of its time, and cuts the call off.
+fn begin_by(now: Timestamp, leave_by: Timestamp, call: Duration) -> Timestamp {
+    let time = until(now, leave_by);
+    if call <= time { leave_by.saturating_sub(call).unwrap_or(leave_by) } else { after(now, time / 2) }
 }
 
 async fn stored_page(app: &App, message: &PageMessage) -> Result<StoredPage, StepError> {
@@ -409,8 +428,8 @@ async fn keep_alive(
     }
 }
 
-pub(super) async fn settle_token(app: &App, message: &PageMessage) -> Result<Settlement, Fault> {
-    match &message.task_token {
+pub(super) async fn settle_token(app: &App, token: Option<&TaskToken>) -> Result<Settlement, Fault> {
+    match token {
         Some(token) => app.flow.settle(token).await,
         None => Ok(Settlement::Stale),
     }
@@ -418,7 +437,7 @@ pub(super) async fn settle_token(app: &App, message: &PageMessage) -> Result<Set
 
 /// Tells the flow; a page that nobody waits for any more came after the result, and heals it.
 pub(super) async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
-    if settle_token(app, message).await? == Settlement::Stale {
+    if settle_token(app, message.task_token.as_ref()).await? == Settlement::Stale {
         heal::bring_in(app, &message.job_id).await?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         answer::judge,
         budget::call_time,
-        ids::TenantId,
+        ids::{Priority, TenantId},
         outcome::{Attempt, AttemptResult, MicroUsd},
         target::{Provider, Target},
         trace::TraceContext,
@@ -58,9 +58,12 @@ pub struct Questions<'a> {
     pub deadline: Timestamp,
     /// No call is begun from then on.
     pub begin_by: Timestamp,
+    /// Whoever asks is gone by then.
+    pub leave_by: Timestamp,
     /// Of one call.
     pub request_timeout: Duration,
     pub holder: &'a str,
+    pub priority: Priority,
     pub tenant: &'a TenantId,
     /// Where the page's span is, if somebody traces it.
     pub trace: Option<TraceContext>,
@@ -139,7 +142,9 @@ async fn ask_one(
     let longest = questions.request_timeout;
     let patience = questions.deadline.min(questions.begin_by);
     let (mut slot, passes) = loop {
-        let Some(mut slot) = slots::acquire(app, target, longest, patience, questions.stop).await? else {
+        let Some(mut slot) =
+            slots::acquire(app, target, longest, questions.priority, patience, questions.stop).await?
+        else {
             return Ok(if questions.stop.is_asked() { Step::Stopped } else { questions.too_late() });
         };
         // The breaker may have opened while this page waited for its slot.
@@ -153,7 +158,8 @@ async fn ask_one(
         breakers::given_up(app, target, &passes).await;
     };
     let started = app.clock.now();
-    let time = call_time(started, questions.deadline, longest).filter(|_| started < questions.begin_by);
+    let end = questions.deadline.min(questions.leave_by);
+    let time = call_time(started, end, longest).filter(|_| started < questions.begin_by);
     let Some(time) = time else {
         slots::release(app, slot).await;
         breakers::given_up(app, target, &passes).await;
@@ -205,7 +211,7 @@ async fn ask_one(
             let detail = format!("no answer within {:.1} s", time.as_secs_f64());
             warn!(%target, latency_ms = latency, "model timed out");
             let timeout = attempt(target, AttemptResult::Timeout, detail, started, latency);
-            if time < longest {
+            if time < longest && questions.deadline <= questions.leave_by {
                 spans::cut_off(&mut span);
                 breakers::given_up(app, target, &passes).await;
                 return Ok(Step::Cut(timeout));

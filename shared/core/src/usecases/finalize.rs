@@ -2,6 +2,8 @@
 //!
 //! Running it twice, or from two places at once, gives one result.
 
+use std::time::Duration;
+
 use tracing::info;
 
 use super::{StepError, heal, plan, prepare, result};
@@ -13,13 +15,27 @@ use crate::{
         job::{Halt, Job, JobEvent, State},
         result::Cause,
     },
+    ports::clock::after,
     spans,
     store::{jobs, pages},
 };
 
+/// No two clocks are further apart than this.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
 /// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
 /// noted earlier (a cancel before the deadline, say) is the one that counts.
 pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let job = jobs::load(app, id).await?.value;
+    let cause = match cause {
+        // Whoever called this went by a deadline that somebody has moved since.
+        Cause::Deadline if job.halt.is_none() && !job.is_over() && !is_near_deadline(app, &job) => {
+            return Ok(job);
+        }
+        // Workers whose clock is ahead left the last pages to the deadline.
+        Cause::Settled if is_near_deadline(app, &job) && has_unsettled(app, &job).await? => Cause::Deadline,
+        cause => cause,
+    };
     let job = halt(app, id, cause).await?;
     spans::finalize(app, &job).around(conclude(app, id, job)).await
 }
@@ -49,6 +65,17 @@ async fn conclude(app: &App, id: &JobId, mut job: Job) -> Result<Job, StepError>
             State::Approved => publish(app, &job).await?,
         };
     }
+}
+
+fn is_near_deadline(app: &App, job: &Job) -> bool {
+    job.deadline <= after(app.clock.now(), CLOCKS_DIFFER)
+}
+
+/// Is there a page for AI that nobody stored an outcome of?
+async fn has_unsettled(app: &App, job: &Job) -> Result<bool, StepError> {
+    let planned = job.plan.as_ref().map_or(0, |plan| plan.ai_pages as usize);
+    let all = pages::all(app, &job.id).await?;
+    Ok(all.values().filter(|kept| kept.value.outcome.is_some()).count() < planned)
 }
 
 /// Tells the workers to stop before anything is counted.

@@ -110,8 +110,8 @@ pub async fn run(app: &App) {
     }
 }
 
-/// A cancelled job stays as its caller left it.
-fn heals(job: &Job) -> bool {
+/// Can late pages still come into its result? A cancelled job stays as its caller left it.
+pub fn heals(job: &Job) -> bool {
     matches!(job.state, State::Executed | State::Audited) && job.result.is_some()
 }
 

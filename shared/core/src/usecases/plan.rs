@@ -134,13 +134,12 @@ async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
     for range in &survey.ranges {
         let key = range_key(&job.id, range);
-        let made = stored_images(app, &job.id, range).await?;
-        let unmade = made.is_none();
-        let mut images: HashMap<PageNumber, ImageRef> = made.unwrap_or_default().into_iter().collect();
+        let made = stored_images(app, &job.id, range).await?.unwrap_or_default();
+        let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().collect();
         for page in stored_range(app, &job.id, range).await?.unwrap_or_default() {
             let image = match images.remove(&page.page) {
                 Some(image) => Image::Made(image),
-                None if unmade && wants_image(job, &page) => Image::Unmade,
+                None if wants_image(job, &page) => Image::Unmade,
                 None => Image::None,
             };
             pages.push(Prepared { key: key.clone(), page, image });

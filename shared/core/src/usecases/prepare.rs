@@ -63,6 +63,10 @@ fn image_key(job: &JobId, page: PageNumber, extension: &str) -> String {
 }
 
 async fn source(app: &App, job: &Job) -> Result<LocalFile, StepError> {
+    // It may be large: who can't read it has no use for it.
+    if !app.pdf.is_here() {
+        return Err(PdfError::Unavailable("documents are read elsewhere".into()).into());
+    }
     app.blobs.open(&source_key(&job.id)).await?.ok_or_else(|| StepError::Broken {
         code: "source_missing",
         reason: "the stored copy of the document is gone".into(),
@@ -192,9 +196,6 @@ async fn read(
     pages: &[PageNumber],
     render: RenderPages,
 ) -> Result<Vec<PageReading>, StepError> {
-    if !app.pdf.is_here() {
-        return Err(PdfError::Unavailable("documents are read elsewhere".into()).into());
-    }
     let file = source(app, job).await?;
     let password = secrets::open(app, &job.id).await?;
     let options = ReadOptions { render, style: job.received.options.image };

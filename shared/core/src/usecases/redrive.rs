@@ -1,6 +1,6 @@
 //! Bringing dead letters back to work, or letting them go.
 
-use super::{StepError, credits, webhooks};
+use super::{StepError, credits, heal, webhooks};
 use crate::{
     app::App,
     domain::{
@@ -135,6 +135,10 @@ async fn resend(app: &App, letter: &DeadLetter) -> Result<(), StepError> {
     message.task_token = None;
     let job = jobs::load(app, &message.job_id).await?.value;
     if job.is_over() {
+        if !heal::heals(&job) {
+            let reason = format!("its job is {}: nothing would come of reading the page", job.state);
+            return Err(StepError::Broken { code: "nothing_to_heal", reason });
+        }
         credits::check(app, &job, 1).await?;
     }
     message.deadline = after(app.clock.now(), job.received.options.job_timeout());
@@ -165,11 +169,16 @@ pub async fn revived(
         if let Some(revived) = letter.revived {
             return Ok(Some(as_it_stands(revived)));
         }
-        // A delivery that is counted on from before its death was never redriven.
-        if !letter.waits() || delivery.receive_count > letter.attempts {
+        // A delivery that is counted on from before its death was never redriven. Neither was the copy of a
+        // message that we gave up ourselves: the queue has only those that it delivered too often.
+        let queue_has_it = letter.attempts >= app.settings.max_receive_count;
+        if !letter.waits() || !queue_has_it || delivery.receive_count > letter.attempts {
             return Ok(None);
         }
         let job = jobs::load(app, &message.job_id).await?.value;
+        if job.is_over() && !heal::heals(&job) {
+            return Ok(None);
+        }
         let page = pages::find(app, &message.job_id, message.page_id).await?;
         let now = app.clock.now();
         let revived = Revived {

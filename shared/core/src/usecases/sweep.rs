@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::{
@@ -31,7 +33,11 @@ use crate::{
         message::PageMessage,
         result::Cause,
     },
-    ports::{clock::after, queue::Delivery},
+    ports::{
+        Fault,
+        clock::{after, within},
+        queue::Delivery,
+    },
     store::{
         dead::{self, DeadLetter},
         jobs,
@@ -52,10 +58,16 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Webhooks are sent and purchases gone on with for so long: their pauses of 1 s, 4 s and 16 s fit in.
 const OUTSIDE: Duration = Duration::from_secs(25);
 
+/// Jobs that are mended side by side, and for how long.
+const MENDED_AT_ONCE: usize = 8;
+const MENDING: Duration = Duration::from_secs(60);
+
 /// What a sweep did, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub started: usize,
+    /// Jobs whose flows were told once more that somebody decided.
+    pub woken: usize,
     pub finalized: usize,
     pub dead_letters: usize,
     /// Jobs whose late pages were published.
@@ -71,31 +83,34 @@ pub struct Swept {
 
 pub async fn sweep(app: &App) -> Swept {
     let mut swept = Swept::default();
-    match jobs::open(app).await {
-        Ok(open) => {
-            for job in open {
-                if let Err(error) = mend(app, &job, &mut swept).await {
-                    warn!(job = %job.id, %error, "job not mended yet");
-                    swept.faults += 1;
-                }
-            }
+    let (mended, dead, healed, relayed, webhooks, purchases) = tokio::join!(
+        mend_jobs(app),
+        collect_dead(app),
+        heal::take_over(app),
+        relay::relay_silent(app, SILENT),
+        webhooks::run_for(app, OUTSIDE),
+        purchase::run_for(app, OUTSIDE),
+    );
+    match mended {
+        Ok(mended) => {
+            let count = |what| mended.iter().filter(|mended| **mended == what).count();
+            (swept.started, swept.woken) = (count(Mended::Started), count(Mended::Woken));
+            (swept.finalized, swept.faults) = (count(Mended::Finalized), count(Mended::NotYet));
         }
         Err(fault) => missed(&mut swept, "open jobs", &fault),
     }
-    match collect_dead(app).await {
+    match dead {
         Ok(count) => swept.dead_letters = count,
         Err(error) => missed(&mut swept, "dead messages", &error),
     }
-    match heal::take_over(app).await {
+    match healed {
         Ok(count) => swept.healed = count,
         Err(error) => missed(&mut swept, "late pages", &error),
     }
-    match relay::relay_silent(app, SILENT).await {
+    match relayed {
         Ok(count) => swept.events = count,
         Err(fault) => missed(&mut swept, "unpublished events", &fault),
     }
-    let (webhooks, purchases) =
-        tokio::join!(webhooks::run_for(app, OUTSIDE), purchase::run_for(app, OUTSIDE));
     match webhooks {
         Ok(count) => swept.webhooks = count,
         Err(fault) => missed(&mut swept, "webhooks", &fault),
@@ -116,18 +131,59 @@ fn missed(swept: &mut Swept, what: &str, error: &dyn std::fmt::Display) {
     swept.faults += 1;
 }
 
+/// What was done for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mended {
+    Nothing,
+    Started,
+    Woken,
+    Finalized,
+    /// It could not be done, and has to be tried again.
+    NotYet,
+}
+
+/// Brings jobs further that their flows left behind, those that are due first. Many at once, and none
+/// for so long that the next sweep would come in between.
+async fn mend_jobs(app: &App) -> Result<Vec<Mended>, Fault> {
+    let open = jobs::open(app).await?;
+    let mending = open.into_iter().map(|job| async move {
+        mend(app, &job).await.unwrap_or_else(|error| {
+            warn!(job = %job.id, %error, "job not mended yet");
+            Mended::NotYet
+        })
+    });
+    let mut mended = Vec::new();
+    let mut mending = stream::iter(mending.collect::<Vec<_>>()).buffer_unordered(MENDED_AT_ONCE);
+    let all = async {
+        while let Some(one) = mending.next().await {
+            mended.push(one);
+        }
+    };
+    if within(app.clock.as_ref(), MENDING, all).await.is_none() {
+        warn!(mended = mended.len(), "more jobs were left behind than one sweep can mend");
+        mended.push(Mended::NotYet);
+    }
+    Ok(mended)
+}
+
 /// A job that its flow should have brought further by now.
-async fn mend(app: &App, job: &Job, swept: &mut Swept) -> Result<(), StepError> {
+async fn mend(app: &App, job: &Job) -> Result<Mended, StepError> {
     let now = app.clock.now();
+    if !needs_mending(job, now) {
+        return Ok(Mended::Nothing);
+    }
+    // The index is behind: it may have moved on since, or its deadline may have been moved.
+    let Some(job) = jobs::find(app, &job.id).await?.map(|kept| kept.value) else {
+        return Ok(Mended::Nothing);
+    };
+    if job.state.is_terminal() {
+        return Ok(Mended::Nothing);
+    }
     let cause = match job.halt {
         Some(Halt::Cancelled) => Cause::Cancelled,
         _ => Cause::Deadline,
     };
-    // Whoever halted it told its flow: one that has not ended it since then is gone.
-    let halted_at = job.halt.and(job.head.at);
-    let is_left = halted_at.is_some_and(|at| after(at, STARTED_BY) <= now);
-    if after(job.deadline, GRACE) <= now || is_left {
-        swept.finalized += 1;
+    if is_overdue(&job, now) {
         // The document itself may be why its flow died: then that is its end.
         if let Err(error) = finalize(app, &job.id, cause).await {
             if let StepError::Fault(fault) = error {
@@ -136,12 +192,39 @@ async fn mend(app: &App, job: &Job, swept: &mut Swept) -> Result<(), StepError> 
             let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
             fail(app, &job.id, failure).await?;
         }
-    } else if matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
-    {
-        swept.started += 1;
-        app.flow.start(&job.id, job.redrives, &job.trace()).await?;
+        return Ok(Mended::Finalized);
     }
-    Ok(())
+    if was_not_started(&job, now) {
+        app.flow.start(&job.id, job.redrives, &job.trace()).await?;
+        return Ok(Mended::Started);
+    }
+    if may_be_asleep(&job, now) {
+        app.flow.wake(&job.id).await?;
+        return Ok(Mended::Woken);
+    }
+    Ok(Mended::Nothing)
+}
+
+fn needs_mending(job: &Job, now: Timestamp) -> bool {
+    is_overdue(job, now) || was_not_started(job, now) || may_be_asleep(job, now)
+}
+
+fn is_overdue(job: &Job, now: Timestamp) -> bool {
+    // Whoever halted it told its flow: one that has not ended it since then is gone.
+    let halted_at = job.halt.and(job.head.at);
+    after(job.deadline, GRACE) <= now || halted_at.is_some_and(|at| after(at, STARTED_BY) <= now)
+}
+
+fn was_not_started(job: &Job, now: Timestamp) -> bool {
+    matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
+}
+
+/// A person decided on it, and whoever wrote that down may have died before the flow was woken. One that
+/// is awake does not mind.
+fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
+    let asked = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1);
+    let decided_at = job.head.at.filter(|_| asked && job.state == State::Approved);
+    decided_at.is_some_and(|at| after(at, STARTED_BY) <= now)
 }
 
 /// Looks through what lies in the queue's own place for the dead, until all was seen once.
@@ -199,7 +282,7 @@ async fn examine(app: &App, delivery: &Delivery) -> Result<Found, StepError> {
         (Some(letter), _) => return Ok(Found::by(&letter.value)),
         (None, Ok(message)) => message,
         (None, Err(unreadable)) => {
-            bury::bury(app, bury::Death::of_message(app, delivery, unreadable.to_string())).await?;
+            give_up::on_message(app, delivery, unreadable.to_string()).await?;
             return Ok(Found::Buried);
         }
     };

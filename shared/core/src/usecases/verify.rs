@@ -76,6 +76,13 @@ async fn examine_job(app: &App, id: &JobId) -> Result<(Report, Heads), StepError
     for event in page_events {
         trails.entry(event.aggregate.to_string()).or_default().push(event);
     }
+    for trail in trails.values() {
+        if let Some(Aggregate::Page(_, page)) = trail.first().map(|event| &event.aggregate)
+            && !stored_pages.contains_key(page)
+        {
+            report.findings.push(format!("page {page}: it has a trail and is gone itself"));
+        }
+    }
     for (page, kept) in stored_pages {
         heads.1.insert(page, kept.value.head.clone());
         let name = Aggregate::Page(id.clone(), page).to_string();
