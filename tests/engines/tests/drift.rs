@@ -479,6 +479,15 @@ fn only_sqs_itself_puts_messages_among_the_dead_of_a_lane() {
 }
 
 #[test]
+fn a_range_of_the_slowest_pages_fits_into_intakes_time() {
+    let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
+    let time: u64 = block(&template, "  IntakeFunction:")["Timeout"].parse().unwrap();
+    // Its memory buys nearly two processors, and a parser works on each.
+    let needed = settings.pdf.page_timeout * settings.range_pages / 2;
+    assert!(needed.as_secs() < time, "{needed:?} may be needed, {time} s are given");
+}
+
+#[test]
 fn images_that_can_not_be_made_do_not_end_a_document() {
     let machine = machine();
     let work = &machine["States"]["Race"]["Branches"][0]["States"];
