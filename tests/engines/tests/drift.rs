@@ -211,8 +211,9 @@ const DEAD: &[&str] = &[
 /// The key, by calls of ours.
 const SEALED: &[&str] = &["Key.Arn if kms:EncryptionContext:application: everypage"];
 /// The key, by S3 and SNS for us: bucket and topic are encrypted with it.
-const KEY_OF_BUCKET_AND_TOPIC: &[&str] =
-    &["Key.Arn if kms:ViaService: [s3.${AWS::Region}.amazonaws.com, sns.${AWS::Region}.amazonaws.com]"];
+const KEY_OF_BUCKET_AND_TOPIC: &[&str] = &[
+    "Key.Arn if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
+];
 
 /// A call, what a role must allow for it and on what, and the functions whose use cases make it.
 type Call = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
