@@ -211,8 +211,9 @@ const DEAD: &[&str] = &[
 /// The key, by calls of ours.
 const SEALED: &[&str] = &["Key.Arn if kms:EncryptionContext:application: everypage"];
 /// The key, by S3 and SNS for us: bucket and topic are encrypted with it.
-const KEY_OF_BUCKET_AND_TOPIC: &[&str] =
-    &["Key.Arn if kms:ViaService: [s3.${AWS::Region}.amazonaws.com, sns.${AWS::Region}.amazonaws.com]"];
+const KEY_OF_BUCKET_AND_TOPIC: &[&str] = &[
+    "Key.Arn if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
+];
 
 /// A call, what a role must allow for it and on what, and the functions whose use cases make it.
 type Call = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
@@ -479,13 +480,31 @@ fn only_sqs_itself_puts_messages_among_the_dead_of_a_lane() {
 }
 
 #[test]
+fn a_range_of_the_slowest_pages_fits_into_intakes_time() {
+    let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
+    let time: u64 = block(&template, "  IntakeFunction:")["Timeout"].parse().unwrap();
+    // Its memory buys nearly two processors, and a parser works on each.
+    let needed = settings.pdf.page_timeout * settings.range_pages / 2;
+    assert!(needed.as_secs() < time, "{needed:?} may be needed, {time} s are given");
+}
+
+#[test]
 fn images_that_can_not_be_made_do_not_end_a_document() {
     let machine = machine();
     let work = &machine["States"]["Race"]["Branches"][0]["States"];
-    let caught = &work["RenderImages"]["Catch"];
-    assert_eq!(caught, &json!([{ "ErrorEquals": ["States.ALL"], "ResultPath": null, "Next": "Plan" }]));
+    let room = "Lambda.TooManyRequestsException";
+    let caught = |state: &str| -> Vec<(String, String)> {
+        let rules = work[state]["Catch"].as_array().unwrap().iter();
+        rules.map(|rule| (text(&rule["ErrorEquals"][0]), text(&rule["Next"]))).collect()
+    };
+    let rule = |error: &str, next: &str| (error.to_owned(), next.to_owned());
+    assert_eq!(caught("RenderImages"), [rule(room, "WaitForRoom"), rule("States.ALL", "Plan")]);
     // Without its text no page could be published: that is a failure.
-    assert_eq!(work["ReadTexts"]["Catch"], Value::Null);
+    assert_eq!(caught("ReadTexts"), [rule(room, "WaitForRoom")]);
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
 }
 
 #[test]
