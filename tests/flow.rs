@@ -29,8 +29,8 @@ use everypage_core::{
         clock::{Clock, after, within},
         flow::Settlement,
         pdf::{Pdf, PdfError, ReadOptions},
-        queue::{Delivery, Receipt},
-        records::Records,
+        queue::{Delivery, Outgoing, Queue, Receipt},
+        records::{Change, Records},
         retrying::Retrying,
         vision::{Finish, Scope, VisionError},
     },
@@ -43,8 +43,9 @@ use everypage_core::{
         bury::{Death, bury},
         cancel::cancel,
         decide, delete,
+        dispatch::{Disposition, dispatch},
         fail::fail,
-        heal, redrive, result,
+        heal, plan, prepare, redrive, result,
         verify::verify_job,
         webhooks as sender,
     },
@@ -1152,4 +1153,147 @@ async fn a_page_that_comes_late_while_a_version_is_published_is_in_the_next() {
     assert!(healing::finish(app, slow, time).await.unwrap().is_none());
     assert!(healing::tell(app, &id, "third", time).await.unwrap().is_none(), "the next is still at it");
     assert!(healing::finish(app, next, time).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_a_job_that_was_cancelled_is_not_read_again() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, page| match page {
+        1 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
+        _ => Reply::Hang,
+    });
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let person = async {
+        process.app.clock.sleep(Duration::from_secs(10)).await;
+        cancel(&process.app, &id, "ann").await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { job = process.finish(&id) => job, () = person => unreachable!() };
+    assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
+    let (letters, calls) = (dead::waiting(&process.app, 10).await.unwrap(), world.vision.calls().len());
+    let refused = redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap_err();
+    assert_eq!(refused.code(), "nothing_to_heal", "{refused}");
+    process.work_for(Duration::from_secs(60)).await;
+    assert_eq!(world.vision.calls().len(), calls);
+    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1, "a person may still purge it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_gone_from_the_store_is_missed() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    let kept = pages::find(&process.app, &id, page(2)).await.unwrap().unwrap();
+    let gone = Change::Delete { key: pages::key(&id, page(2)), version: kept.version };
+    process.app.write(vec![gone]).await.unwrap();
+    let findings = verify_job(&process.app, &id).await.unwrap().findings;
+    assert_eq!(findings, ["page 2: it has a trail and is gone itself"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_can_be_read_in_part_is_told_to_its_tenant_and_its_page_falls_back() {
+    let world = World::new(&[]);
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    let tenant = TenantId::new("local");
+    let responsible = [("DEFAULT_RESPONSIBLE".to_owned(), Some("ann@example.org".to_owned()))];
+    tenants::change(&process.app, &tenant, &responsible).await.unwrap();
+    world.clock_moves(Duration::from_secs(61)).await;
+    // A field is lost on its way.
+    let mut delivery = world.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);
+    let mut body: serde_json::Value = serde_json::from_str(&delivery.body).unwrap();
+    body.as_object_mut().unwrap().remove("deadline");
+    delivery.body = body.to_string();
+    let process = world.start("b");
+    let handled = dispatch(&process.app, &delivery);
+    let (job, disposition) = futures::future::join(process.driver.drive(&id), handled).await;
+    assert_eq!(disposition, Disposition::Done);
+    let (job, letter) = (job.unwrap(), dead::waiting(&process.app, 1).await.unwrap().remove(0).value);
+    assert_eq!((&letter.tenant, &letter.correlation_id), (&tenant, &job.correlation_id));
+    assert!(letter.reason.contains("deadline"), "{}", letter.reason);
+    let told = world.notifier.notices().remove(0).responsible;
+    assert_eq!(told.as_deref(), Some("ann@example.org"));
+    let document = process.result(&job).await;
+    assert_eq!(
+        (document.pages[0].source, document.metadata.timeout_occurred),
+        (Source::MupdfFallback, false)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_message_of_a_deleted_job_leaves_none_of_its_text() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let mut document = FakeDocument::graphics(1);
+    document.pages[0].text = "the words of the document".into();
+    let id = process.submit(&document).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let late = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap().remove(0);
+    assert!(late.context_text.contains("the words of the document"));
+    delete::delete(&process.app, &id, "ann").await.unwrap();
+    let message = Outgoing { name: "late".into(), job: id, lane: Priority::Normal, body: late.encode() };
+    world.queue.send(&[message]).await.unwrap();
+    process.work_for(Duration::from_secs(5)).await;
+    assert!(world.queue.is_empty());
+    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert!(letters[0].value.reason.contains("there is no job"), "{}", letters[0].value.reason);
+    let left = world.records.dump().into_iter().filter(|item| item.draft.body.contains("the words"));
+    assert_eq!(left.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_whose_image_alone_could_not_be_made_is_planned_for_ai_all_the_same() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let job = process.job(&id).await;
+    let range = prepare::inspect(&process.app, &job).await.unwrap().remove(0);
+    prepare::read_range(&process.app, &job, &range).await.unwrap();
+    // Of this range page 2 could not be drawn.
+    prepare::render_range(&process.app, &job, &range).await.unwrap();
+    let key = format!("jobs/{id}/images/1-3.json");
+    let mut made: Vec<serde_json::Value> =
+        serde_json::from_slice(&world.blobs.get(&key).await.unwrap().unwrap()).unwrap();
+    made.remove(1);
+    world.blobs.delete(&key).await.unwrap();
+    world.blobs.put_new(&key, serde_json::to_vec(&made).unwrap()).await.unwrap();
+    let job = process.finish(&id).await;
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Ai; 3]);
+    assert_eq!(document.metadata.ai_pages, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_fails_for_another_reason_leaves_the_next_one_to_somebody_else() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "1"), ("BREAKER_BASE_BACKOFF", "10s")]);
+    let process = world.start("a");
+    // A bad key rests the whole provider. When it is mended, the first model that is asked is down.
+    let (mended, asked) = (Arc::new(AtomicBool::default()), Arc::new(AtomicUsize::default()));
+    let (key, probes) = (mended.clone(), asked.clone());
+    world.vision.now_does(move |target, page| match target.provider {
+        Provider::OpenAi if !key.load(Ordering::SeqCst) => {
+            Reply::Fail(VisionError::Configuration { detail: "HTTP 401".into(), scope: Scope::Provider })
+        }
+        Provider::OpenAi if probes.fetch_add(1, Ordering::SeqCst) == 0 => Reply::down(),
+        _ => Reply::AnswerAfter(Duration::from_secs(1), read_by(target, page)),
+    });
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    mended.store(true, Ordering::SeqCst);
+    world.clock_moves(Duration::from_secs(11)).await;
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let readers: Vec<String> = process
+        .result(&job)
+        .await
+        .pages
+        .iter()
+        .map(|page| page.attempts.last().unwrap().target.to_string())
+        .collect();
+    assert_eq!(readers, ["openai:gpt-5.4-mini"; 3], "the provider is known to be well again");
 }

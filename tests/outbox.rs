@@ -98,7 +98,9 @@ impl Interference for Counted {
 /// Calls to the store of a job of so many pages, each read at the first call, one after the other.
 async fn calls(pages: u32) -> BTreeMap<&'static str, usize> {
     let world = World::new(&[("WORKER_CONCURRENCY", "1"), ("JOB_TIMEOUT", "1h")]);
-    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_millis(1250), read_by(target, page)));
+    world
+        .vision
+        .now_does(|target, page| Reply::AnswerAfter(Duration::from_millis(1250), read_by(target, page)));
     let counted: Arc<Counted> = Arc::default();
     let records: Arc<dyn Records> = world.records.clone();
     let process = world.start_on("a", Arc::new(Faulty::new(records, counted.clone())));

@@ -13,10 +13,12 @@ use everypage_core::{
         blobs::Blobs,
         clock::Clock,
         queue::{Outgoing, Queue},
+        vision::VisionError,
     },
     store::{dead, nodes},
     usecases::{
         cancel::cancel,
+        decide::{Decision, decide},
         redrive::{purge, redrive},
         relay,
         sweep::{SILENT, sweep},
@@ -24,7 +26,7 @@ use everypage_core::{
 };
 use everypage_testkit::{
     faulty::Faults,
-    memory::MemoryQueue,
+    memory::{MemoryQueue, MemoryRecords},
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
 };
@@ -239,4 +241,63 @@ async fn events_of_a_process_that_fell_silent_are_published() {
     assert_eq!(sweep(&process.app).await.events, stored);
     assert_eq!(world.bus.events().len(), stored);
     assert_eq!(sweep(&process.app).await.events, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_never_woke_the_flow_is_told_once_more() {
+    let world = world(&[("APPROVAL_THRESHOLD_USD", "0.001")]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
+    assert_eq!(process.job(&id).await.state, State::Proposed);
+    decide(&process.app, &id, "ann", Decision::Approve).await.unwrap();
+    assert_eq!(sweep(&process.app).await.woken, 0, "it was told a moment ago");
+    world.clock.sleep(Duration::from_secs(31)).await;
+    assert_eq!(sweep(&process.app).await.woken, 1);
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    assert_eq!(sweep(&process.app).await.woken, 0, "it has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_word() {
+    let mut world = world(&[("JOB_TIMEOUT", "10s")]);
+    world.records = Arc::new(MemoryRecords::lagging(world.clock.clone(), Duration::from_secs(300)));
+    world.vision.now_does(|_, _| Reply::Hang);
+    let process = world.start("a");
+    let mut ids = Vec::new();
+    for pages in 1..=20 {
+        let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
+        process.die_after(&id, Duration::from_secs(5)).await;
+        ids.push(id);
+    }
+    // One ended since the index was written.
+    world.clock.sleep(Duration::from_secs(300)).await;
+    process.finish(&ids[0]).await;
+    assert_eq!(sweep(&world.start("b").app).await.finalized, 19);
+    for (id, pages) in ids.iter().zip(1..) {
+        let job = process.job(id).await;
+        invariants::succeeded(&job);
+        invariants::result_is_whole(&process.app, &job, pages).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_copy_of_a_message_that_was_given_up_early_is_no_redrive() {
+    let world = world(&[]);
+    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
+    let calls = world.vision.calls().len();
+    // The flow's send was repeated because its first reply was lost: a second first delivery.
+    let body = letter.message.clone().unwrap();
+    let copy = Outgoing { name: "copy".into(), job: id.clone(), lane: Priority::Normal, body };
+    world.queue.send(&[copy]).await.unwrap();
+    world.clock.sleep(10 * MINUTE).await;
+    process.work_for(Duration::from_secs(5)).await;
+    assert!(world.queue.is_empty());
+    assert_eq!(world.vision.calls().len(), calls, "nobody is asked and paid again");
+    assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
 }

@@ -69,3 +69,16 @@ fn a_key_is_never_shown() {
     let reading = read(&[("OPENAI_API_KEY", "sk-very-secret")]).unwrap();
     assert!(!format!("{reading:?}").contains("very-secret"));
 }
+
+#[test]
+fn an_engine_that_was_asked_for_and_has_no_key_is_told_of() {
+    let warnings = |pairs: &[(&str, &str)]| {
+        let find =
+            |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+        Settings::read(find).unwrap().warnings
+    };
+    assert!(warnings(&[("ANTHROPIC_API_KEY", "k")]).is_empty(), "nobody asked for the other");
+    let told = warnings(&[("PRIMARY_ENGINE", "openai"), ("ANTHROPIC_API_KEY", "k")]);
+    assert_eq!(told, ["PRIMARY_ENGINE is openai, which is left out: OPENAI_API_KEY is not set"]);
+    assert!(warnings(&[("PRIMARY_ENGINE", "openai"), ("OPENAI_BASE_URL", "http://x")]).is_empty());
+}

@@ -99,6 +99,16 @@ fn a_record_left_alone_for_ten_minutes_is_forgotten() {
 }
 
 #[test]
+fn after_a_rest_of_more_than_ten_minutes_there_is_one_probe_too() {
+    let breaker = Breaker::default();
+    let rest = Some(Duration::from_secs(900));
+    let open = breaker.failed(&pass(&breaker, at(0)), "429", rest, at(0), &policy()).unwrap();
+    let Admission::Probe { next, .. } = open.admit("a", at(900), &policy()) else { panic!("no probe") };
+    assert_eq!(next.admit("b", at(901), &policy()), Admission::Refused);
+    assert_eq!(open.current(at(1500), &policy()).state, State::Closed, "nobody asked for ten minutes");
+}
+
+#[test]
 fn several_good_probes_may_be_asked_for() {
     let policy = Policy { half_open_successes: 2, ..policy() };
     let open = opened_at(0);

@@ -442,3 +442,19 @@ pub(super) async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_begins_only_if_it_can_end_while_its_worker_lives() {
+        let (now, seconds) = (Timestamp::UNIX_EPOCH, Duration::from_secs);
+        let leave_by = after(now, seconds(320));
+        assert_eq!(begin_by(now, leave_by, seconds(120)), after(now, seconds(200)));
+        assert_eq!(begin_by(now, leave_by, seconds(270)), after(now, seconds(50)));
+        // A tenant's calls may take longer than any worker lives: they are cut off.
+        assert_eq!(begin_by(now, leave_by, seconds(600)), after(now, seconds(160)));
+        assert!(begin_by(now, Timestamp::MAX, seconds(120)) > after(now, seconds(1 << 30)));
+    }
+}
