@@ -77,7 +77,9 @@ pub const MODELS: usize = 4;
 impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut plan = Self::third_of(seed);
-        plan.add_lag(&mut StdRng::seed_from_u64(seed.rotate_left(10)));
+        let mut dice = StdRng::seed_from_u64(seed.rotate_left(10));
+        plan.add_lag(&mut dice);
+        plan.move_deadlines(&mut dice);
         plan
     }
 
@@ -208,6 +210,17 @@ impl Plan {
         if !self.one_machine {
             let longest = *pick(dice, &[0, 1, 5]);
             self.lag = seconds(dice, 0, longest);
+        }
+    }
+
+    /// Of those who approve a plan, every second one gives it more time, or less.
+    fn move_deadlines(&mut self, dice: &mut StdRng) {
+        for trouble in &mut self.troubles {
+            if let Trouble::Person { wish: wish @ Wish::Approve, .. } = trouble
+                && dice.random_bool(0.5)
+            {
+                *wish = Wish::Modify(seconds(dice, 5, 150));
+            }
         }
     }
 

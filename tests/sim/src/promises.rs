@@ -36,6 +36,8 @@ use crate::{
     world::World,
 };
 
+/// Nobody ends a job for its deadline earlier than this before it.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 /// Longer than a webhook is tried for.
 const TO_TELL: Duration = Duration::from_secs(60);
 /// Whoever drives a job looks every second whether somebody asked for its end.
@@ -261,6 +263,9 @@ async fn whole_and_true(world: &World, onlooker: &App, job: &Job) -> Vec<Result<
             continue;
         };
         held.push(invariants::whole(&document));
+        if version == 1 && job.redrives == 0 && document.metadata.timeout_occurred {
+            held.push(not_before_its_deadline(world, job));
+        }
         if document.metadata.total_pages != pages {
             held.push(Err(format!("it has {} pages instead of {pages}", document.metadata.total_pages)));
         }
@@ -284,6 +289,19 @@ async fn whole_and_true(world: &World, onlooker: &App, job: &Job) -> Vec<Result<
         }
     }
     held
+}
+
+/// A job that says that its time was up had all of it, as far as clocks agree.
+fn not_before_its_deadline(world: &World, job: &Job) -> Result<(), String> {
+    let seen = world.witness.seen();
+    let published = seen.published.get(&job.id).and_then(|versions| versions.first().copied());
+    let due = world.witness.since(job.deadline).saturating_sub(world.plan.spread() + CLOCKS_DIFFER);
+    match published {
+        Some(at) if at < due => {
+            Err(format!("its time was up at {}, which is before {}", time(at), time(due)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Did the end come before the text of all pages was read, which takes no time where nothing is in

@@ -10,7 +10,7 @@ use everypage_core::{
         job::{Job, State},
         secret::Secret,
     },
-    ports::clock::Clock,
+    ports::clock::{Clock, after},
     store::{
         accounts,
         dead::{self, Subject},
@@ -18,7 +18,7 @@ use everypage_core::{
     },
     usecases::{
         cancel::cancel,
-        decide::{Decision, decide},
+        decide::{Decision, decide, modify},
         heal,
         intake::{Submission, submit},
         purchase,
@@ -34,7 +34,7 @@ use crate::{
     panics,
     plan::{BOUGHT, Lock, PASSWORD, PLENTY, Plan},
     promises,
-    trouble::{Trouble, Wish, time},
+    trouble::{Trouble, Wish, name, time},
     world::World,
 };
 
@@ -233,7 +233,7 @@ async fn happen(world: Arc<World>, trouble: Trouble) {
         Trouble::Person { at, document, wish } => {
             clock.sleep(at).await;
             world.witness.note(|| format!("somebody wishes: {wish:?} of document {document}"));
-            world.witness.struck(&format!("somebody wishes: {wish:?}"));
+            world.witness.struck(&format!("somebody wishes: {}", name(&wish)));
             wished(&world, document, wish).await;
         }
         // These lie in the weather, the models, the post and the reader.
@@ -261,6 +261,16 @@ async fn wished(world: &Arc<World>, document: usize, wish: Wish) {
         }
         Wish::Heal => {
             world.ask(move |app| async move { heal::send(&app, &job, TO_HEAL).await.is_ok() }.boxed()).await;
+        }
+        Wish::Modify(left) => {
+            let asked = move |app: Arc<App>| {
+                async move {
+                    let deadline = after(app.clock.now(), left);
+                    modify(&app, &job, "person", |job| job.deadline = deadline).await.is_ok()
+                }
+                .boxed()
+            };
+            world.ask(asked).await;
         }
         Wish::Approve | Wish::Reject => {
             let decision = match wish {

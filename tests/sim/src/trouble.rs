@@ -105,6 +105,8 @@ pub enum Wish {
     Cancel,
     Approve,
     Reject,
+    /// Approved, with so long from then on.
+    Modify(Duration),
     Heal,
     /// All dead letters there are.
     Redrive,
@@ -246,12 +248,13 @@ impl fmt::Display for Trouble {
             }
             Self::Person { at, document, wish } => {
                 let wish = match wish {
-                    Wish::Cancel => "cancels",
-                    Wish::Approve => "approves",
-                    Wish::Reject => "rejects",
-                    Wish::Heal => "heals",
-                    Wish::Redrive => "redrives all dead letters after",
-                    Wish::SubmitAgain => "submits again",
+                    Wish::Cancel => "cancels".to_owned(),
+                    Wish::Approve => "approves".to_owned(),
+                    Wish::Reject => "rejects".to_owned(),
+                    Wish::Modify(left) => format!("gives {} to", time(*left)),
+                    Wish::Heal => "heals".to_owned(),
+                    Wish::Redrive => "redrives all dead letters after".to_owned(),
+                    Wish::SubmitAgain => "submits again".to_owned(),
                 };
                 write!(f, "somebody {wish} document {document} at {}", time(*at))
             }

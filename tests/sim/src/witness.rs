@@ -290,6 +290,8 @@ impl Witness {
         seen.documents.insert(job.id.clone(), document);
         let fresh = Life { from: now, deadline: job.deadline, cancelled: None, ended: None, closed: None };
         let life = seen.lives.entry((job.id.clone(), job.redrives)).or_insert(fresh);
+        // A person may move it.
+        life.deadline = job.deadline;
         if job.halt == Some(Halt::Cancelled) {
             life.cancelled.get_or_insert(now);
         }

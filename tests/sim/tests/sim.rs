@@ -48,11 +48,11 @@ fn seeds_that_failed_once_fail_no_more() {
 /// The first seed that catches each; `./everypage dev sim --mutants` finds them again.
 const CAUGHT_BY: [(Mutant, u64); 21] = [
     (Mutant::NoFencing, 3),
-    (Mutant::UnconditionalFinalize, 54),
+    (Mutant::UnconditionalFinalize, 23),
     (Mutant::UnconditionalSlots, 5),
     (Mutant::UnleasedSlots, 31),
     (Mutant::PublishedBeforeStored, 0),
-    (Mutant::UnpublishedEvents, 0),
+    (Mutant::UnpublishedEvents, 31),
     (Mutant::BreakerCountsEveryPage, 63),
     (Mutant::BreakerPerProcess, 725),
     (Mutant::ResultsOverwritten, 23),
@@ -64,10 +64,10 @@ const CAUGHT_BY: [(Mutant, u64); 21] = [
     (Mutant::PagesSwapped, 1),
     (Mutant::NoRetries, 5),
     (Mutant::SlotsKept, 0),
-    (Mutant::HalfOpenLetsAllThrough, 287),
+    (Mutant::HalfOpenLetsAllThrough, 409),
     (Mutant::FallbackTextLost, 0),
-    (Mutant::UnconditionalAccounts, 427),
-    (Mutant::PaymentsWithoutKeys, 68),
+    (Mutant::UnconditionalAccounts, 728),
+    (Mutant::PaymentsWithoutKeys, 6),
 ];
 
 /// A suite that can't fail proves nothing.

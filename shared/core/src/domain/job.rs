@@ -308,6 +308,8 @@ pub enum Illegal {
     Transition { from: State, to: State },
     #[error("a job that is {from} can't take {event}")]
     Note { from: State, event: &'static str },
+    #[error("its time is up or its end was asked for: it is too late to decide on the job")]
+    TooLate,
     #[error("the first event of a job must be job.received")]
     NotReceived,
     #[error("the job was received before")]

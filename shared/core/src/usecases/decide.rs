@@ -20,17 +20,30 @@ pub async fn decide(app: &App, id: &JobId, by: &str, decision: Decision) -> Resu
     let job = jobs::load(app, id).await?.value;
     let decided = match (decision, &job.plan) {
         (Decision::Approve, Some(plan)) => {
-            credits::approve(app, "operator", &job, plan, by, |_, verdict| vec![verdict.clone()]).await?
+            let events = |job: &Job, verdict: &JobEvent| unless_too_late(job, vec![verdict.clone()]);
+            credits::approve(app, "operator", &job, plan, by, events).await?
         }
         (Decision::Approve, None) => {
             return Err(Illegal::Transition { from: job.state, to: State::Approved }.into());
         }
         (Decision::Reject { reason }, _) => {
             let event = JobEvent::Rejected { by: by.to_owned(), reason };
-            jobs::advance(app, "operator", id, |_| vec![event.clone()]).await?.value
+            jobs::advance(app, "operator", id, |job| unless_too_late(job, vec![event.clone()])).await?.value
         }
     };
-    app.flow.wake(id).await?;
+    told(app, decided).await
+}
+
+/// Nobody reads pages of a job that is about to end, whatever is decided about it.
+fn unless_too_late(job: &Job, events: Vec<JobEvent>) -> Vec<JobEvent> {
+    if job.halt.is_some() { vec![] } else { events }
+}
+
+async fn told(app: &App, decided: Job) -> Result<Job, StepError> {
+    if decided.halt.is_some() {
+        return Err(Illegal::TooLate.into());
+    }
+    app.flow.wake(&decided.id).await?;
     Ok(decided)
 }
 
@@ -42,11 +55,14 @@ pub async fn modify(app: &App, id: &JobId, by: &str, change: impl Fn(&mut Job)) 
     let mut plan = plan::draw_up(app, &wanted, version).await?;
     plan.approval = None;
     let modified = JobEvent::Modified { plan: plan.clone(), deadline: wanted.deadline, by: by.to_owned() };
-    let decided = credits::approve(app, "operator", &wanted, &plan, by, |_, verdict| match verdict {
-        JobEvent::Approved { .. } => vec![modified.clone(), verdict.clone()],
-        rejected => vec![rejected.clone()],
+    let decided = credits::approve(app, "operator", &wanted, &plan, by, |job, verdict| {
+        unless_too_late(
+            job,
+            match verdict {
+                JobEvent::Approved { .. } => vec![modified.clone(), verdict.clone()],
+                rejected => vec![rejected.clone()],
+            },
+        )
     });
-    let decided = decided.await?;
-    app.flow.wake(id).await?;
-    Ok(decided)
+    told(app, decided.await?).await
 }

@@ -28,15 +28,15 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let job = jobs::load(app, id).await?.value;
     let cause = match cause {
-        // Whoever called this went by a deadline that somebody has moved since.
-        Cause::Deadline if job.halt.is_none() && !job.is_over() && !is_near_deadline(app, &job) => {
-            return Ok(job);
-        }
         // Workers whose clock is ahead left the last pages to the deadline.
         Cause::Settled if is_near_deadline(app, &job) && has_unsettled(app, &job).await? => Cause::Deadline,
         cause => cause,
     };
     let job = halt(app, id, cause).await?;
+    // Whoever called this went by a deadline that somebody has moved since.
+    if cause == Cause::Deadline && job.halt.is_none() && !job.is_over() {
+        return Ok(job);
+    }
     spans::finalize(app, &job).around(conclude(app, id, job)).await
 }
 
@@ -81,7 +81,9 @@ async fn has_unsettled(app: &App, job: &Job) -> Result<bool, StepError> {
 /// Tells the workers to stop before anything is counted.
 async fn halt(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let kept = jobs::advance(app, "finalize", id, |job| match cause {
-        Cause::Deadline if job.halt.is_none() && !job.is_over() => vec![JobEvent::DeadlineReached {}],
+        Cause::Deadline if job.halt.is_none() && !job.is_over() && is_near_deadline(app, job) => {
+            vec![JobEvent::DeadlineReached {}]
+        }
         Cause::Cancelled if job.halt.is_none() && !job.is_over() => {
             vec![JobEvent::CancelRequested { by: "caller".into() }]
         }
