@@ -171,8 +171,9 @@ pub async fn send(app: &App, id: &JobId, time: Duration) -> Result<Vec<PageNumbe
 /// Images that the deadline had left unmade. A document whose password is gone can't be opened for
 /// them any more, and some who heal can't open any: its pages are then sent with what text there is.
 async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
-    let mut images = HashMap::new();
-    for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
+    let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
+    let mut stored = prepare::all_stored_images(app, &job.id, ranges).await?;
+    for (range, images) in ranges.iter().zip(&mut stored).filter(|(_, images)| images.is_none()) {
         match prepare::make_images(app, job, range).await {
             Ok(()) => {}
             Err(
@@ -181,7 +182,7 @@ async fn late_images(app: &App, job: &Job) -> Result<HashMap<PageNumber, ImageRe
             ) => warn!(job = %job.id, %error, "images not made"),
             Err(error) => return Err(error),
         }
-        images.extend(prepare::stored_images(app, &job.id, range).await?.unwrap_or_default());
+        *images = prepare::stored_images(app, &job.id, range).await?;
     }
-    Ok(images)
+    Ok(stored.into_iter().flatten().flatten().collect())
 }

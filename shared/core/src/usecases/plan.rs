@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     StepError, credits,
-    prepare::{StoredPage, range_key, stored_images, stored_range, wants_image},
+    prepare::{StoredPage, all_stored_images, range_key, stored_ranges, wants_image},
 };
 use crate::{
     app::App,
@@ -132,11 +132,12 @@ enum Image {
 
 async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
-    for range in &survey.ranges {
+    let made = all_stored_images(app, &job.id, &survey.ranges).await?;
+    let stored = stored_ranges(app, &job.id, &survey.ranges).await?;
+    for ((range, made), stored) in survey.ranges.iter().zip(made).zip(stored) {
         let key = range_key(&job.id, range);
-        let made = stored_images(app, &job.id, range).await?.unwrap_or_default();
-        let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().collect();
-        for page in stored_range(app, &job.id, range).await?.unwrap_or_default() {
+        let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().flatten().collect();
+        for page in stored.unwrap_or_default() {
             let image = match images.remove(&page.page) {
                 Some(image) => Image::Made(image),
                 None if wants_image(job, &page) => Image::Unmade,

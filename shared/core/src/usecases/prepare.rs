@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 
 use super::{StepError, intake::source_key};
@@ -30,6 +31,9 @@ use crate::{
 
 /// A flow that lives finalizes its job sooner than this after the deadline.
 const LATE: Duration = Duration::from_secs(5);
+
+/// Ranges of a large document that are fetched side by side: at its deadline somebody waits for all of them.
+const READ_AT_ONCE: usize = 16;
 
 /// A page as it is kept with its range.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,6 +259,26 @@ pub async fn stored_range(
     stored_pages(app, &range_key(job, range)).await
 }
 
+/// The same of many ranges, in their order.
+pub async fn stored_ranges(
+    app: &App,
+    job: &JobId,
+    ranges: &[PageRange],
+) -> Result<Vec<Option<Vec<StoredPage>>>, StepError> {
+    let reads: Vec<_> = ranges.iter().map(|range| stored_range(app, job, range)).collect();
+    stream::iter(reads).buffered(READ_AT_ONCE).try_collect().await
+}
+
+/// Their images, as [`stored_images`] of each.
+pub async fn all_stored_images(
+    app: &App,
+    job: &JobId,
+    ranges: &[PageRange],
+) -> Result<Vec<Option<Vec<(PageNumber, ImageRef)>>>, StepError> {
+    let reads: Vec<_> = ranges.iter().map(|range| stored_images(app, job, range)).collect();
+    stream::iter(reads).buffered(READ_AT_ONCE).try_collect().await
+}
+
 pub async fn stored_pages(app: &App, key: &str) -> Result<Option<Vec<StoredPage>>, StepError> {
     let Some(bytes) = app.blobs.get(key).await? else {
         return Ok(None);
@@ -324,8 +348,9 @@ async fn survey(app: &App, job: &Job, ranges: Vec<PageRange>) -> Result<Survey, 
         unreadable: 0,
         complete: true,
     };
-    for range in ranges {
-        match stored_range(app, &job.id, &range).await? {
+    let stored = stored_ranges(app, &job.id, &ranges).await?;
+    for (range, pages) in ranges.into_iter().zip(stored) {
+        match pages {
             None => survey.complete = false,
             Some(pages) => {
                 for page in pages {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{StepError, plan::manifest, prepare::stored_range};
+use super::{StepError, plan::manifest, prepare::stored_ranges};
 use crate::{
     app::App,
     domain::{
@@ -88,8 +88,9 @@ async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<Result
     };
     let mut settled = pages::all(app, &job.id).await?;
     let mut inputs = Vec::new();
-    for range in job.survey.iter().flat_map(|survey| &survey.ranges) {
-        let mut stored = stored_range(app, &job.id, range).await?.unwrap_or_default().into_iter().peekable();
+    let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
+    for (range, stored) in ranges.iter().zip(stored_ranges(app, &job.id, ranges).await?) {
+        let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let found = stored.next_if(|stored| stored.page == page);
             let outcome = match settled.remove(&page).map(|kept| kept.value) {
