@@ -47,6 +47,8 @@ pub struct Caught {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Ended {
     pub state: String,
+    /// It goes on after all.
+    pub open: bool,
 }
 
 pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
@@ -62,10 +64,10 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
         }
         Step::Sweep => {
             let swept = sweep(app).await;
-            return Ok(Ended { state: format!("{swept:?}") });
+            return Ok(Ended { state: format!("{swept:?}"), open: false });
         }
     };
-    Ok(Ended { state: job.state.to_string() })
+    Ok(Ended { state: job.state.to_string(), open: !job.state.is_terminal() })
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {

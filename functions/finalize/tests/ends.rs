@@ -75,3 +75,16 @@ async fn an_unknown_job_or_event_is_not_worth_another_try() {
     assert_eq!(strange.name, Name::StepBroken);
     assert!(strange.reason.contains("dance"), "{}", strange.reason);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_deadline_was_moved_meanwhile_goes_on() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    let event = json!({ "step": "finalize", "job_id": id, "cause": "deadline" });
+    let early = handle(&process.app, event.clone()).await.unwrap();
+    assert_eq!((early.state.as_str(), early.open), ("ACKED", true));
+    world.clock.sleep(Duration::from_secs(300)).await;
+    let ended = handle(&process.app, event).await.unwrap();
+    assert_eq!((ended.state.as_str(), ended.open), ("AUDITED", false));
+}

@@ -184,6 +184,8 @@ fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
         Some(text(outputs, output))
     });
     let settings = Settings::read(|name| match name {
+        // As the API has them: who changes a plan makes it anew.
+        "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
         "PAYMENT_URL" => Some(till.url()),
         "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
         _ => None,

@@ -9,10 +9,11 @@ use everypage_core::{
         purchase::State as PurchaseState,
         secret::Secret,
     },
+    ports::clock::after,
     store::{accounts, dead, jobs, purchases},
     usecases::{
         cancel::cancel,
-        decide::{Decision, decide},
+        decide::{Decision, decide, modify},
         purchase::{self, Wish},
         redrive::redrive,
         verify::verify_account,
@@ -49,6 +50,7 @@ pub async fn common(bench: &dyn Bench) {
         every_provider_is_down(bench),
         a_job_is_cancelled(bench),
         a_dear_plan_is_approved(bench),
+        a_plan_is_given_more_time(bench),
         two_uploads_of_one_file_are_one_job(bench),
         a_page_is_followed_from_upload_to_result(bench),
         credits_are_missing_bought_and_paid(bench),
@@ -151,6 +153,26 @@ async fn a_dear_plan_is_approved(bench: &dyn Bench) {
     decide(&bench.app(), &id, "ann", Decision::Approve).await.unwrap();
     let job = ended(bench, &id, LONG).await;
     tell(bench, "a_dear_plan_is_approved", &job).await;
+}
+
+/// Just before its time is up, and then it has all of the new time.
+async fn a_plan_is_given_more_time(bench: &dyn Bench) {
+    let dear = [("APPROVAL_THRESHOLD_USD", "0.000001"), ("OPENAI_PRIMARY_MODEL", "gpt-5.4")];
+    tenant(&bench.app(), "moved", &[("JOB_TIMEOUT", "40s"), dear[0], dear[1]]).await;
+    let id = bench.submit(document("moved", &["one", "two"])).await;
+    let app = bench.app();
+    let proposed = until("a proposal", LONG, async || {
+        let job = jobs::find(&app, &id).await.ok()??.value;
+        let close = job.deadline <= after(app.clock.now(), Duration::from_secs(3));
+        (job.state == State::Proposed && close).then_some(job)
+    })
+    .await;
+    let deadline = after(proposed.deadline, LONG);
+    modify(&app, &id, "ann", |job| job.deadline = deadline).await.unwrap();
+    let job = ended(bench, &id, LONG).await;
+    let metadata = job.result.as_ref().unwrap().metadata.clone();
+    assert_eq!((metadata.final_ai_pages, metadata.timeout_occurred), (2, false));
+    assert_eq!(job.deadline, deadline);
 }
 
 async fn credits_are_missing_bought_and_paid(bench: &dyn Bench) {
