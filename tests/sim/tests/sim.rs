@@ -11,7 +11,7 @@ use everypage_sim::{
 const SEEDS: u64 = 2000;
 
 /// Seeds that failed once, each with what it found.
-const FAILED_ONCE: [(u64, &str); 9] = [
+const FAILED_ONCE: [(u64, &str); 10] = [
     (206, "a slot given back twice, because the first reply was lost, freed its next holder's"),
     (1151, "a document that slow storage kept from being opened failed at its deadline"),
     (1872, "a slot whose lease slow storage had used up was called with"),
@@ -23,6 +23,7 @@ const FAILED_ONCE: [(u64, &str); 9] = [
     (590, "a renewal dropped on its way made a page's answer be refused"),
     (1380, "the same with nothing else going wrong"),
     (5558, "the same, which left the page's lease held"),
+    (245, "a plan that was given more time just as its time was up was ended all the same"),
     (28352, "a job failed and its process died before the dead letter was written: nobody could redrive it"),
 ];
 
@@ -58,15 +59,15 @@ const CAUGHT_BY: [(Mutant, u64); 21] = [
     (Mutant::ResultsOverwritten, 23),
     (Mutant::MessagesForgotten, 12),
     (Mutant::DonePagesForgotten, 3),
-    (Mutant::DeadlineForgotten, 23),
+    (Mutant::DeadlineForgotten, 4),
     (Mutant::TrailRewritten, 0),
     (Mutant::PasswordsKept, 8),
     (Mutant::PagesSwapped, 1),
-    (Mutant::NoRetries, 5),
+    (Mutant::NoRetries, 4),
     (Mutant::SlotsKept, 0),
     (Mutant::HalfOpenLetsAllThrough, 409),
     (Mutant::FallbackTextLost, 0),
-    (Mutant::UnconditionalAccounts, 728),
+    (Mutant::UnconditionalAccounts, 282),
     (Mutant::PaymentsWithoutKeys, 6),
 ];
 
