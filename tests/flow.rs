@@ -1297,3 +1297,74 @@ async fn a_probe_that_fails_for_another_reason_leaves_the_next_one_to_somebody_e
         .collect();
     assert_eq!(readers, ["openai:gpt-5.4-mini"; 3], "the provider is known to be well again");
 }
+
+/// Storage whose lists can't be had for a while.
+#[derive(Default)]
+struct NoLists(AtomicBool);
+
+#[async_trait]
+impl Interference for NoLists {
+    async fn before(&self, call: &'static str) -> Fate {
+        match self.0.load(Ordering::SeqCst) && call == "records.list" {
+            true => Fate::Refused(Fault::unreachable("records", "made to fail")),
+            false => Fate::Happens,
+        }
+    }
+
+    async fn after(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_delivery_that_led_to_nothing_are_not_forgotten() {
+    let world = World::new(&[]);
+    let lists: Arc<NoLists> = Arc::default();
+    let out = lists.clone();
+    // The first model declines, for money; then the slots of the next can't be looked at.
+    world.vision.now_does(move |target, page| match target.model.as_str() {
+        "gpt-5.4" => {
+            out.0.store(true, Ordering::SeqCst);
+            Reply::Finish(Finish::Refusal, String::new())
+        }
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let records: Arc<dyn Records> = world.records.clone();
+    let process = world.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let mended = async {
+        process.app.clock.sleep(Duration::from_secs(22)).await;
+        world.vision.now_does(|target, page| match target.model.as_str() {
+            "gpt-5.4" => Reply::down(),
+            _ => Reply::Answer(read_by(target, page)),
+        });
+        lists.0.store(false, Ordering::SeqCst);
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { biased; job = process.finish(&id) => job, () = mended => unreachable!() };
+    let document = process.result(&job).await;
+    let results: Vec<AttemptResult> =
+        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [AttemptResult::Refusal, AttemptResult::Transient, AttemptResult::Answered]);
+    assert_eq!(document.metadata.cost_micro_usd.0, 2_000, "the refusal and the answer");
+    invariants::trail_verifies(&process.app, &job).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_result_is_not_made_by_a_worker() {
+    let world = World::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
+    let refuses = |target: &Target, page| match page {
+        1 => Reply::Finish(Finish::Refusal, String::new()),
+        _ => Reply::Answer(read_by(target, page)),
+    };
+    world.vision.now_does(refuses);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(2001)).await.unwrap().job.id;
+    process.finish(&id).await;
+    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap(), [page(1)]);
+    process.work_for(Duration::from_secs(10)).await;
+    assert_eq!(process.job(&id).await.result.unwrap().version, 1, "the worker left it");
+    assert_eq!(heal::take_over(&process.app).await.unwrap(), 1);
+    let job = process.job(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 2001);
+    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "once is enough");
+}

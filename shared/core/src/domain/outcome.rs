@@ -205,9 +205,14 @@ impl Outcome {
         if self.source == Source::MupdfFallback && earlier.source == Source::MupdfTimeoutFallback {
             self.source = earlier.source;
         }
+        self.precede(&earlier.attempts);
+    }
+
+    /// Puts attempts before its own.
+    pub fn precede(&mut self, earlier: &[Attempt]) {
         let room = MOST_ATTEMPTS.saturating_sub(self.attempts.len());
-        let dropped = earlier.attempts.len().saturating_sub(room);
-        self.attempts.splice(0..0, earlier.attempts[dropped..].iter().cloned());
+        let dropped = earlier.len().saturating_sub(room);
+        self.attempts.splice(0..0, earlier[dropped..].iter().cloned());
     }
 
     pub fn is_ai(&self) -> bool {

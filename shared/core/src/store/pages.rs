@@ -13,7 +13,7 @@ use crate::{
         ids::{EventId, JobId, PageNumber},
         job::Job,
         lease::{Claimable, Lease, claimable},
-        outcome::{Outcome, PageEvent, Text},
+        outcome::{Attempt, AttemptResult, Outcome, PageEvent, Text},
     },
     invariants,
     ports::{
@@ -35,6 +35,9 @@ pub struct Page {
     pub outcome: Option<Outcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
+    /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Attempt>,
     /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
     #[serde(default)]
     pub attempt: u32,
@@ -80,6 +83,7 @@ pub async fn claim(
         lease: None,
         outcome: None,
         text: None,
+        tried: vec![],
         attempt: 0,
         head: Head::default(),
     };
@@ -133,7 +137,13 @@ pub async fn renew(
 
 /// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
 pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
-    let value = Page { lease: None, ..held.value.clone() };
+    release_after(app, held, vec![]).await
+}
+
+/// The same after calls that led to nothing, and may have to be paid all the same.
+pub async fn release_after(app: &App, held: &Kept<Page>, attempts: Vec<Attempt>) -> Result<(), Fault> {
+    let mut value = Page { lease: None, ..held.value.clone() };
+    value.tried.extend(attempts.into_iter().filter(|attempt| attempt.result != AttemptResult::BreakerOpen));
     let draft = Draft::new(key(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
     app.write(vec![change]).await?;
@@ -146,10 +156,11 @@ pub async fn settle(
     job: &Job,
     held: &Kept<Page>,
     attempt: u32,
-    outcome: Outcome,
+    mut outcome: Outcome,
     text: Option<String>,
 ) -> Result<Result<(), LeaseLost>, Fault> {
     let page = held.value.page;
+    outcome.precede(&held.value.tried);
     let text = match text {
         Some(text) if text.len() > MOST_INLINE_TEXT => {
             let blob = format!("jobs/{}/answers/{page}-{}.txt", job.id, outcome.text_sha256);
@@ -168,7 +179,9 @@ pub async fn settle(
         job.correlation_id.clone(),
         job.metadata("worker", &app.settings.environment),
     );
-    let value = Page { lease: None, outcome: Some(outcome), text, attempt, head, ..held.value.clone() };
+    let tried = vec![];
+    let value =
+        Page { lease: None, outcome: Some(outcome), text, tried, attempt, head, ..held.value.clone() };
     let draft = Draft::new(key(&job.id, page), encode(&value)?);
     Ok(
         match app

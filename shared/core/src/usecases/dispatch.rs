@@ -202,12 +202,16 @@ async fn attend(
             pass_on(app, delivery, message).await?;
             return Ok(Some(Disposition::Done));
         }
-        Ok(Reading::BrokenOff) => {
-            pages::release(app, &held).await?;
+        Ok(Reading::BrokenOff(attempts)) => {
+            pages::release_after(app, &held, attempts).await?;
             return Ok(Some(Disposition::Later(Duration::from_secs(1))));
         }
+        // Given back, so that the next delivery need not wait for the lease to run out.
+        Ok(Reading::Faulted(fault, attempts)) => {
+            pages::release_after(app, &held, attempts).await?;
+            return Err(fault.into());
+        }
         Err(error) => {
-            // Given back, so that the next delivery need not wait for the lease to run out.
             pages::release(app, &held).await?;
             return Err(error);
         }
@@ -276,7 +280,9 @@ enum Reading {
     /// The worker has to leave, and no model was asked yet.
     NotItsTurn,
     /// The same with models that were asked in vain: another delivery that led to nothing.
-    BrokenOff,
+    BrokenOff(Vec<Attempt>),
+    /// Our own storage failed while models were asked.
+    Faulted(Fault, Vec<Attempt>),
 }
 
 /// The whole of the reading: from stored text and image to an outcome.
@@ -342,7 +348,7 @@ async fn read_page(
         trace,
         stop,
     };
-    let round = ask(app, &questions).await?;
+    let round = ask(app, &questions).await;
     let now = app.clock.now();
     Ok(match round {
         Round::Answered { target, text, attempts } => {
@@ -359,8 +365,9 @@ async fn read_page(
         Round::OutOfTime { attempts } => Reading::Settled(Outcome::timed_out(attempts, started, now), None),
         Round::NoTimeToAsk { attempts } => {
             let skipped = |attempt: &Attempt| attempt.result == AttemptResult::BreakerOpen;
-            if attempts.iter().all(skipped) { Reading::NotItsTurn } else { Reading::BrokenOff }
+            if attempts.iter().all(skipped) { Reading::NotItsTurn } else { Reading::BrokenOff(attempts) }
         }
+        Round::Faulted { fault, attempts } => Reading::Faulted(fault, attempts),
         Round::Stopped => Reading::Stopped,
     })
 }

@@ -45,6 +45,11 @@ pub enum Round {
     NoTimeToAsk {
         attempts: Vec<Attempt>,
     },
+    /// Our own storage failed.
+    Faulted {
+        fault: Fault,
+        attempts: Vec<Attempt>,
+    },
     /// Asked to stop in the middle; nothing is held any more.
     Stopped,
 }
@@ -77,33 +82,37 @@ impl Questions<'_> {
     }
 }
 
-/// One pass over the steps. `Err` only for our own storage; models can't fail this.
-pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
+/// One pass over the steps.
+pub async fn ask(app: &App, questions: &Questions<'_>) -> Round {
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut steps = questions.steps;
     while let Some(target) = steps.first() {
         if questions.stop.is_asked() {
-            return Ok(Round::Stopped);
+            return Round::Stopped;
         }
         let before = attempts.last().map(|attempt| attempt.target.provider);
-        match ask_one(app, questions, steps, target, before).await? {
+        let asked = match ask_one(app, questions, steps, target, before).await {
+            Ok(asked) => asked,
+            Err(fault) => return Round::Faulted { fault, attempts },
+        };
+        match asked {
             Step::Answered(attempt, text) => {
                 attempts.push(attempt);
-                return Ok(Round::Answered { target: target.clone(), text, attempts });
+                return Round::Answered { target: target.clone(), text, attempts };
             }
             Step::Next(attempt) => attempts.push(attempt),
             Step::Last(attempt) => {
                 let why = format!("the page can't be sent: {}", attempt.detail);
                 attempts.push(attempt);
-                return Ok(Round::Exhausted { why, attempts });
+                return Round::Exhausted { why, attempts };
             }
             Step::Cut(attempt) => {
                 attempts.push(attempt);
-                return Ok(Round::OutOfTime { attempts });
+                return Round::OutOfTime { attempts };
             }
-            Step::Stopped => return Ok(Round::Stopped),
-            Step::OutOfTime => return Ok(Round::OutOfTime { attempts }),
-            Step::NoTimeToAsk => return Ok(Round::NoTimeToAsk { attempts }),
+            Step::Stopped => return Round::Stopped,
+            Step::OutOfTime => return Round::OutOfTime { attempts },
+            Step::NoTimeToAsk => return Round::NoTimeToAsk { attempts },
         }
         steps = &steps[1..];
     }
@@ -112,7 +121,7 @@ pub async fn ask(app: &App, questions: &Questions<'_>) -> Result<Round, Fault> {
     } else {
         "no model gave the page's text".to_owned()
     };
-    Ok(Round::Exhausted { why, attempts })
+    Round::Exhausted { why, attempts }
 }
 
 enum Step {

@@ -24,6 +24,9 @@ use crate::{
 
 /// Pages that are read within this of a version come together in the next.
 const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
+/// Pages of a result that a worker makes. More take more memory than it has on AWS, and its end there
+/// would take the pages along that it reads meanwhile.
+const MOST_BY_WORKERS: u32 = 2000;
 /// How often publishers that died are looked for, and how many jobs at most are gone on with then.
 const LOOK: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 100;
@@ -53,11 +56,24 @@ pub async fn publish(app: &App, id: &JobId) -> Result<Job, StepError> {
 }
 
 /// Brings a page that was stored after the result was published into a new version: by the caller, or
-/// by whoever publishes already, so that many pages make few versions.
+/// by whoever publishes already, so that many pages make few versions. A large result is left to those
+/// who go on for the dead.
 pub async fn bring_in(app: &App, id: &JobId) -> Result<(), StepError> {
-    if !heals(&jobs::load(app, id).await?.value) {
+    let job = jobs::load(app, id).await?.value;
+    let pages = job.result.as_ref().map_or(0, |result| result.metadata.total_pages);
+    if !heals(&job) {
         return Ok(());
     }
+    if pages > MOST_BY_WORKERS {
+        // A turn that is over as it begins.
+        healing::tell(app, id, &app.holder(), Duration::ZERO).await?;
+        return Ok(());
+    }
+    publish_all(app, id).await
+}
+
+/// Publishes until nothing is told any more, unless somebody else does.
+async fn publish_all(app: &App, id: &JobId) -> Result<(), StepError> {
     let (holder, time) = (app.holder(), app.settings.page_visibility);
     let mut turn = healing::tell(app, id, &holder, time).await?;
     while let Some(ours) = turn {
@@ -88,7 +104,8 @@ pub async fn take_over(app: &App) -> Result<usize, StepError> {
     let (mut healed, mut first_error) = (0, None);
     for id in healing::abandoned(app, AT_ONCE).await? {
         let done = match jobs::find(app, &id).await? {
-            Some(_) => bring_in(app, &id).await,
+            Some(kept) if heals(&kept.value) => publish_all(app, &id).await,
+            Some(_) => healing::forget(app, &id).await.map_err(StepError::from),
             // Deleted while somebody told of a page of it.
             None => healing::forget(app, &id).await.map_err(StepError::from),
         };
