@@ -112,6 +112,26 @@ async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn so_is_a_picture() {
+    let world = World::new(&[]);
+    let process = world.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let key = format!("jobs/{id}/pages/1.jpg");
+    process.app.blobs.delete(&key).await.unwrap();
+    process.app.blobs.put_new(&key, vec![0xff; 5 << 20]).await.unwrap();
+    let mut asked = request();
+    asked["rawPath"] = json!(format!("/v1/jobs/{id}/pages/1/image"));
+    asked["rawQueryString"] = json!("");
+    let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
+    let bucket = Arc::new(S3Blobs::new(clients.s3, "bucket"));
+    let sent_on = answer_of(Api::new(process.app.clone()).with_downloads(bucket), &process, asked).await;
+    assert_eq!(sent_on["statusCode"], json!(303), "{sent_on}");
+    let link = sent_on["headers"]["location"].as_str().unwrap();
+    assert!(link.starts_with(&format!("http://127.0.0.1:9/bucket/{key}?")), "{link}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_no_text_is_carried_as_base64() {
     let world = World::new(&[]);
     let process = world.start("a");

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::{
         HeaderMap, StatusCode,
-        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG},
+        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION},
     },
     response::{IntoResponse, Response},
 };
@@ -26,7 +26,7 @@ use everypage_core::{
 
 use super::{pages::live, results::has_it};
 use crate::{
-    Api,
+    Api, DOWNLOAD_TIME, MOST_CARRIED,
     auth::Known,
     problem::{self, Problem},
     shape::{Page, PageDetail, PageImage, Settlement},
@@ -120,6 +120,8 @@ async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Set
     responses(
         (status = 200, description = "The image", content(
             (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),
+        (status = 303, description = "It is larger than this service can answer with: it is there, for five minutes",
+            headers(("location" = String))),
         (status = 304, description = "The client has it already")))]
 pub async fn image(
     State(api): State<Api>,
@@ -139,7 +141,12 @@ pub async fn image(
     let (media_type, bytes) = match stored_image(app, &job, number).await? {
         Some(image) => {
             let bytes = app.blobs.get(&image.key).await?;
-            (image.mime, bytes.ok_or_else(|| none("the image was made and is gone"))?)
+            let bytes = bytes.ok_or_else(|| none("the image was made and is gone"))?;
+            if let Some(downloads) = api.downloads.as_ref().filter(|_| bytes.len() > MOST_CARRIED) {
+                let link = downloads.link(&image.key, &image.mime, DOWNLOAD_TIME).await?;
+                return Ok((StatusCode::SEE_OTHER, [(LOCATION, link)]).into_response());
+            }
+            (image.mime, bytes)
         }
         None if api.draws => match prepare::draw(app, &job, number).await {
             Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
