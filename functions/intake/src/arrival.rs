@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 use aws_lambda_events::s3::{S3Event, S3EventRecord};
 use everypage_aws::{Found, Stack};
 use everypage_core::{
+    app::App,
     domain::{
         event::sha256_hex,
         ids::{CorrelationId, DeadLetterId, Priority, TenantId},
@@ -71,7 +72,7 @@ async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>
         // Nobody waits for an answer here: a person has to be told.
         Err(error) => {
             warn!(key, %error, "object refused");
-            bury(&stack.app, refusal(key, &version, &error)).await.map_err(fault)?;
+            bury(&stack.app, refusal(&stack.app, key, &version, &error)).await.map_err(fault)?;
             Ok(None)
         }
     }
@@ -150,8 +151,11 @@ impl Beside {
     }
 }
 
-fn refusal(key: &str, version: &str, error: &ArrivalError) -> Death {
+fn refusal(app: &App, key: &str, version: &str, error: &ArrivalError) -> Death {
     let tenant = key.strip_prefix(INCOMING).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    // Nobody looks after the letters of a tenant that there is not.
+    let known = app.settings.knows(&TenantId::new(tenant));
+    let tenant = if known { tenant } else { app.settings.tenant.as_str() };
     let id = format!("upload-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..16]);
     Death {
         correlation_id: CorrelationId::new(&id),

@@ -156,3 +156,20 @@ async fn a_password_in_an_objects_metadata_is_refused_with_a_reason() {
     let reason = &letters[0].value.reason;
     assert!(reason.contains("report.pdf.json") && !reason.contains("harbour"), "{reason}");
 }
+
+#[tokio::test]
+async fn a_tenant_that_there_is_not_is_refused_and_somebody_is_told() {
+    let world = World::new(&[("TENANTS", "acme,globex"), ("DEFAULT_RESPONSIBLE", "ann@example.org")]);
+    let process = world.start("a");
+    let (stack, bucket) = stack(&process).await;
+    bucket.put("incoming/acem/report.pdf", "v1", FakeDocument::mixed(1).bytes());
+    let mut told = notice("v1");
+    told["Records"][0]["s3"]["object"]["key"] = json!("incoming/acem/report.pdf");
+    assert_eq!(handle(&stack, told).await.unwrap()["jobs"], json!([]));
+    let letter = dead::waiting(&process.app, 10).await.unwrap().remove(0).value;
+    assert!(letter.reason.contains("there is no tenant acem here"), "{}", letter.reason);
+    assert_eq!(letter.tenant.as_str(), "local", "whoever runs the installation sees it");
+    assert_eq!(world.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
+    bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
+    job_of(&stack, "v1").await.unwrap();
+}

@@ -48,6 +48,7 @@ kinds! {
     BAD_REQUEST = "bad_request", BAD_REQUEST, "The request can't be read";
     UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "The caller is not known";
     FORBIDDEN = "forbidden", FORBIDDEN, "The caller may not do this";
+    UNKNOWN_TENANT = "unknown_tenant", FORBIDDEN, "The caller's tenant is not known here";
     NOT_FOUND = "not_found", NOT_FOUND, "There is nothing here";
     UNKNOWN_JOB = "unknown_job", NOT_FOUND, "There is no such job";
     UNKNOWN_PURCHASE = "unknown_purchase", NOT_FOUND, "There is no such purchase";
@@ -230,6 +231,7 @@ impl From<SubmitError> for Problem {
             SubmitError::TooLarge { .. } => Self::new(&TOO_LARGE, error.to_string()),
             SubmitError::KeyReused { .. } => Self::new(&KEY_REUSED, error.to_string()),
             SubmitError::BadOptions(_) => Self::new(&BAD_OPTIONS, error.to_string()),
+            SubmitError::UnknownTenant(_) => Self::new(&UNKNOWN_TENANT, error.to_string()),
             SubmitError::Unreadable { .. } => Self::internal(error),
             SubmitError::Fault(fault) => fault.into(),
         }

@@ -14,7 +14,7 @@ use crate::{
         breaker,
         document::ImageStyle,
         failover::Roster,
-        ids::Priority,
+        ids::{Priority, TenantId},
         job::JobOptions,
         plan::AiPages,
         purchase::Strategy,
@@ -165,6 +165,8 @@ pub struct Settings {
     pub pdf: PdfLimits,
     pub range_pages: u32,
     pub tenant: String,
+    /// Besides that one; none where everybody is welcome.
+    pub tenants: Vec<String>,
     pub responsible: Option<String>,
     /// Of jobs that do not say.
     pub priority: Priority,
@@ -238,6 +240,12 @@ impl Settings {
             raised.push(format!("MAX_FILE_BYTES is {asked}; accepted: up to {most}"));
         }
         if raised.is_empty() { Ok(settings) } else { Err(raised) }
+    }
+
+    /// Is it one of the tenants that were named, where any were?
+    pub fn knows(&self, tenant: &TenantId) -> bool {
+        let names = self.tenants.iter().chain([&self.tenant]);
+        self.tenants.is_empty() || names.into_iter().any(|name| name == tenant.as_str())
     }
 
     /// Who can be asked, the preferred engine first; those without a key are left out.

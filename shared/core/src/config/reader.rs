@@ -243,6 +243,7 @@ impl<'a> Reader<'a> {
             tenant: self
                 .text("TENANT", "whose jobs these are (default: local)")
                 .unwrap_or_else(|| "local".into()),
+            tenants: self.tenants(),
             priority: self.choice(
                 "PRIORITY",
                 &[
@@ -486,6 +487,23 @@ impl<'a> Reader<'a> {
             intervals.resize(most, last);
         }
         intervals
+    }
+
+    fn tenants(&mut self) -> Vec<String> {
+        let text = self.text("TENANTS", "all that there are, with commas (default: any)").unwrap_or_default();
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        if text.is_empty() {
+            return vec![];
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if names.iter().any(|name| name.is_empty() || !name.chars().all(plain)) {
+            self.fault(
+                "TENANTS",
+                &text,
+                "names of letters, digits, . _ and -, with commas, such as acme,globex",
+            );
+        }
+        names
     }
 
     fn optional_usd(&mut self, name: &'static str, about: &'static str) -> Option<f64> {

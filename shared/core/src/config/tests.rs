@@ -72,13 +72,22 @@ fn a_key_is_never_shown() {
 
 #[test]
 fn an_engine_that_was_asked_for_and_has_no_key_is_told_of() {
-    let warnings = |pairs: &[(&str, &str)]| {
-        let find =
-            |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-        Settings::read(find).unwrap().warnings
-    };
+    let warnings = |pairs: &[(&str, &str)]| read(pairs).unwrap().warnings;
     assert!(warnings(&[("ANTHROPIC_API_KEY", "k")]).is_empty(), "nobody asked for the other");
     let told = warnings(&[("PRIMARY_ENGINE", "openai"), ("ANTHROPIC_API_KEY", "k")]);
     assert_eq!(told, ["PRIMARY_ENGINE is openai, which is left out: OPENAI_API_KEY is not set"]);
     assert!(warnings(&[("PRIMARY_ENGINE", "openai"), ("OPENAI_BASE_URL", "http://x")]).is_empty());
+}
+
+#[test]
+fn tenants_are_any_or_those_that_are_named() {
+    let read = |tenants: &str| read(&[("TENANTS", tenants)]).map(|reading| reading.settings);
+    let knows = |tenants: &str, tenant: &str| read(tenants).unwrap().knows(&TenantId::new(tenant));
+    assert!(knows("", "anybody"));
+    assert!(knows("acme, globex", "globex") && !knows("acme, globex", "acem"));
+    assert!(knows("acme", "local"), "the installation's own");
+    for wrong in ["acme,,globex", "a/b", "acme globex"] {
+        let faults = read(wrong).unwrap_err();
+        assert!(faults[0].contains("TENANTS") && faults[0].contains("accepted"), "{faults:?}");
+    }
 }

@@ -66,6 +66,8 @@ pub enum SubmitError {
     KeyReused { key: String },
     #[error("the options can't be used: {0}")]
     BadOptions(String),
+    #[error("there is no tenant {0} here; TENANTS names those that there are")]
+    UnknownTenant(TenantId),
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -87,6 +89,9 @@ pub async fn submit_as(
     chosen: Option<JobId>,
     submission: Submission,
 ) -> Result<Submitted, SubmitError> {
+    if !app.settings.knows(&submission.tenant) {
+        return Err(SubmitError::UnknownTenant(submission.tenant));
+    }
     if submission.options.job_timeout_ms == 0 {
         return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }

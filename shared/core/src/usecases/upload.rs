@@ -241,6 +241,7 @@ fn code(error: &SubmitError) -> &'static str {
         SubmitError::TooLarge { .. } => "file_too_large",
         SubmitError::KeyReused { .. } => "idempotency_key_reused",
         SubmitError::BadOptions(_) => "bad_options",
+        SubmitError::UnknownTenant(_) => "unknown_tenant",
         SubmitError::Unreadable { .. } | SubmitError::Fault(_) => "internal",
     }
 }
@@ -303,6 +304,10 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         return Ok(known);
     }
     let tenant = TenantId::new(tenant);
+    if !app.settings.knows(&tenant) {
+        // Nothing is kept under a name that may be a slip of the pen.
+        return Err(refusal("unknown_tenant", SubmitError::UnknownTenant(tenant).to_string()));
+    }
     let default = tenants::settings(app, &tenant).await?.default_options();
     let (wishes, mut mistakes) = match Wishes::among(object.metadata) {
         Ok(wishes) => (wishes, vec![]),
