@@ -251,12 +251,12 @@ async fn a_decision_that_never_woke_the_flow_is_told_once_more() {
     assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
     assert_eq!(process.job(&id).await.state, State::Proposed);
     decide(&process.app, &id, "ann", Decision::Approve).await.unwrap();
-    assert_eq!(sweep(&process.app).await.woken, 0, "it was told a moment ago");
+    assert_eq!(sweep(&process.app).await.reminded, 0, "it was told a moment ago");
     world.clock.sleep(Duration::from_secs(31)).await;
-    assert_eq!(sweep(&process.app).await.woken, 1);
+    assert_eq!(sweep(&process.app).await.reminded, 1);
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
-    assert_eq!(sweep(&process.app).await.woken, 0, "it has ended");
+    assert_eq!(sweep(&process.app).await.reminded, 0, "it has ended");
 }
 
 #[tokio::test(start_paused = true)]

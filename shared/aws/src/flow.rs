@@ -25,6 +25,7 @@ use everypage_core::{
     domain::{
         event::sha256_hex,
         ids::{JobId, TaskToken},
+        job::State,
         trace::TraceContext,
     },
     ports::{
@@ -33,6 +34,7 @@ use everypage_core::{
         records::{Batch, Change, Draft, Key, Records, When, Written},
     },
 };
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::fault::fault;
@@ -57,12 +59,13 @@ impl SfnFlow {
 
     /// Keeps the token of the step at which a job's execution waits now. Look at the job after
     /// this: a decision that came before found no token to answer.
-    pub async fn remember(&self, job: &JobId, token: &TaskToken) -> Result<(), Fault> {
+    /// `state` is the job's by which the execution goes.
+    pub async fn remember(&self, job: &JobId, token: &TaskToken, state: State) -> Result<(), Fault> {
         let key = wake_key(job);
         for _ in 0..TRIES_TO_REMEMBER {
             let held = self.records.get(&key).await?;
             let when = held.map_or(When::Absent, |item| When::Version(item.version));
-            let body = json!({ "token": token }).to_string();
+            let body = json!({ "token": token, "state": state }).to_string();
             let change = Change::Put { draft: Draft::new(key.clone(), body), when };
             // A token is unique, so its hash names this attempt.
             let batch = Batch { stamp: sha256_hex(token.as_str().as_bytes()), changes: vec![change] };
@@ -72,6 +75,18 @@ impl SfnFlow {
         }
         Err(Fault::unreachable(SERVICE, format!("the token of job {job} is contested")))
     }
+
+    async fn listener(&self, job: &JobId) -> Result<Option<Listener>, Fault> {
+        let Some(item) = self.records.get(&wake_key(job)).await? else { return Ok(None) };
+        serde_json::from_str(&item.draft.body).map(Some).map_err(|error| Fault::broken(SERVICE, error))
+    }
+}
+
+/// The step at which an execution waits for word from outside.
+#[derive(Deserialize)]
+struct Listener {
+    token: TaskToken,
+    state: State,
 }
 
 fn wake_key(job: &JobId) -> Key {
@@ -135,11 +150,16 @@ impl Flow for SfnFlow {
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        let Some(item) = self.records.get(&wake_key(job)).await? else { return Ok(()) };
-        let kept: serde_json::Value =
-            serde_json::from_str(&item.draft.body).map_err(|error| Fault::broken(SERVICE, error))?;
-        if let Some(token) = kept["token"].as_str() {
-            self.settle(&TaskToken::new(token)).await?;
+        if let Some(listener) = self.listener(job).await? {
+            self.settle(&listener.token).await?;
+        }
+        Ok(())
+    }
+
+    /// Another round of the race sends every page again that is not settled.
+    async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
+        if let Some(listener) = self.listener(job).await?.filter(|listener| listener.state != state) {
+            self.settle(&listener.token).await?;
         }
         Ok(())
     }
@@ -204,11 +224,24 @@ mod tests {
         let job = JobId::new("j");
         flow.wake(&job).await.unwrap();
         assert_eq!(bodies(&sent).len(), 0, "nothing waits yet");
-        flow.remember(&job, &TaskToken::new("one")).await.unwrap();
-        flow.remember(&job, &TaskToken::new("two")).await.unwrap();
+        flow.remember(&job, &TaskToken::new("one"), State::Acked).await.unwrap();
+        flow.remember(&job, &TaskToken::new("two"), State::Acked).await.unwrap();
         flow.wake(&job).await.unwrap();
         flow.wake(&job).await.unwrap();
         let tokens: Vec<_> = bodies(&sent).iter().map(|body| body["taskToken"].clone()).collect();
         assert_eq!(tokens, ["two", "two"]);
+    }
+
+    #[tokio::test]
+    async fn an_execution_that_knows_is_not_reminded() {
+        let (flow, sent) = flow(&[(200, "{}")]);
+        let job = JobId::new("j");
+        flow.remind(&job, State::Approved).await.unwrap();
+        flow.remember(&job, &TaskToken::new("first round"), State::Acked).await.unwrap();
+        flow.remind(&job, State::Approved).await.unwrap();
+        flow.remember(&job, &TaskToken::new("second round"), State::Approved).await.unwrap();
+        flow.remind(&job, State::Approved).await.unwrap();
+        let tokens: Vec<_> = bodies(&sent).iter().map(|body| body["taskToken"].clone()).collect();
+        assert_eq!(tokens, ["first round"]);
     }
 }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use everypage_core::{
     domain::{
         ids::{JobId, PageNumber, TaskToken},
+        job,
         trace::TraceContext,
     },
     ports::{
@@ -115,5 +116,10 @@ impl Flow for LocalFlow {
             watch.changed.notify_one();
         }
         Ok(())
+    }
+
+    /// A driver that is woken for nothing looks at the job and goes on.
+    async fn remind(&self, job: &JobId, _: job::State) -> Result<(), Fault> {
+        self.wake(job).await
     }
 }

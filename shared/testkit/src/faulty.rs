@@ -15,6 +15,7 @@ use everypage_core::{
     domain::{
         event::Event,
         ids::{JobId, Priority, TaskToken},
+        job::State,
         secret::Secret,
         trace::TraceContext,
     },
@@ -247,6 +248,10 @@ impl Flow for Faulty<dyn Flow> {
     }
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
         self.around("flow.wake", self.inner.wake(job)).await
+    }
+
+    async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
+        self.around("flow.remind", self.inner.remind(job, state)).await
     }
 }
 

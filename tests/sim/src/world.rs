@@ -15,6 +15,7 @@ use everypage_core::{
     config::Settings,
     domain::{
         ids::{JobId, TaskToken},
+        job,
         target::Tier,
         trace::TraceContext,
     },
@@ -481,6 +482,10 @@ impl Flow for Exchange {
             flow.wake(job).await?;
         }
         Ok(())
+    }
+
+    async fn remind(&self, job: &JobId, _: job::State) -> Result<(), Fault> {
+        self.wake(job).await
     }
 }
 

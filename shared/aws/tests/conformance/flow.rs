@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_aws::{Clients, SfnFlow};
-use everypage_core::domain::ids::{JobId, PageNumber, TaskToken};
+use everypage_core::domain::{
+    ids::{JobId, PageNumber, TaskToken},
+    job::State,
+};
 use everypage_testkit::{
     memory::MemoryRecords,
     suites::flow::{Driver, Subject, Told},
@@ -104,7 +107,7 @@ impl Driver for Machine {
 
     async fn listen(&self, job: &JobId) {
         let token = self.token(job, "change").await;
-        self.flow.remember(job, &token).await.unwrap();
+        self.flow.remember(job, &token, State::Acked).await.unwrap();
     }
 
     async fn told(&self, job: &JobId, count: usize) -> Vec<Told> {

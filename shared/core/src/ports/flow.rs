@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::Fault;
 use crate::domain::{
     ids::{JobId, TaskToken},
+    job::State,
     trace::TraceContext,
 };
 
@@ -33,4 +34,8 @@ pub trait Flow: Send + Sync {
     /// for no change just now need not hear of it later: it looks at the job before it waits. A job
     /// without a flow is no error.
     async fn wake(&self, job: &JobId) -> Result<(), Fault>;
+
+    /// The same by somebody who can't know whether it was told: one that went by the job as it is in
+    /// `state` is left alone where waking it would have it begin again.
+    async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault>;
 }

@@ -20,6 +20,7 @@ use crate::{
     domain::{
         backoff::retry_pause,
         ids::{JobId, Priority, TaskToken},
+        job::State,
         trace::TraceContext,
     },
     metrics,
@@ -189,5 +190,9 @@ impl Flow for Retrying<dyn Flow> {
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
         self.retry(|_| self.inner.wake(job)).await
+    }
+
+    async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
+        self.retry(|_| self.inner.remind(job, state)).await
     }
 }

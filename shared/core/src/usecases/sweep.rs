@@ -66,8 +66,8 @@ const MENDING: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub started: usize,
-    /// Jobs whose flows were told once more that somebody decided.
-    pub woken: usize,
+    /// Jobs whose flows were asked whether they know that somebody decided.
+    pub reminded: usize,
     pub finalized: usize,
     pub dead_letters: usize,
     /// Jobs whose late pages were published.
@@ -94,7 +94,7 @@ pub async fn sweep(app: &App) -> Swept {
     match mended {
         Ok(mended) => {
             let count = |what| mended.iter().filter(|mended| **mended == what).count();
-            (swept.started, swept.woken) = (count(Mended::Started), count(Mended::Woken));
+            (swept.started, swept.reminded) = (count(Mended::Started), count(Mended::Reminded));
             (swept.finalized, swept.faults) = (count(Mended::Finalized), count(Mended::NotYet));
         }
         Err(fault) => missed(&mut swept, "open jobs", &fault),
@@ -136,7 +136,7 @@ fn missed(swept: &mut Swept, what: &str, error: &dyn std::fmt::Display) {
 enum Mended {
     Nothing,
     Started,
-    Woken,
+    Reminded,
     Finalized,
     /// It could not be done, and has to be tried again.
     NotYet,
@@ -199,8 +199,8 @@ async fn mend(app: &App, job: &Job) -> Result<Mended, StepError> {
         return Ok(Mended::Started);
     }
     if may_be_asleep(&job, now) {
-        app.flow.wake(&job.id).await?;
-        return Ok(Mended::Woken);
+        app.flow.remind(&job.id, job.state).await?;
+        return Ok(Mended::Reminded);
     }
     Ok(Mended::Nothing)
 }
@@ -219,8 +219,7 @@ fn was_not_started(job: &Job, now: Timestamp) -> bool {
     matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
 }
 
-/// A person decided on it, and whoever wrote that down may have died before the flow was woken. One that
-/// is awake does not mind.
+/// A person decided on it, and whoever wrote that down may have died before the flow was woken.
 fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
     let asked = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1);
     let decided_at = job.head.at.filter(|_| asked && job.state == State::Approved);

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use everypage_core::{
     domain::{
         ids::{JobId, PageNumber, TaskToken},
+        job,
         trace::TraceContext,
     },
     ports::{
@@ -71,6 +72,10 @@ impl Flow for MemoryFlow {
             going.told.push(Told::Woken);
         }
         Ok(())
+    }
+
+    async fn remind(&self, job: &JobId, _: job::State) -> Result<(), Fault> {
+        self.wake(job).await
     }
 }
 

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use everypage_core::{
     domain::{
         ids::{JobId, PageNumber, TaskToken},
+        job::State,
         trace::TraceContext,
     },
     ports::flow::{Flow, Settlement},
@@ -151,6 +152,17 @@ pub async fn a_wake_is_told_to_the_flow_that_listens(subject: &Subject) {
     assert_eq!(subject.driver.told(&one, 0).await, []);
     subject.flow.wake(&one).await.unwrap();
     assert_eq!(subject.driver.told(&one, 1).await, [Told::Woken]);
+}
+
+/// The flow listens since the job was ACKED.
+pub async fn a_flow_that_was_not_told_is_reminded(subject: &Subject) {
+    subject.flow.remind(&JobId::new("never started"), State::Approved).await.unwrap();
+    let (one, other) = (subject.started("one").await, subject.started("other").await);
+    subject.driver.listen(&one).await;
+    subject.driver.listen(&other).await;
+    subject.flow.remind(&other, State::Approved).await.unwrap();
+    assert_eq!(subject.driver.told(&other, 1).await, [Told::Woken]);
+    assert_eq!(subject.driver.told(&one, 0).await, []);
 }
 
 pub async fn a_wake_that_nobody_waits_for_is_no_error(subject: &Subject) {

@@ -93,6 +93,7 @@ macro_rules! flow_exam {
             a_flow_that_has_ended_takes_no_pages,
             what_is_no_token_is_stale,
             a_wake_is_told_to_the_flow_that_listens,
+            a_flow_that_was_not_told_is_reminded,
             a_wake_that_nobody_waits_for_is_no_error,
         );
     };
