@@ -110,8 +110,7 @@ async fn calls(pages: u32) -> BTreeMap<&'static str, usize> {
     let drive = driver.driver.drive(&id);
     let work = futures::future::join(worker.driver.work(), relay::run(&worker.app));
     tokio::select! { biased; _ = drive => {}, _ = work => unreachable!("they work for ever") }
-    let counts = counted.0.lock().unwrap().clone();
-    counts
+    counted.0.lock().unwrap().clone()
 }
 
 #[tokio::test(start_paused = true)]
