@@ -2,8 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use everypage_core::{
     app::App,
     domain::{
@@ -27,7 +34,7 @@ use everypage_core::{
     },
 };
 use everypage_testkit::{
-    faulty::{Faults, Mode},
+    faulty::{Fate, Faults, Faulty, Interference, Mode},
     memory::Mood,
 };
 use everypage_tests::world::World;
@@ -479,4 +486,37 @@ async fn whatever_fails_or_dies_on_the_way_forward() {
 async fn whatever_fails_or_dies_on_the_way_back() {
     walk(&[Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]).await;
     walk(&[Mood::Declines]).await;
+}
+
+/// Somebody else changes the account whenever it was read.
+struct Busy {
+    other: Arc<App>,
+    times: AtomicUsize,
+}
+
+#[async_trait]
+impl Interference for Busy {
+    async fn before(&self, call: &'static str) -> Fate {
+        if call == "records.write" && self.times.fetch_add(1, Ordering::SeqCst) < 6 {
+            let cause = Cause::Operator { by: "ann".into(), note: String::new() };
+            let granted = AccountEvent::Added { credits: 1, cause };
+            accounts::change(&self.other, &tenant(), "ann", &granted).await.unwrap();
+        }
+        Fate::Happens
+    }
+
+    async fn after(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purchase_does_not_wait_because_others_are_at_the_account() {
+    let world = shop("rollback");
+    let other = world.start("other");
+    let busy = Arc::new(Busy { other: other.app.clone(), times: AtomicUsize::default() });
+    let records: Arc<dyn Records> = world.records.clone();
+    let process = world.start_on("a", Arc::new(Faulty::new(records, busy)));
+    let began = world.clock.now();
+    let bought = buy(&process.app).await;
+    assert_eq!(bought.state, State::Completed);
+    assert_eq!(world.clock.now(), began, "no step was left for later");
 }

@@ -77,8 +77,27 @@ pub async fn begin(
     write(app, id, None, &[PurchaseEvent::Started(order)], more).await
 }
 
-/// Moves a purchase, and its account with it; `None` when somebody else was faster.
+/// Moves a purchase, and its account with it; `None` when somebody else moved the purchase. Others of the
+/// tenant's may be at the account, which is no reason to wait.
 pub async fn advance(
+    app: &App,
+    before: &Kept<Purchase>,
+    events: &[PurchaseEvent],
+    account: &[AccountEvent],
+) -> Result<Option<Kept<Purchase>>, AccountError> {
+    loop {
+        let moved = advance_once(app, before, events, account).await?;
+        if moved.is_some() || account.is_empty() {
+            return Ok(moved);
+        }
+        let now = find(app, &before.value.id).await?;
+        if now.is_none_or(|now| now.version != before.version) {
+            return Ok(None);
+        }
+    }
+}
+
+async fn advance_once(
     app: &App,
     before: &Kept<Purchase>,
     events: &[PurchaseEvent],
