@@ -619,6 +619,13 @@ async fn an_error_that_nobody_knows_is_shown_to_a_person() {
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].value.reason.contains("HTTP 418"));
+    // Sent again while all is down: that is known, and no second letter is written for the first error.
+    world.vision.now_does(|_, _| Reply::down());
+    world.clock.sleep(Duration::from_secs(700)).await;
+    heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    process.work_for(Duration::from_secs(5)).await;
+    let again = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!((again.len(), again[0].value.sending), (1, 0), "{:?}", again[0].value.reason);
     world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
     world.clock.sleep(Duration::from_secs(700)).await;
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();

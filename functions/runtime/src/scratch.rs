@@ -24,11 +24,12 @@ fn fresh(folder: &Path, process: u32) -> io::Result<PathBuf> {
         let of = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|of| of.parse().ok());
         // A number may come back: whatever lies under ours is of an earlier life.
         if of.is_some_and(|of: u32| of == process || !Path::new(&format!("/proc/{of}")).exists()) {
-            fs::remove_dir_all(entry.path())?;
+            // Another may be at it, and what stays is no reason not to start.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
     let own = folder.join(format!("{PREFIX}{process}"));
-    fs::create_dir(&own)?;
+    fs::create_dir_all(&own)?;
     Ok(own)
 }
 

@@ -208,7 +208,7 @@ impl Outcome {
         self.precede(&earlier.attempts);
     }
 
-    /// Puts attempts before its own.
+    /// Puts attempts before its own, as many as there is room for.
     pub fn precede(&mut self, earlier: &[Attempt]) {
         let room = MOST_ATTEMPTS.saturating_sub(self.attempts.len());
         let dropped = earlier.len().saturating_sub(room);

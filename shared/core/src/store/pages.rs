@@ -160,7 +160,11 @@ pub async fn settle(
     text: Option<String>,
 ) -> Result<Result<(), LeaseLost>, Fault> {
     let page = held.value.page;
+    // Sent again, a page keeps what it went through and what that cost.
     outcome.precede(&held.value.tried);
+    if let Some(earlier) = &held.value.outcome {
+        outcome.follow(earlier);
+    }
     let text = match text {
         Some(text) if text.len() > MOST_INLINE_TEXT => {
             let blob = format!("jobs/{}/answers/{page}-{}.txt", job.id, outcome.text_sha256);

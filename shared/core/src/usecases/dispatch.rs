@@ -188,7 +188,7 @@ async fn attend(
     if let Some(Stopped::LeaseLost) = stopped {
         return Ok(Some(Disposition::Later(visibility)));
     }
-    let (mut outcome, text) = match read {
+    let (outcome, text) = match read {
         Ok(Reading::Settled(outcome, text)) => (outcome, text),
         // The job is over: what was held is given back and nothing is stored for the page.
         Ok(Reading::Stopped) => {
@@ -216,10 +216,6 @@ async fn attend(
             return Err(error);
         }
     };
-    // Sent again, a page keeps what it went through and what that cost.
-    if let Some(earlier) = &held.value.outcome {
-        outcome.follow(earlier);
-    }
     // Nobody knows what such an error means: a person should see it, and may send the page again.
     // The letter comes first: once the page is settled, no delivery would come back to write it.
     let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
