@@ -1,8 +1,8 @@
-//! Which processes drive jobs, and which of them are still alive.
+//! Which of the processes that drive jobs are still alive.
 //!
-//! Every driving process holds a lock on a file of its own for as long as it lives. The kernel
-//! lets go of it however the process ends, so work of the dead can be taken over at once instead
-//! of after a timeout.
+//! Every driving process holds a lock on a file of its own while it lives. The kernel releases the
+//! lock however the process ends, so another process takes over its work immediately instead of
+//! after a timeout.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -10,15 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub struct Owner {
+/// The lock file of this process; dropping it removes the file.
+pub struct LivenessLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Owner {
-    pub fn register(folder: &Path, name: &str) -> io::Result<Self> {
+impl LivenessLock {
+    pub fn acquire(folder: &Path, name: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        // Locked before it has its name: nobody can find it unlocked while its process lives.
+        // Locked before it is renamed: no other process finds it unlocked while this one lives.
         let temporary = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
         temporary.as_file().try_lock().map_err(io::Error::from)?;
         let path = folder.join(name);
@@ -27,31 +28,31 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Is the process of this name still there? What can't be told counts as alive: taking over the
-/// work of the living would be worse than waiting.
+/// Whether the process of this name still runs. When that can't be determined it counts as alive:
+/// taking over the work of a live process would be worse than waiting.
 pub fn is_alive(folder: &Path, name: &str) -> bool {
     match File::open(folder.join(name)) {
         Err(error) => error.kind() != io::ErrorKind::NotFound,
-        // Shared, so that two who look at the same time do not take each other for the owner.
+        // Shared, so that two processes that check at the same time both see a dead owner.
         Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_))),
     }
 }
 
-/// Processes that died without a word: their files are still there.
+/// Processes that died without removing their lock files.
 pub fn dead(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return vec![] };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.') && !is_alive(folder, name)).collect()
 }
 
-/// Removes the file that a dead process left behind, once there is nothing else of it.
-pub fn forget(folder: &Path, name: &str) {
+/// Removes the lock file of a dead process, once everything else of it was taken over.
+pub fn remove(folder: &Path, name: &str) {
     let _ = fs::remove_file(folder.join(name));
 }
 
@@ -62,14 +63,14 @@ mod tests {
     #[test]
     fn a_process_is_alive_while_it_holds_its_file_and_not_after() {
         let folder = tempfile::tempdir().unwrap();
-        let living = Owner::register(folder.path(), "a").unwrap();
+        let living = LivenessLock::acquire(folder.path(), "a").unwrap();
         assert!(is_alive(folder.path(), "a"));
-        // What a killed process leaves: the file, and no lock.
+        // A killed process leaves the file without a lock.
         fs::write(folder.path().join("b"), "").unwrap();
         assert!(!is_alive(folder.path(), "b"));
         assert!(!is_alive(folder.path(), "never was"));
         assert_eq!(dead(folder.path()), ["b"]);
-        forget(folder.path(), "b");
+        remove(folder.path(), "b");
         assert!(folder.path().join("a").exists() && !folder.path().join("b").exists());
         drop(living);
         assert!(!is_alive(folder.path(), "a"));

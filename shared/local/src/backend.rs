@@ -1,4 +1,4 @@
-//! The whole of Everypage in one process over one data folder.
+//! The local backend: all of Everypage in one process over one data folder.
 
 use std::{
     os::unix::fs::DirBuilderExt,
@@ -23,6 +23,7 @@ use everypage_core::{
     usecases::{heal, purchase, relay, webhooks},
 };
 use everypage_system::{SystemClock, UlidIds};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -32,19 +33,23 @@ use crate::{
     database::Database,
     driver::Driver,
     flow::LocalFlow,
+    liveness::{self, LivenessLock},
     notifier::LogNotifier,
-    owner::{self, Owner},
     queue::SqliteQueue,
     records::SqliteRecords,
     vault::FileVault,
 };
 
-/// How often jobs are looked for whose process has died.
-const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(15);
-/// How often it is tried to let go of an ended job.
-const LET_GO: Duration = Duration::from_millis(100);
-/// How long leftover messages of ended jobs may take to be worked off.
-const DRAIN: Duration = Duration::from_secs(3);
+/// How often this process checks for jobs whose process has died.
+const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_secs(15);
+/// How often the release of an ended job is retried.
+const RELEASE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the state of a job is polled for its end.
+const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the queue is polled while it is drained.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time limit for processing the leftover messages of an ended job.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -56,14 +61,14 @@ pub enum OpenError {
     Fault(#[from] Fault),
 }
 
-/// Which living process brings a job forward.
+/// Which live process drives a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrivenBy {
     ThisProcess,
     AnotherProcess,
 }
 
-pub struct Engine {
+pub struct LocalBackend {
     pub app: Arc<App>,
     pub bus: Arc<LocalBus>,
     flow: Arc<LocalFlow>,
@@ -73,15 +78,15 @@ pub struct Engine {
     folder: PathBuf,
     owners: PathBuf,
     /// Held while this process stores events or drives jobs.
-    owner: std::sync::Mutex<Option<Owner>>,
-    /// Whether it has taken over what dead ones left.
-    adopted: AtomicBool,
+    liveness: Mutex<Option<LivenessLock>>,
+    /// Whether this process has taken over the work of dead ones.
+    has_recovered: AtomicBool,
 }
 
-impl Engine {
-    /// Opens the data folder, making it if need be. Nothing is driven until [`Engine::run`].
+impl LocalBackend {
+    /// Opens the data folder, creating it if necessary. No job is driven until [`LocalBackend::run`].
     pub async fn open(folder: &Path, settings: Settings, outside: Outside) -> Result<Self, OpenError> {
-        // It holds documents and their text: for this user's eyes only.
+        // It holds documents and their text: readable by this user only.
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -90,7 +95,7 @@ impl Engine {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let database = Database::open(&folder.join("everypage.db"))?;
         let records = Arc::new(SqliteRecords::new(database.clone()));
-        records.drop_expired(clock.now()).await?;
+        records.delete_expired(clock.now()).await?;
         let node = UlidIds.fresh();
         let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
         let Outside { pdf, vision, hooks, payments, traces } = outside;
@@ -123,71 +128,72 @@ impl Engine {
             database,
             folder: folder.to_owned(),
             owners: folder.join("owners"),
-            owner: Default::default(),
-            adopted: AtomicBool::default(),
+            liveness: Mutex::default(),
+            has_recovered: AtomicBool::default(),
         })
     }
 
-    /// A folder for documents on their way in, on the same disk as those that have come. What dead
-    /// processes left in theirs is removed.
+    /// Creates this process's folder for incoming documents, on the same disk as the stored ones,
+    /// and removes the folders of dead processes.
     pub fn spool(&self) -> Result<PathBuf, OpenError> {
         let all = self.folder.join("spool");
-        let made = || {
+        let create = || {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.node))?;
             for entry in std::fs::read_dir(&all)?.flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if name != self.app.node && !owner::is_alive(&self.owners, &name) {
+                if name != self.app.node && !liveness::is_alive(&self.owners, &name) {
                     let _ = std::fs::remove_dir_all(entry.path());
                 }
             }
             Ok(all.join(&self.app.node))
         };
-        made().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
+        create().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
     }
 
-    /// Commits of this process to its database so far: what durable work is measured by.
+    /// Number of commits of this process to its database: the measure of durable work.
     pub fn commits(&self) -> u64 {
         self.database.commits()
     }
 
-    /// Drives every job that is started here or whose process has died, for ever. Dropping the
+    /// Drives every job that is started here or whose process has died; never returns. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
         self.run_until(&Stop::default()).await
     }
 
-    /// The same until `stop` is asked for. Then no page is begun, and it ends when those in hand
-    /// are settled; jobs that are still open go on in the next process.
+    /// Drives jobs as [`LocalBackend::run`] does until `stop` is signalled. Then no further page is
+    /// started, and it returns when the pages in progress are settled; jobs that are still open
+    /// continue in the next process.
     pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
-        if !self.adopted.load(Ordering::Relaxed) {
-            self.adopt().await?;
+        if !self.has_recovered.load(Ordering::Relaxed) {
+            self.recover_jobs().await?;
         }
         let mut driven = JoinSet::new();
         let drive = async {
-            let mut look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
+            let mut orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
             loop {
                 tokio::select! {
                     biased;
                     id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
-                        // Somebody else has it and is alive.
+                        // Another live process drives it.
                         Ok(false) => self.flow.unwatch(&id),
                         Ok(true) => self.spawn(&mut driven, id),
                         Err(fault) => {
-                            warn!(%fault, job = %id, "job not started yet");
+                            warn!(%fault, job = %id, "job not started, retrying");
                             self.flow.unwatch(&id);
                             self.app.clock.sleep(Duration::from_secs(1)).await;
-                            self.flow.begin(&id);
+                            self.flow.enqueue(&id);
                         }
                     },
                     Some(_) = driven.join_next() => {}
-                    () = &mut look => {
-                        match self.adopt_orphans().await {
-                            Err(fault) => warn!(%fault, "orphans not looked for"),
+                    () = &mut orphan_check => {
+                        match self.take_over_orphans().await {
+                            Err(fault) => warn!(%fault, "orphan check failed"),
                             Ok(found) => for id in found {
-                                self.flow.begin(&id);
+                                self.flow.enqueue(&id);
                             },
                         }
-                        look = self.app.clock.sleep(LOOK_FOR_ORPHANS);
+                        orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
                     }
                 }
             }
@@ -204,25 +210,25 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes this process known before it stores events: should it die, the next one publishes them.
-    pub fn enlist(&self) -> Result<(), OpenError> {
-        let mut owner = self.owner();
-        if owner.is_none() {
-            let registered = Owner::register(&self.owners, &self.app.node);
+    /// Registers this process before it stores events: if it dies, the next one publishes them.
+    pub fn register(&self) -> Result<(), OpenError> {
+        let mut liveness = self.liveness.lock();
+        if liveness.is_none() {
+            let acquired = LivenessLock::acquire(&self.owners, &self.app.node);
             let failed = |error| OpenError::Folder { folder: self.owners.display().to_string(), error };
-            *owner = Some(registered.map_err(failed)?);
+            *liveness = Some(acquired.map_err(failed)?);
         }
         Ok(())
     }
 
-    /// Makes this process one that drives and takes over what dead ones left, for [`Engine::run`]
-    /// to go on with; answers with the unfinished jobs among it.
-    pub async fn adopt(&self) -> Result<Vec<JobId>, OpenError> {
-        self.enlist()?;
-        self.adopted.store(true, Ordering::Relaxed);
+    /// Registers this process as a driver and takes over the jobs of dead processes, which
+    /// [`LocalBackend::run`] then drives; returns the unfinished ones among them.
+    pub async fn recover_jobs(&self) -> Result<Vec<JobId>, OpenError> {
+        self.register()?;
+        self.has_recovered.store(true, Ordering::Relaxed);
         let mut unfinished = Vec::new();
-        for id in self.adopt_orphans().await? {
-            self.flow.begin(&id);
+        for id in self.take_over_orphans().await? {
+            self.flow.enqueue(&id);
             if jobs::find(&self.app, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
                 unfinished.push(id);
             }
@@ -230,67 +236,63 @@ impl Engine {
         Ok(unfinished)
     }
 
-    /// Does a living process, this one or another, drive the job?
+    /// Which live process drives the job; `None` when there is none.
     pub async fn driver_of(&self, id: &JobId) -> Result<Option<DrivenBy>, Fault> {
         let driver = self.queue.driver_of(id).await?;
         Ok(driver.and_then(|driver| {
             if driver == self.app.node {
                 Some(DrivenBy::ThisProcess)
             } else {
-                owner::is_alive(&self.owners, &driver).then_some(DrivenBy::AnotherProcess)
+                liveness::is_alive(&self.owners, &driver).then_some(DrivenBy::AnotherProcess)
             }
         }))
     }
 
-    fn owner(&self) -> std::sync::MutexGuard<'_, Option<Owner>> {
-        self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {
         let (driver, queue, app) = (self.driver.clone(), self.queue.clone(), self.app.clone());
-        // Messages may have waited for somebody to take the job on.
-        driver.announce();
+        // Messages may have been waiting for a driver of this job.
+        driver.wake_workers();
         driven.spawn(async move {
             driver.drive(&id).await;
-            // Its messages may outlive the job; they are worked off before it is let go of.
-            while !queue.let_go(&id).await.unwrap_or(false) {
-                app.clock.sleep(LET_GO).await;
+            // Messages may outlive the job: it is released only when they are all processed.
+            while !queue.release(&id).await.unwrap_or(false) {
+                app.clock.sleep(RELEASE_RETRY_INTERVAL).await;
             }
         });
     }
 
-    /// Takes over what dead processes left: open jobs without a driver, and everything they held.
-    async fn adopt_orphans(&self) -> Result<Vec<JobId>, Fault> {
-        let mut adopted = Vec::new();
-        for (job, driver) in self.queue.drives().await? {
-            if driver == self.app.node || owner::is_alive(&self.owners, &driver) {
+    /// Takes over the jobs of dead processes, with their leases and slots, and open jobs without a driver.
+    async fn take_over_orphans(&self) -> Result<Vec<JobId>, Fault> {
+        let mut taken = Vec::new();
+        for (job, driver) in self.queue.driven_jobs().await? {
+            if driver == self.app.node || liveness::is_alive(&self.owners, &driver) {
                 continue;
             }
             if self.queue.take_over(&job, Some(&driver)).await? {
                 info!(%job, from = driver, "job taken over");
-                self.free(&job, &driver).await?;
+                self.free_leases_and_slots(&job, &driver).await?;
                 relay::relay(&self.app, &driver).await?;
-                adopted.push(job);
+                taken.push(job);
             }
         }
-        // Somebody sent pages of an ended job once more and died before anybody was to work on them.
-        let mut undriven = self.queue.undriven().await?;
+        // A process may have redriven pages of an ended job and died before it started a driver.
+        let mut undriven = self.queue.undriven_jobs().await?;
         undriven.extend(jobs::open(&self.app).await?.into_iter().map(|job| job.id));
         for job in undriven {
             if self.queue.driver_of(&job).await?.is_none() && self.queue.take_over(&job, None).await? {
-                adopted.push(job);
+                taken.push(job);
             }
         }
-        for name in owner::dead(&self.owners) {
-            // The last events of jobs that it ended may not have gone out.
+        for name in liveness::dead(&self.owners) {
+            // The last events of jobs that it ended may be unpublished.
             relay::relay(&self.app, &name).await?;
-            owner::forget(&self.owners, &name);
+            liveness::remove(&self.owners, &name);
         }
-        Ok(adopted)
+        Ok(taken)
     }
 
-    /// The dead need their leases and slots no longer: nobody should wait for them to run out.
-    async fn free(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
+    /// Frees what a dead process held, so that no worker waits for its leases to expire.
+    async fn free_leases_and_slots(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
         pages::free_all_of(&self.app, job, dead).await?;
         healing::free_all_of(&self.app, job, dead).await?;
         for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
@@ -301,7 +303,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until the job has ended, whoever drives it.
+    /// Waits until the job has ended, whichever process drives it.
     pub async fn wait_for(&self, id: &JobId) -> Result<Job, Fault> {
         loop {
             if let Some(kept) = jobs::find(&self.app, id).await?
@@ -309,45 +311,46 @@ impl Engine {
             {
                 return Ok(kept.value);
             }
-            self.app.clock.sleep(Duration::from_millis(100)).await;
+            self.app.clock.sleep(JOB_POLL_INTERVAL).await;
         }
     }
 
-    /// Has whoever drives here work off what was just sent for a job that may have ended, such as
-    /// the messages that heal it, and let go of the job then.
-    pub fn attend(&self, id: &JobId) {
-        self.flow.begin(id);
+    /// Makes this process drive a job again, which may have ended, so that messages just sent for it
+    /// (such as those that heal it) are processed and the job is released afterwards.
+    pub fn resume(&self, id: &JobId) {
+        self.flow.enqueue(id);
     }
 
-    /// Makes messages of a job that has ended come to this process before any is sent, and holds the
-    /// job until [`Engine::drain_within`]: for a command that waits for what becomes of them.
-    pub async fn take_on(&self, id: &JobId) -> Result<bool, Fault> {
+    /// Assigns the messages of an ended job to this process before any is sent, and holds the job
+    /// until [`LocalBackend::drain_within`]: for a command that waits for their outcome. False when
+    /// another live process drives the job.
+    pub async fn claim(&self, id: &JobId) -> Result<bool, Fault> {
         let driver = self.queue.driver_of(id).await?;
-        let from = driver.filter(|driver| !owner::is_alive(&self.owners, driver));
+        let from = driver.filter(|driver| !liveness::is_alive(&self.owners, driver));
         let taken = self.queue.take_over(id, from.as_deref()).await?;
-        self.driver.announce();
+        self.driver.wake_workers();
         Ok(taken)
     }
 
-    /// Waits until nothing of an ended job is left in the queue, for a while at most.
+    /// Waits until the queue holds no message of an ended job, for 3 seconds at most.
     pub async fn drain(&self, id: &JobId) -> Result<(), Fault> {
-        self.drain_within(id, DRAIN).await.map(drop)
+        self.drain_within(id, DRAIN_TIMEOUT).await.map(drop)
     }
 
-    /// The same with a limit of the caller's; false when that was reached first. Somebody must
-    /// [`Engine::run`] beside it.
+    /// Waits until the queue holds no message of an ended job; false when `limit` passed first.
+    /// [`LocalBackend::run`] must be running concurrently.
     pub async fn drain_within(&self, id: &JobId, limit: Duration) -> Result<bool, Fault> {
         let emptied = async {
-            while !self.queue.let_go(id).await? {
-                self.driver.announce();
-                self.app.clock.sleep(Duration::from_millis(20)).await;
+            while !self.queue.release(id).await? {
+                self.driver.wake_workers();
+                self.app.clock.sleep(DRAIN_POLL_INTERVAL).await;
             }
             Ok(true)
         };
         within(self.app.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
     }
 
-    /// Publishes what was stored and not yet published; for commands that do not drive.
+    /// Publishes events that are stored and unpublished; for commands that do not drive jobs.
     pub async fn flush(&self) -> Result<(), Fault> {
         relay::relay_own(&self.app).await
     }
