@@ -12,7 +12,7 @@ use everypage_core::{
     domain::{ids::JobId, secret::Secret},
     usecases::upload::{Object, arrived},
 };
-use everypage_local::Engine;
+use everypage_local::LocalBackend;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
 use everypage_testkit::{provider::ScriptedProvider, till::Till};
@@ -30,7 +30,7 @@ pub struct OneMachine {
     provider: ScriptedProvider,
     till: Till,
     collector: Collector,
-    running: Mutex<Option<(Arc<Engine>, JoinHandle<()>)>>,
+    running: Mutex<Option<(Arc<LocalBackend>, JoinHandle<()>)>>,
 }
 
 impl OneMachine {
@@ -72,7 +72,7 @@ impl OneMachine {
             payments: Arc::new(HttpPayments::of(&self.settings).unwrap()),
             traces: Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap()),
         };
-        let engine = Engine::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
+        let engine = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
         let engine = Arc::new(engine);
         let driven = {
             let engine = engine.clone();
@@ -123,7 +123,7 @@ impl Bench for OneMachine {
 
     async fn take_on(&self, job: &JobId) {
         let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
-        assert!(engine.take_on(job).await.unwrap());
+        assert!(engine.claim(job).await.unwrap());
     }
 
     fn check_services(&self, spans: &[Span]) {

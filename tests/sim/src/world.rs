@@ -420,7 +420,7 @@ async fn drive_jobs(
                     if !world.state().drivers.contains_key(&job.id) {
                         free(world, app, &job.id).await;
                         // Counts as started here, unless it was a moment ago.
-                        flow.begin(&job.id);
+                        flow.enqueue(&job.id);
                     }
                 }
                 look = app.clock.sleep(LOOK_FOR_ORPHANS);
