@@ -1,4 +1,4 @@
-//! Clients that get written answers, for what an emulator can't be made to say.
+//! Clients with prepared responses, for cases that an emulator can't produce.
 
 use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
 use aws_sdk_s3::{
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::Clients;
 
-pub fn answer(status: u16, body: &str) -> HttpResponse {
+pub fn response(status: u16, body: &str) -> HttpResponse {
     HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body))
 }
 
-/// Clients that get these answers in turn; the second value holds what they sent.
-pub fn clients(answers: Vec<HttpResponse>) -> (Clients, StaticReplayClient) {
+/// Clients that receive these responses in order; the second value records what they sent.
+pub fn clients(responses: Vec<HttpResponse>) -> (Clients, StaticReplayClient) {
     let unchecked = || HttpRequest::new(SdkBody::empty());
-    let events = answers.into_iter().map(|answer| ReplayEvent::new(unchecked(), answer)).collect();
+    let events = responses.into_iter().map(|response| ReplayEvent::new(unchecked(), response)).collect();
     let sent = StaticReplayClient::new(events);
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
@@ -33,7 +33,7 @@ pub fn clients(answers: Vec<HttpResponse>) -> (Clients, StaticReplayClient) {
     (Clients::new(&config, true), sent)
 }
 
-/// What was sent, as JSON; `Null` where it was something else.
+/// The bodies that were sent, as JSON; `Null` for those that are not JSON.
 pub fn bodies(sent: &StaticReplayClient) -> Vec<Value> {
     let bytes = sent.actual_requests().map(|request| request.body().bytes().unwrap_or_default());
     bytes.map(|bytes| serde_json::from_slice(bytes).unwrap_or_default()).collect()

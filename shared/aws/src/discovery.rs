@@ -1,4 +1,4 @@
-//! A deployed stack, found by its name.
+//! Discovery of a deployed stack by its name.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use everypage_core::{domain::ids::Priority, ports::Fault};
 use futures::future::try_join_all;
 
-use crate::{Clients, Place, StackError, fault::fault};
+use crate::{Clients, StackError, StackResources, fault::fault};
 
-/// The error's name, and the one that it had before SQS spoke JSON, which a header still says.
+/// The error code, and the one of SQS's earlier query protocol, which a header still carries.
 const UNKNOWN_QUEUE: [&str; 2] = ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"];
 
-/// Where the parts of `stack` are, in the account of the caller and the clients' region.
+/// Finds the resources of `stack` in the caller's account and the clients' region.
 ///
-/// Names follow from the stack's; the queues are asked for, because an emulator has addresses of
-/// its own for them, and because that tells whether there is such a stack at all.
-pub async fn locate(clients: &Clients, stack: &str) -> Result<Place, StackError> {
+/// Names are derived from the stack's name. The queues' URLs are looked up, because an emulator has
+/// URLs of its own, and because the lookup fails when there is no such stack.
+pub async fn discover(clients: &Clients, stack: &str) -> Result<StackResources, StackError> {
     let region = clients.region.as_deref().ok_or_else(|| {
-        let missing = "no region is known: pass --region, or set AWS_REGION or a profile with one";
+        let missing = "no AWS region is set: pass --region, or set AWS_REGION or a profile with a region";
         StackError::Settings(vec![missing.to_owned()])
     })?;
     let account = account(clients).await?;
-    let mut place = Place::of_stack(stack, &account, region);
-    let found = async |urls: &BTreeMap<Priority, String>| {
+    let mut resources = StackResources::of_stack(stack, &account, region);
+    let look_up = async |urls: &BTreeMap<Priority, String>| {
         try_join_all(urls.iter().map(async |(lane, url)| {
             let name = url.rsplit('/').next().unwrap_or_default();
             match queue_url(clients, name).await? {
@@ -38,20 +38,20 @@ pub async fn locate(clients: &Clients, stack: &str) -> Result<Place, StackError>
         .await
     };
     let (queues, dead_letter_queues) =
-        futures::try_join!(found(&place.queues), found(&place.dead_letter_queues))?;
-    place.queues = queues.into_iter().collect();
-    place.dead_letter_queues = dead_letter_queues.into_iter().collect();
-    Ok(place)
+        futures::try_join!(look_up(&resources.queues), look_up(&resources.dead_letter_queues))?;
+    resources.queues = queues.into_iter().collect();
+    resources.dead_letter_queues = dead_letter_queues.into_iter().collect();
+    Ok(resources)
 }
 
 async fn account(clients: &Clients) -> Result<String, StackError> {
     match clients.sts.get_caller_identity().send().await {
         Ok(identity) => Ok(identity.account.unwrap_or_default()),
-        // The chain of places that were looked at is longer than anybody reads.
+        // The SDK's error lists every credential source that it tried; too long for a message.
         Err(error @ SdkError::DispatchFailure(_))
             if DisplayErrorContext(&error).to_string().contains("credential") =>
         {
-            let missing = "no credentials for AWS were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
+            let missing = "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
                            AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)";
             Err(StackError::Settings(vec![missing.to_owned()]))
         }
@@ -61,7 +61,7 @@ async fn account(clients: &Clients) -> Result<String, StackError> {
 
 async fn queue_url(clients: &Clients, name: &str) -> Result<Option<String>, Fault> {
     match clients.sqs.get_queue_url().queue_name(name).send().await {
-        Ok(answer) => Ok(answer.queue_url),
+        Ok(response) => Ok(response.queue_url),
         Err(error) if error.code().is_some_and(|code| UNKNOWN_QUEUE.contains(&code)) => Ok(None),
         Err(error) => Err(fault("SQS", error)),
     }
@@ -70,37 +70,36 @@ async fn queue_url(clients: &Clients, name: &str) -> Result<Option<String>, Faul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{answer, clients};
+    use crate::test_clients::{clients, response};
 
     const IDENTITY: &str = "<GetCallerIdentityResponse><GetCallerIdentityResult>\
         <Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>";
 
     #[tokio::test]
-    async fn queues_are_where_sqs_says() {
+    async fn queue_urls_are_those_that_sqs_returns() {
         let url = r#"{"QueueUrl":"http://127.0.0.1:1/queue/eu-west-1/123456789012/q"}"#;
-        let mut answers = vec![answer(200, IDENTITY)];
-        answers.extend((0..10).map(|_| answer(200, url)));
-        let (clients, sent) = clients(answers);
-        let place = locate(&clients, "everypage").await.unwrap();
-        assert_eq!(place.bucket, "everypage-123456789012-eu-west-1");
-        assert!(
-            place.queues.values().chain(place.dead_letter_queues.values()).all(|url| url.ends_with("/q"))
-        );
-        let mut asked: Vec<String> = crate::replay::bodies(&sent)
+        let mut responses = vec![response(200, IDENTITY)];
+        responses.extend((0..10).map(|_| response(200, url)));
+        let (clients, sent) = clients(responses);
+        let resources = discover(&clients, "everypage").await.unwrap();
+        assert_eq!(resources.bucket, "everypage-123456789012-eu-west-1");
+        let mut urls = resources.queues.values().chain(resources.dead_letter_queues.values());
+        assert!(urls.all(|url| url.ends_with("/q")));
+        let mut names: Vec<String> = crate::test_clients::bodies(&sent)
             .iter()
             .filter_map(|body| body["QueueName"].as_str().map(str::to_owned))
             .collect();
-        asked.sort();
-        assert_eq!(asked[..2], ["everypage-critical", "everypage-critical-dlq"]);
+        names.sort();
+        assert_eq!(names[..2], ["everypage-critical", "everypage-critical-dlq"]);
     }
 
     #[tokio::test]
-    async fn a_stack_that_is_not_there_is_named() {
+    async fn the_error_for_a_missing_stack_names_it() {
         let missing = r#"{"__type":"com.amazonaws.sqs#QueueDoesNotExist"}"#;
-        let mut answers = vec![answer(200, IDENTITY)];
-        answers.extend((0..10).map(|_| answer(400, missing)));
-        let (clients, _) = clients(answers);
-        let error = locate(&clients, "typo").await.unwrap_err().to_string();
+        let mut responses = vec![response(200, IDENTITY)];
+        responses.extend((0..10).map(|_| response(400, missing)));
+        let (clients, _) = clients(responses);
+        let error = discover(&clients, "typo").await.unwrap_err().to_string();
         assert!(error.contains("no stack typo in account 123456789012, eu-west-1"), "{error}");
     }
 }

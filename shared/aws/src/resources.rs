@@ -1,26 +1,26 @@
-//! Where a stack's parts are: as the template tells its functions in their environment, or, for
-//! everybody else, by the names that it gives them.
+//! The names of a stack's resources: read from the environment that the template gives its
+//! functions, or derived from the stack's name.
 
 use std::collections::BTreeMap;
 
 use everypage_core::domain::ids::Priority;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StackResources {
     pub table: String,
     pub bucket: String,
     pub state_machine: String,
     pub bus: String,
     pub topic: String,
-    /// Seals passwords.
+    /// The KMS key that encrypts passwords.
     pub key: String,
-    /// Holds what must not stand in an environment, such as API keys.
+    /// The secret with settings that must not be in an environment, such as API keys.
     pub secrets: Option<String>,
     pub queues: BTreeMap<Priority, String>,
     pub dead_letter_queues: BTreeMap<Priority, String>,
 }
 
-/// The variables of [`Place::read`]; the template gives them to every function.
+/// The variables of [`StackResources::read`]; the template sets them for every function.
 pub const VARIABLES: [&str; 7] = [
     "TABLE_NAME",
     "BUCKET_NAME",
@@ -31,12 +31,12 @@ pub const VARIABLES: [&str; 7] = [
     "SECRETS_ARN",
 ];
 
-/// `QUEUE_URL_URGENT` and the like.
+/// The variable with a lane's queue URL, such as `QUEUE_URL_URGENT`.
 pub fn queue_variable(kind: &str, lane: Priority) -> String {
     format!("{kind}_URL_{}", format!("{lane:?}").to_ascii_uppercase())
 }
 
-/// The part of an ARN that says which AWS it is, and the domain that its services are under.
+/// The ARN partition of a region, and the domain of its services.
 fn partition(region: &str) -> (&'static str, &'static str) {
     match region {
         china if china.starts_with("cn-") => ("aws-cn", "amazonaws.com.cn"),
@@ -45,10 +45,10 @@ fn partition(region: &str) -> (&'static str, &'static str) {
     }
 }
 
-impl Place {
-    /// A stack's parts by the names that `infra/template.yaml` gives them, for whoever knows the
-    /// stack's name only. The secret has no name of its own and is left out. A test of the whole
-    /// (`tests/drift`) holds this against the template.
+impl StackResources {
+    /// Derives the resource names from the stack's name, as `infra/template.yaml` names them. The
+    /// secret has a generated name and is left out. `tests/engines/tests/drift.rs` compares this with
+    /// the template.
     pub fn of_stack(stack: &str, account: &str, region: &str) -> Self {
         let (partition, domain) = partition(region);
         let arn = |service: &str, name: &str| format!("arn:{partition}:{service}:{region}:{account}:{name}");
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// All mistakes together, each naming its variable.
+    /// Reads the resource names from variables. The error lists every variable that is missing.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut missing = Vec::new();
         let given =
@@ -83,7 +83,7 @@ impl Place {
                 String::new()
             })
         };
-        let mut place = Self {
+        let mut resources = Self {
             table: need("TABLE_NAME"),
             bucket: need("BUCKET_NAME"),
             state_machine: need("STATE_MACHINE_ARN"),
@@ -95,10 +95,10 @@ impl Place {
             dead_letter_queues: BTreeMap::new(),
         };
         for lane in Priority::ALL {
-            place.queues.insert(lane, need(&queue_variable("QUEUE", lane)));
-            place.dead_letter_queues.insert(lane, need(&queue_variable("DLQ", lane)));
+            resources.queues.insert(lane, need(&queue_variable("QUEUE", lane)));
+            resources.dead_letter_queues.insert(lane, need(&queue_variable("DLQ", lane)));
         }
-        if missing.is_empty() { Ok(place) } else { Err(missing) }
+        if missing.is_empty() { Ok(resources) } else { Err(missing) }
     }
 }
 
@@ -108,35 +108,35 @@ mod tests {
 
     #[test]
     fn every_missing_variable_is_named_and_only_secrets_may_be_missing() {
-        let faults = Place::read(|_| None).unwrap_err();
-        assert_eq!(faults.len(), VARIABLES.len() - 1 + 2 * Priority::ALL.len());
+        let missing = StackResources::read(|_| None).unwrap_err();
+        assert_eq!(missing.len(), VARIABLES.len() - 1 + 2 * Priority::ALL.len());
         for name in VARIABLES.iter().filter(|name| **name != "SECRETS_ARN") {
-            assert!(faults.iter().any(|fault| fault.starts_with(name)), "{name}: {faults:?}");
+            assert!(missing.iter().any(|error| error.starts_with(name)), "{name}: {missing:?}");
         }
-        assert!(faults.iter().any(|fault| fault.starts_with("DLQ_URL_URGENT")), "{faults:?}");
-        let place = Place::read(|name| Some(format!(" {name} "))).unwrap();
-        assert_eq!(place.queues[&Priority::Low], "QUEUE_URL_LOW");
-        assert_eq!(place.table, "TABLE_NAME");
+        assert!(missing.iter().any(|error| error.starts_with("DLQ_URL_URGENT")), "{missing:?}");
+        let resources = StackResources::read(|name| Some(format!(" {name} "))).unwrap();
+        assert_eq!(resources.queues[&Priority::Low], "QUEUE_URL_LOW");
+        assert_eq!(resources.table, "TABLE_NAME");
     }
 
     #[test]
-    fn a_stacks_name_is_enough_to_find_its_parts() {
-        let place = Place::of_stack("everypage", "123456789012", "eu-west-1");
-        assert_eq!(place.table, "everypage-records");
-        assert_eq!(place.bucket, "everypage-123456789012-eu-west-1");
-        assert_eq!(place.state_machine, "arn:aws:states:eu-west-1:123456789012:stateMachine:everypage-jobs");
-        assert_eq!(place.topic, "arn:aws:sns:eu-west-1:123456789012:everypage-notices");
-        assert_eq!((place.bus.as_str(), place.key.as_str()), ("everypage", "alias/everypage"));
+    fn resource_names_follow_from_the_stacks_name() {
+        let resources = StackResources::of_stack("everypage", "123456789012", "eu-west-1");
+        assert_eq!(resources.table, "everypage-records");
+        assert_eq!(resources.bucket, "everypage-123456789012-eu-west-1");
+        assert_eq!(resources.state_machine, "arn:aws:states:eu-west-1:123456789012:stateMachine:everypage-jobs");
+        assert_eq!(resources.topic, "arn:aws:sns:eu-west-1:123456789012:everypage-notices");
+        assert_eq!((resources.bus.as_str(), resources.key.as_str()), ("everypage", "alias/everypage"));
         let urgent = "https://sqs.eu-west-1.amazonaws.com/123456789012/everypage-urgent";
-        assert_eq!(place.queues[&Priority::Urgent], urgent);
-        assert_eq!(place.dead_letter_queues[&Priority::Urgent], format!("{urgent}-dlq"));
+        assert_eq!(resources.queues[&Priority::Urgent], urgent);
+        assert_eq!(resources.dead_letter_queues[&Priority::Urgent], format!("{urgent}-dlq"));
     }
 
     #[test]
-    fn other_partitions_have_other_names() {
-        let place = Place::of_stack("s", "1", "cn-north-1");
-        assert_eq!(place.topic, "arn:aws-cn:sns:cn-north-1:1:s-notices");
-        assert_eq!(place.queues[&Priority::Low], "https://sqs.cn-north-1.amazonaws.com.cn/1/s-low");
-        assert!(Place::of_stack("s", "1", "us-gov-west-1").topic.starts_with("arn:aws-us-gov:"));
+    fn other_partitions_have_other_arns_and_domains() {
+        let resources = StackResources::of_stack("s", "1", "cn-north-1");
+        assert_eq!(resources.topic, "arn:aws-cn:sns:cn-north-1:1:s-notices");
+        assert_eq!(resources.queues[&Priority::Low], "https://sqs.cn-north-1.amazonaws.com.cn/1/s-low");
+        assert!(StackResources::of_stack("s", "1", "us-gov-west-1").topic.starts_with("arn:aws-us-gov:"));
     }
 }
