@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
-use everypage_aws::{Clients, Place, Stack, queue_variable};
+use everypage_aws::{Clients, Stack, StackResources, queue_variable};
 use everypage_core::{
     app::{App, Outside},
     config::Settings,
@@ -168,7 +168,7 @@ fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
         let lane = Priority::ALL.into_iter().find(|lane| queue_variable(kind, *lane) == name)?;
         Some(text(outputs, &format!("{lane:?}{output}")))
     };
-    let place = Place::read(|name| {
+    let resources = StackResources::read(|name| {
         let output = match name {
             "TABLE_NAME" => "TableName",
             "BUCKET_NAME" => "BucketName",
@@ -200,7 +200,7 @@ fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
         payments: Arc::new(HttpPayments::of(&settings).unwrap()),
         traces: Arc::new(NoTraces),
     };
-    Stack::connect(clients.clone(), place.unwrap(), settings, outside).unwrap()
+    Stack::connect(clients.clone(), resources.unwrap(), settings, outside).unwrap()
 }
 
 #[async_trait(?Send)]
