@@ -5,7 +5,7 @@
 
 mod reader;
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 use reader::Reader;
 
@@ -39,14 +39,14 @@ pub struct EngineSettings {
     pub provider: Provider,
     pub models: Models,
     pub api_key: Option<Secret>,
-    /// Set when the calls go elsewhere than to the vendor.
+    /// Set when the calls go to another server than the provider's own.
     pub base_url: Option<String>,
 }
 
 impl EngineSettings {
-    /// Many servers that speak OpenAI's API need no key; everything else does.
+    /// Whether calls can be made with the key and the base URL that are set.
     pub fn is_usable(&self) -> bool {
-        self.api_key.is_some() || (self.provider == Provider::OpenAi && self.base_url.is_some())
+        self.provider.profile().api_key.allows_calls(self.api_key.is_some(), self.base_url.is_some())
     }
 }
 
@@ -96,30 +96,26 @@ pub struct Purchasing {
 }
 
 /// The variables that a tenant may have values of its own for; see `store::tenants`.
-pub const TENANT_VARIABLES: [&str; 22] = [
-    "REQUEST_TIMEOUT",
-    "STEP_TIMEOUT",
-    "JOB_TIMEOUT",
-    "PRIMARY_ENGINE",
-    "SECONDARY_ENGINE",
-    "OPENAI_PRIMARY_MODEL",
-    "OPENAI_SECONDARY_MODEL",
-    "OPENAI_FAST_MODEL",
-    "ANTHROPIC_PRIMARY_MODEL",
-    "ANTHROPIC_SECONDARY_MODEL",
-    "ANTHROPIC_FAST_MODEL",
-    "MODEL_TIER",
-    "AI_PAGES",
-    "IMAGE_SEND_ALL_PAGES",
-    "AI_SYSTEM_PROMPT",
-    "APPROVAL_THRESHOLD_USD",
-    "CREDITS",
-    "CREDIT_PRICE_USD",
-    "MAX_FILE_BYTES",
-    "MAX_PAGES",
-    "PRIORITY",
-    "DEFAULT_RESPONSIBLE",
-];
+pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
+    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
+        .into_iter()
+        .chain(models)
+        .chain([
+            "MODEL_TIER",
+            "AI_PAGES",
+            "IMAGE_SEND_ALL_PAGES",
+            "AI_SYSTEM_PROMPT",
+            "APPROVAL_THRESHOLD_USD",
+            "CREDITS",
+            "CREDIT_PRICE_USD",
+            "MAX_FILE_BYTES",
+            "MAX_PAGES",
+            "PRIORITY",
+            "DEFAULT_RESPONSIBLE",
+        ])
+        .collect()
+});
 
 /// The variables as they were given, secrets among them.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -261,7 +257,7 @@ impl Settings {
             ai_pages: self.ai_pages,
             image_for_all: self.image_for_all,
             tier: self.tier,
-            engine: self.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
+            engine: self.engines.first().map_or(Provider::default(), |engine| engine.provider),
             image: self.image,
             job_timeout_ms: self.job_timeout.as_millis() as u64,
             priority: self.priority,
