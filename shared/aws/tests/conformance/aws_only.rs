@@ -1,4 +1,4 @@
-//! What only the AWS adapters have: transactions, and limits of a call.
+//! Cases of the AWS adapters alone: transactions, and limits of a call.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_transaction_sent_again_is_applied_once() {
     assert_eq!(records.get(&Key::new("p", "a")).await.unwrap().unwrap().version, 1);
     let other = Batch { stamp: "two".into(), ..batch };
     let Written::Refused { index: 0, existing: Some(item) } = records.write(&other).await.unwrap() else {
-        panic!("another batch was taken for the first");
+        panic!("another batch counted as the first");
     };
     assert_eq!(item.stamp, "one");
 }
@@ -47,7 +47,7 @@ async fn of_many_transactions_exactly_one_is_applied() {
         let changes = vec![put("contested", n.to_string()), put(&format!("own {n}"), n.to_string())];
         let batch = Batch { stamp: format!("{n}"), changes };
         loop {
-            // A conflict is a pause, and nothing else: asked again, it is decided.
+            // A conflict is throttling; a retry decides it.
             match records.write(&batch).await {
                 Err(Fault::Throttled { .. }) => tokio::task::yield_now().await,
                 written => break written.unwrap(),
@@ -60,7 +60,7 @@ async fn of_many_transactions_exactly_one_is_applied() {
 }
 
 #[tokio::test]
-async fn an_expiry_is_kept_to_the_millisecond_and_given_to_dynamodb_in_seconds() {
+async fn expiry_is_stored_in_milliseconds_and_as_time_to_live_in_seconds() {
     let clients = emulator::connect().await;
     let table = emulator::table(&clients).await;
     let records = DynamoRecords::new(clients.dynamodb.clone(), &table);
@@ -74,7 +74,7 @@ async fn an_expiry_is_kept_to_the_millisecond_and_given_to_dynamodb_in_seconds()
 }
 
 #[tokio::test]
-async fn more_than_a_call_can_carry_is_read_and_listed_whole() {
+async fn reads_and_listings_continue_over_the_limits_of_a_call() {
     let records = records().await;
     // 150 keys are two calls; 150 times 20 KB are more than one page of a listing.
     let keys: Vec<Key> = (0..150).map(|n| Key::new("p", format!("{n:03}"))).collect();
@@ -91,7 +91,7 @@ async fn more_than_a_call_can_carry_is_read_and_listed_whole() {
 }
 
 #[tokio::test]
-async fn a_large_file_goes_up_and_its_copy_goes_away() {
+async fn a_large_file_is_stored_and_its_local_copy_is_removed() {
     let clients = emulator::connect().await;
     let bucket = emulator::bucket(&clients).await;
     let blobs = S3Blobs::new(clients.s3, bucket);
@@ -107,7 +107,7 @@ async fn a_large_file_goes_up_and_its_copy_goes_away() {
 }
 
 #[tokio::test]
-async fn a_prefix_of_more_than_a_thousand_is_deleted() {
+async fn a_prefix_with_more_than_a_thousand_blobs_is_deleted() {
     let clients = emulator::connect().await;
     let bucket = emulator::bucket(&clients).await;
     let blobs = &S3Blobs::new(clients.s3.clone(), &bucket);
@@ -123,7 +123,7 @@ async fn a_prefix_of_more_than_a_thousand_is_deleted() {
 }
 
 #[tokio::test]
-async fn many_messages_are_sent_and_received_each_in_its_lane() {
+async fn many_messages_are_sent_and_received_in_their_lanes() {
     let queue = emulator::queue(&emulator::connect().await).await;
     let body = |n: usize| format!("{n} {}", "x".repeat(200_000));
     let messages: Vec<Outgoing> = (0..25)
