@@ -13,7 +13,7 @@ use everypage_core::{
 };
 use everypage_testkit::{
     provider::{Script, ScriptedProvider},
-    till::Till,
+    fake_payment_server::FakePaymentServer,
 };
 
 use crate::collector::{Collector, Span};
@@ -32,7 +32,7 @@ pub trait Bench: Send + Sync {
     fn provider(&self) -> &ScriptedProvider;
 
     /// The payment service that the engine's credits are bought through.
-    fn till(&self) -> &Till;
+    fn payment_server(&self) -> &FakePaymentServer;
 
     /// Where the engine's spans go.
     fn collector(&self) -> &Collector;

@@ -15,7 +15,7 @@ use everypage_core::{
 use everypage_local::LocalBackend;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
-use everypage_testkit::{provider::ScriptedProvider, till::Till};
+use everypage_testkit::{provider::ScriptedProvider, fake_payment_server::FakePaymentServer};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -28,7 +28,7 @@ pub struct OneMachine {
     folder: tempfile::TempDir,
     settings: Settings,
     provider: ScriptedProvider,
-    till: Till,
+    payment_server: FakePaymentServer,
     collector: Collector,
     running: Mutex<Option<(Arc<LocalBackend>, JoinHandle<()>)>>,
 }
@@ -36,14 +36,14 @@ pub struct OneMachine {
 impl OneMachine {
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
-        let till = Till::start().await.unwrap();
+        let payment_server = FakePaymentServer::start().await.unwrap();
         let collector = Collector::start().await;
         let visibility = format!("{}s", VISIBILITY.as_secs());
         let settings = Settings::read(|name| match name {
             "OPENAI_BASE_URL" => Some(provider.openai_base_url()),
             "ANTHROPIC_BASE_URL" => Some(provider.anthropic_base_url()),
             "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
-            "PAYMENT_URL" => Some(till.url()),
+            "PAYMENT_URL" => Some(payment_server.url()),
             "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
             "PAGE_VISIBILITY" => Some(visibility.clone()),
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(collector.endpoint()),
@@ -53,7 +53,7 @@ impl OneMachine {
             folder: tempfile::tempdir().unwrap(),
             settings: settings.unwrap().settings,
             provider,
-            till,
+            payment_server,
             collector,
             running: Mutex::new(None),
         };
@@ -92,8 +92,8 @@ impl Bench for OneMachine {
         &self.provider
     }
 
-    fn till(&self) -> &Till {
-        &self.till
+    fn payment_server(&self) -> &FakePaymentServer {
+        &self.payment_server
     }
 
     fn collector(&self) -> &Collector {

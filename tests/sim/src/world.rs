@@ -145,7 +145,7 @@ impl World {
         );
         let (plan, witness) = (Arc::new(plan), Arc::new(witness));
         let queue = Arc::new(if plan.queue_buries {
-            MemoryQueue::burying_after(clock, settings.max_receive_count)
+            MemoryQueue::with_dead_letter_queue(clock, settings.max_receive_count)
         } else {
             MemoryQueue::new(clock)
         });

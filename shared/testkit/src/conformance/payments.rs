@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use everypage_core::{
     ports::payments::{Charge, PaymentError, Payments, Refund},
 };
 
-use crate::memory::{MemoryPayments, Mood};
+use crate::memory::{MemoryPayments, PaymentBehaviour};
 
-/// Whoever takes the exam, and the books that it should fill.
+/// The adapter under test, and the payment service behind it.
 pub struct Subject {
     payments: Arc<dyn Payments>,
-    books: Arc<MemoryPayments>,
+    service: Arc<MemoryPayments>,
 }
 
 impl Subject {
-    pub fn new(payments: Arc<dyn Payments>, books: Arc<MemoryPayments>) -> Self {
-        Self { payments, books }
+    pub fn new(payments: Arc<dyn Payments>, service: Arc<MemoryPayments>) -> Self {
+        Self { payments, service }
     }
 }
 
@@ -40,42 +40,46 @@ fn refund() -> Refund {
     }
 }
 
-pub async fn money_is_taken_as_it_was_asked_for_and_once_per_key(subject: &Subject) {
+pub async fn a_charge_is_taken_once_per_key(subject: &Subject) {
     let first = subject.payments.charge(&charge()).await.unwrap();
     let again = subject.payments.charge(&charge()).await.unwrap();
     assert_eq!(first, again);
-    assert_eq!(subject.books.kept(), [charge()]);
+    assert_eq!(subject.service.charges(), [charge()]);
     let other = Charge { key: "p2:take_payment".into(), method: None, ..charge() };
     assert_ne!(subject.payments.charge(&other).await.unwrap(), first);
-    assert_eq!(subject.books.kept(), [charge(), other]);
+    assert_eq!(subject.service.charges(), [charge(), other]);
 }
 
-pub async fn a_no_is_told_from_no_answer(subject: &Subject) {
-    subject.books.charges_will([Mood::Declines, Mood::Away, Mood::LosesReply]);
+pub async fn a_declined_charge_differs_from_a_missing_reply(subject: &Subject) {
+    subject.service.script_charges([
+        PaymentBehaviour::Declines,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::LosesReply,
+    ]);
     let declined = subject.payments.charge(&charge()).await;
     assert_eq!(declined, Err(PaymentError::Declined("the card was declined".into())));
     for _ in 0..2 {
-        let nobody_knows = subject.payments.charge(&charge()).await;
-        assert!(matches!(nobody_knows, Err(PaymentError::Unavailable(_))), "{nobody_knows:?}");
+        let unavailable = subject.payments.charge(&charge()).await;
+        assert!(matches!(unavailable, Err(PaymentError::Unavailable(_))), "{unavailable:?}");
     }
     assert!(subject.payments.charge(&charge()).await.is_ok());
-    assert_eq!(subject.books.kept().len(), 1);
+    assert_eq!(subject.service.charges().len(), 1);
 }
 
-pub async fn money_is_given_back_however_often_that_is_asked(subject: &Subject) {
+pub async fn a_repeated_refund_is_made_once(subject: &Subject) {
     subject.payments.charge(&charge()).await.unwrap();
-    subject.books.refunds_will([Mood::Away, Mood::LosesReply]);
+    subject.service.script_refunds([PaymentBehaviour::Unavailable, PaymentBehaviour::LosesReply]);
     for _ in 0..2 {
-        let nobody_knows = subject.payments.refund(&refund()).await;
-        assert!(matches!(nobody_knows, Err(PaymentError::Unavailable(_))), "{nobody_knows:?}");
+        let unavailable = subject.payments.refund(&refund()).await;
+        assert!(matches!(unavailable, Err(PaymentError::Unavailable(_))), "{unavailable:?}");
     }
     subject.payments.refund(&refund()).await.unwrap();
-    assert_eq!(subject.books.income(), MicroUsd(0));
+    assert_eq!(subject.service.income(), MicroUsd(0));
 }
 
-pub async fn what_was_given_back_before_it_came_is_never_taken(subject: &Subject) {
+pub async fn a_charge_refunded_in_advance_is_never_taken(subject: &Subject) {
     subject.payments.refund(&refund()).await.unwrap();
     let late = subject.payments.charge(&charge()).await;
     assert!(matches!(late, Err(PaymentError::Declined(_))), "{late:?}");
-    assert_eq!(subject.books.kept(), []);
+    assert_eq!(subject.service.charges(), []);
 }

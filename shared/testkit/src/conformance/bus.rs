@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,25 +14,25 @@ use serde_json::{Value, json};
 
 use crate::clock::epoch;
 
-/// Somebody who has listened to the bus from the beginning.
+/// A subscriber to the bus since before the first event.
 #[async_trait]
-pub trait Listener: Send + Sync {
-    /// All that was heard, as it came. At least `count` events, for which it waits.
-    async fn heard(&self, count: usize) -> Vec<Event>;
+pub trait Subscriber: Send + Sync {
+    /// Every event received so far, in order of arrival. Waits until there are at least `count`.
+    async fn received(&self, count: usize) -> Vec<Event>;
 }
 
 pub struct Subject {
     bus: Arc<dyn Bus>,
-    listener: Arc<dyn Listener>,
+    subscriber: Arc<dyn Subscriber>,
     keeps_order: bool,
 }
 
 impl Subject {
-    pub fn new(bus: Arc<dyn Bus>, listener: Arc<dyn Listener>) -> Self {
-        Self { bus, listener, keeps_order: true }
+    pub fn new(bus: Arc<dyn Bus>, subscriber: Arc<dyn Subscriber>) -> Self {
+        Self { bus, subscriber, keeps_order: true }
     }
 
-    /// A bus behind which events may overtake each other, and come twice.
+    /// For a bus that may deliver events out of order and more than once.
     pub fn in_any_order(self) -> Self {
         Self { keeps_order: false, ..self }
     }
@@ -41,21 +41,21 @@ impl Subject {
         self.bus.publish(events).await.unwrap();
     }
 
-    /// These were heard and no others: once and in their order, where the bus keeps it.
-    async fn heard_are(&self, events: &[Event]) {
-        let mut heard = self.listener.heard(events.len()).await;
+    /// Asserts that exactly these events were received: once and in order, where the bus keeps order.
+    async fn assert_received(&self, events: &[Event]) {
+        let mut received = self.subscriber.received(events.len()).await;
         let mut events = events.to_vec();
         if !self.keeps_order {
             let place = |event: &Event| (event.aggregate.clone(), event.sequence);
-            heard.sort_by_key(place);
-            heard.dedup();
+            received.sort_by_key(place);
+            received.dedup();
             events.sort_by_key(place);
         }
-        assert!(heard == events, "{:?}", heard.iter().map(|event| &event.id).collect::<Vec<_>>());
+        assert!(received == events, "{:?}", received.iter().map(|event| &event.id).collect::<Vec<_>>());
     }
 }
 
-/// A trail of so many events.
+/// A trail of `count` events.
 fn trail(aggregate: Aggregate, count: usize, data: &Value) -> Vec<Event> {
     let mut head = Head::default();
     let next = |number| {
@@ -83,24 +83,24 @@ fn job() -> Aggregate {
     Aggregate::Job(JobId::new("j"))
 }
 
-pub async fn an_event_is_heard_as_it_was_stored(subject: &Subject) {
+pub async fn an_event_is_received_as_it_was_stored(subject: &Subject) {
     let data = json!({"text": "ä\n\u{1F511}\"\\", "number": 0.1, "none": null, "list": [[], {}]});
     let events = trail(job(), 1, &data);
     subject.publish(&events).await;
-    let heard = subject.listener.heard(1).await;
-    assert_eq!(heard, events);
-    assert_eq!(heard[0].compute_hash(), heard[0].hash);
+    let received = subject.subscriber.received(1).await;
+    assert_eq!(received, events);
+    assert_eq!(received[0].compute_hash(), received[0].hash);
 }
 
-pub async fn a_trail_is_heard_in_order(subject: &Subject) {
+pub async fn a_trail_is_received_in_order(subject: &Subject) {
     let events = trail(job(), 7, &json!({}));
     for part in events.chunks(3) {
         subject.publish(part).await;
     }
-    subject.heard_are(&events).await;
+    subject.assert_received(&events).await;
 }
 
-pub async fn every_kind_of_trail_is_heard(subject: &Subject) {
+pub async fn every_kind_of_trail_is_received(subject: &Subject) {
     let trails = [
         job(),
         Aggregate::Page(JobId::new("j"), PageNumber::new(17).unwrap()),
@@ -109,36 +109,36 @@ pub async fn every_kind_of_trail_is_heard(subject: &Subject) {
     ];
     let events: Vec<Event> = trails.into_iter().flat_map(|trailed| trail(trailed, 2, &json!({}))).collect();
     subject.publish(&events).await;
-    subject.heard_are(&events).await;
+    subject.assert_received(&events).await;
 }
 
-/// EventBridge takes ten events and a mebibyte in a call.
-pub async fn more_than_a_call_can_carry_is_heard_whole(subject: &Subject) {
+/// EventBridge takes at most ten events and one mebibyte per call.
+pub async fn more_events_than_fit_in_one_call_are_all_received(subject: &Subject) {
     let events = trail(job(), 25, &json!("x".repeat(60_000)));
     subject.publish(&events).await;
-    subject.heard_are(&events).await;
+    subject.assert_received(&events).await;
 }
 
-pub async fn publishing_nothing_tells_nobody(subject: &Subject) {
+pub async fn publishing_nothing_sends_nothing(subject: &Subject) {
     subject.publish(&[]).await;
-    assert!(subject.listener.heard(0).await.is_empty());
+    assert!(subject.subscriber.received(0).await.is_empty());
     let events = trail(job(), 1, &json!({}));
     subject.publish(&events).await;
-    subject.heard_are(&events).await;
+    subject.assert_received(&events).await;
 }
 
-/// The relay publishes again what it could not mark as published.
-pub async fn what_is_published_again_is_heard_at_least_once(subject: &Subject) {
+/// The relay publishes an event again when it could not mark it as published.
+pub async fn a_repeated_publish_is_received_at_least_once(subject: &Subject) {
     let events = trail(job(), 3, &json!({}));
     subject.publish(&events[..2]).await;
     subject.publish(&events).await;
     let ids = |events: &[Event]| -> BTreeSet<String> {
         events.iter().map(|event| event.id.as_str().to_owned()).collect()
     };
-    let mut heard = subject.listener.heard(3).await;
-    if ids(&heard).len() < 3 {
-        heard = subject.listener.heard(5).await;
+    let mut received = subject.subscriber.received(3).await;
+    if ids(&received).len() < 3 {
+        received = subject.subscriber.received(5).await;
     }
-    assert_eq!(ids(&heard), ids(&events));
-    assert!(heard.len() <= 5 && heard.iter().all(|event| events.contains(event)));
+    assert_eq!(ids(&received), ids(&events));
+    assert!(received.len() <= 5 && received.iter().all(|event| events.contains(event)));
 }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,36 +17,35 @@ pub struct Subject {
     queue: Arc<dyn Queue>,
     clock: Arc<dyn Clock>,
     minute: Duration,
-    keeps_the_dead: bool,
-    tells_depths: bool,
+    has_dead_letter_queue: bool,
+    has_depths: bool,
 }
 
 impl Subject {
-    /// A queue whose time the exam moves.
+    /// A queue whose clock the suite advances.
     pub fn new(queue: Arc<dyn Queue>, clock: Arc<ManualClock>) -> Self {
         Self::in_real_time(queue, clock, Duration::from_secs(60))
     }
 
-    /// A queue that lives in real time, which the exam must sit out: `minute` is how long it
-    /// takes the exam's minute to be. Whole seconds, and enough of them that a slow machine's
-    /// calls fit into half of it.
+    /// A queue in real time, for which the suite must wait: `minute` is how long the suite's minute
+    /// takes. Whole seconds, and enough of them that a slow machine's calls fit into half of it.
     pub fn in_real_time(queue: Arc<dyn Queue>, clock: Arc<dyn Clock>, minute: Duration) -> Self {
-        Self { queue, clock, minute, keeps_the_dead: false, tells_depths: true }
+        Self { queue, clock, minute, has_dead_letter_queue: false, has_depths: true }
     }
 
-    /// A queue that keeps dead messages itself, with one of them, `poison`, lying there. Of others the
-    /// exam demands that they never have any.
-    pub fn with_a_dead_message(self) -> Self {
-        Self { keeps_the_dead: true, ..self }
+    /// A queue with a dead-letter queue that holds one message, `poison`. Others must never return a
+    /// dead letter.
+    pub fn with_dead_letter_queue(self) -> Self {
+        Self { has_dead_letter_queue: true, ..self }
     }
 
-    /// A queue that leaves the measuring of its lanes to its service's own tools. Of others the exam
-    /// demands a depth for every lane.
-    pub fn that_tells_no_depths(self) -> Self {
-        Self { tells_depths: false, ..self }
+    /// A queue that leaves measuring its lanes to its service's own metrics. Others must report a depth
+    /// for every lane.
+    pub fn without_depths(self) -> Self {
+        Self { has_depths: false, ..self }
     }
 
-    /// Lets time go by for the queue.
+    /// Lets time pass for the queue.
     async fn pass(&self, time: Duration) {
         self.clock.sleep(time).await;
     }
@@ -64,7 +63,7 @@ async fn receive(subject: &Subject) -> Vec<Delivery> {
     subject.queue.receive(10, subject.minute).await.unwrap()
 }
 
-pub async fn a_message_is_hidden_while_it_is_worked_on_and_comes_back(subject: &Subject) {
+pub async fn a_received_message_is_hidden_and_becomes_visible_again(subject: &Subject) {
     send(subject, "m").await;
     let first = receive(subject).await;
     assert_eq!((first.len(), first[0].body.as_str()), (1, "m"));
@@ -73,7 +72,7 @@ pub async fn a_message_is_hidden_while_it_is_worked_on_and_comes_back(subject: &
     assert_eq!(receive(subject).await.len(), 1);
 }
 
-pub async fn a_deleted_message_is_gone_and_a_void_receipt_deletes_nothing(subject: &Subject) {
+pub async fn a_stale_receipt_deletes_nothing(subject: &Subject) {
     send(subject, "m").await;
     let stale = receive(subject).await.remove(0).receipt;
     subject.pass(subject.minute).await;
@@ -81,7 +80,7 @@ pub async fn a_deleted_message_is_gone_and_a_void_receipt_deletes_nothing(subjec
     subject.queue.delete(&stale).await.unwrap();
     subject.pass(subject.minute).await;
     let again = receive(subject).await;
-    assert_eq!(again.len(), 1, "a void receipt deleted its successor's message");
+    assert_eq!(again.len(), 1, "a stale receipt deleted its successor's message");
     subject.queue.delete(&current).await.unwrap();
     subject.queue.delete(&again[0].receipt).await.unwrap();
     subject.queue.delete(&again[0].receipt).await.unwrap();
@@ -89,7 +88,7 @@ pub async fn a_deleted_message_is_gone_and_a_void_receipt_deletes_nothing(subjec
     assert!(receive(subject).await.is_empty());
 }
 
-pub async fn extending_keeps_a_message_and_zero_gives_it_back(subject: &Subject) {
+pub async fn extending_keeps_a_message_hidden_and_zero_returns_it(subject: &Subject) {
     send(subject, "m").await;
     let receipt = receive(subject).await.remove(0).receipt;
     subject.pass(subject.minute / 2).await;
@@ -100,7 +99,7 @@ pub async fn extending_keeps_a_message_and_zero_gives_it_back(subject: &Subject)
     assert_eq!(receive(subject).await.len(), 1);
 }
 
-pub async fn higher_lanes_go_first_and_lower_ones_do_not_starve(subject: &Subject) {
+pub async fn higher_lanes_go_first_and_lower_lanes_do_not_starve(subject: &Subject) {
     subject.queue.send(&[message("low", Priority::Low)]).await.unwrap();
     let urgent: Vec<Outgoing> = (0..40).map(|n| message(&format!("urgent {n}"), Priority::Urgent)).collect();
     subject.queue.send(&urgent).await.unwrap();
@@ -132,17 +131,17 @@ pub async fn a_message_keeps_its_id_over_deliveries(subject: &Subject) {
     assert_ne!(first.receipt, second.receipt);
 }
 
-pub async fn the_dead_lie_until_they_are_deleted(subject: &Subject) {
+pub async fn dead_letters_stay_until_they_are_deleted(subject: &Subject) {
     let queue = &subject.queue;
-    assert!(receive(subject).await.is_empty(), "a dead message is nobody's work");
+    assert!(receive(subject).await.is_empty(), "a dead letter must not be received as work");
     let dead = async || queue.receive_dead(10, subject.minute).await.unwrap();
     let found = dead().await;
-    if !subject.keeps_the_dead {
+    if !subject.has_dead_letter_queue {
         assert!(found.is_empty());
         return;
     }
     assert_eq!((found.len(), found[0].body.as_str()), (1, "poison"));
-    assert!(dead().await.is_empty(), "hidden while it is looked at");
+    assert!(dead().await.is_empty(), "hidden while it is received");
     queue.extend(&found[0].receipt, Duration::ZERO).await.unwrap();
     let again = dead().await;
     assert_eq!(again.len(), 1);
@@ -151,7 +150,7 @@ pub async fn the_dead_lie_until_they_are_deleted(subject: &Subject) {
     assert!(dead().await.is_empty());
 }
 
-pub async fn a_lane_is_as_deep_as_it_has_messages_that_are_not_done(subject: &Subject) {
+pub async fn the_depth_of_a_lane_counts_its_undeleted_messages(subject: &Subject) {
     let queue = &subject.queue;
     let (low, high) = (message("low", Priority::Low), message("high", Priority::High));
     queue.send(&[low, high]).await.unwrap();
@@ -159,12 +158,12 @@ pub async fn a_lane_is_as_deep_as_it_has_messages_that_are_not_done(subject: &Su
         let depths = queue.depths().await.unwrap();
         depths.into_iter().find(|(lane, _)| *lane == wanted).map(|(_, depth)| depth)
     };
-    if !subject.tells_depths {
-        assert!(queue.depths().await.unwrap().is_empty(), "it said that it tells none");
+    if !subject.has_depths {
+        assert!(queue.depths().await.unwrap().is_empty(), "declared to report none");
         return;
     }
     let received = receive(subject).await;
-    assert_eq!(depth(Priority::High).await, Some(1), "received is not done");
+    assert_eq!(depth(Priority::High).await, Some(1), "a received message still counts");
     queue.delete(&received[0].receipt).await.unwrap();
     let deleted = received[0].lane;
     for lane in Priority::ALL {

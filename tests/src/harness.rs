@@ -45,7 +45,7 @@ use everypage_testkit::{
 };
 
 /// What survives a crash: the storage, and the outside world.
-pub struct World {
+pub struct Harness {
     pub clock: Arc<VirtualClock>,
     pub records: Arc<MemoryRecords>,
     pub blobs: Arc<MemoryBlobs>,
@@ -75,7 +75,7 @@ pub fn settings(pairs: &[(&str, &str)]) -> Settings {
     }
 }
 
-impl World {
+impl Harness {
     pub fn new(pairs: &[(&str, &str)]) -> Self {
         Self::with_faults(pairs, Faults::none(), false)
     }
@@ -106,7 +106,7 @@ impl World {
     }
 
     /// Lets time pass.
-    pub async fn clock_moves(&self, time: Duration) {
+    pub async fn advance(&self, time: Duration) {
         self.clock.sleep(time).await;
     }
 
@@ -164,7 +164,7 @@ impl Process {
         password: Option<&str>,
         key: Option<&str>,
     ) -> Result<Submitted, SubmitError> {
-        let file = file_of(document.bytes());
+        let file = temp_file(document.bytes());
         let mut submission = self.submission(&file);
         change(&mut submission.options);
         submission.password = password.map(Secret::new);
@@ -178,7 +178,7 @@ impl Process {
         document: &FakeDocument,
         caller: TraceContext,
     ) -> Result<Submitted, SubmitError> {
-        let file = file_of(document.bytes());
+        let file = temp_file(document.bytes());
         submit(&self.app, Submission { traceparent: Some(caller), ..self.submission(&file) }).await
     }
 
@@ -217,7 +217,7 @@ impl Process {
     }
 
     /// Drives for `time` and then dies, in the middle of whatever it does.
-    pub async fn die_after(&self, id: &JobId, time: Duration) -> Option<Job> {
+    pub async fn kill_after(&self, id: &JobId, time: Duration) -> Option<Job> {
         within(self.app.clock.as_ref(), time, self.finish(id)).await
     }
 
@@ -235,7 +235,7 @@ impl Process {
 }
 
 /// A file with these bytes, for as long as it is held.
-pub fn file_of(bytes: Vec<u8>) -> tempfile::NamedTempFile {
+pub fn temp_file(bytes: Vec<u8>) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("written");
     file

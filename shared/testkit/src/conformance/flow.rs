@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use everypage_core::{
     ports::flow::{Flow, Settlement},
 };
 
-/// What the flow of a job came to know.
+/// A signal that reached the flow of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Signal {
     Settled(PageNumber),
     Woken,
 }
 
-/// The other side of a flow, where jobs are driven.
+/// The receiving end of a flow, where jobs are driven.
 #[async_trait]
 pub trait Driver: Send + Sync {
-    /// How often a flow of the job has begun.
+    /// How often a flow of the job was started.
     async fn starts(&self, job: &JobId) -> usize;
 
-    /// Has a flow that was started wait for page 1 or 2; answers the page's token.
+    /// Lets a started flow wait for page 1 or 2; returns the page's token.
     async fn wait_for(&self, job: &JobId, page: PageNumber) -> TaskToken;
 
-    /// Has a flow that was started wait for a change.
+    /// Lets a started flow wait for a change.
     async fn listen(&self, job: &JobId);
 
-    /// What a flow was told since it was started. At least `count` things, for which it waits.
-    async fn told(&self, job: &JobId, count: usize) -> Vec<Told>;
+    /// The signals that a flow received since it was started. Waits until there are at least `count`.
+    async fn signals(&self, job: &JobId, count: usize) -> Vec<Signal>;
 
-    /// Ends the job's flow, whatever it waits for.
+    /// Ends the job's flow, even while it waits.
     async fn end(&self, job: &JobId);
 }
 
@@ -52,7 +52,7 @@ impl Subject {
         self.flow.start(job, redrives, &trace()).await.unwrap();
     }
 
-    /// A job whose flow has begun.
+    /// A job whose flow is started.
     async fn started(&self, id: &str) -> JobId {
         let job = JobId::new(id);
         self.start(&job, 0).await;
@@ -73,11 +73,11 @@ fn page(number: u32) -> PageNumber {
     PageNumber::new(number).unwrap()
 }
 
-pub async fn a_flow_that_goes_on_is_not_started_again(subject: &Subject) {
+pub async fn a_running_flow_is_not_started_again(subject: &Subject) {
     let (one, other) = (JobId::new("one"), JobId::new("other"));
     subject.start(&one, 0).await;
     subject.start(&one, 0).await;
-    assert_eq!(subject.driver.starts(&one).await, 1, "before anybody took it up");
+    assert_eq!(subject.driver.starts(&one).await, 1, "before a driver took it");
     subject.start(&one, 0).await;
     assert_eq!(subject.driver.starts(&one).await, 1, "while it is driven");
     assert_eq!(subject.driver.starts(&other).await, 0);
@@ -85,7 +85,7 @@ pub async fn a_flow_that_goes_on_is_not_started_again(subject: &Subject) {
     assert_eq!((subject.driver.starts(&one).await, subject.driver.starts(&other).await), (1, 1));
 }
 
-pub async fn a_redriven_job_has_a_flow_anew(subject: &Subject) {
+pub async fn a_redriven_job_gets_a_new_flow(subject: &Subject) {
     let job = subject.started("job").await;
     subject.driver.end(&job).await;
     subject.start(&job, 1).await;
@@ -93,39 +93,39 @@ pub async fn a_redriven_job_has_a_flow_anew(subject: &Subject) {
     assert_eq!(subject.driver.starts(&job).await, 2);
     let token = subject.driver.wait_for(&job, page(1)).await;
     assert_eq!(subject.settle(&token).await, Settlement::Accepted);
-    assert_eq!(subject.driver.told(&job, 1).await, [Told::Settled(page(1))]);
+    assert_eq!(subject.driver.signals(&job, 1).await, [Signal::Settled(page(1))]);
 }
 
-pub async fn a_settled_page_is_told_to_its_flow_alone(subject: &Subject) {
+pub async fn a_settled_page_signals_only_its_own_flow(subject: &Subject) {
     let (one, other) = (subject.started("one").await, subject.started("other").await);
     let first = subject.driver.wait_for(&one, page(1)).await;
     let second = subject.driver.wait_for(&one, page(2)).await;
     let elsewhere = subject.driver.wait_for(&other, page(1)).await;
     assert_eq!(subject.settle(&second).await, Settlement::Accepted);
-    assert_eq!(subject.driver.told(&one, 1).await, [Told::Settled(page(2))]);
-    assert_eq!(subject.driver.told(&other, 0).await, []);
+    assert_eq!(subject.driver.signals(&one, 1).await, [Signal::Settled(page(2))]);
+    assert_eq!(subject.driver.signals(&other, 0).await, []);
     assert_eq!(subject.settle(&first).await, Settlement::Accepted);
-    assert_eq!(subject.driver.told(&one, 2).await, [2, 1].map(|number| Told::Settled(page(number))));
+    assert_eq!(subject.driver.signals(&one, 2).await, [2, 1].map(|number| Signal::Settled(page(number))));
     assert_eq!(subject.settle(&elsewhere).await, Settlement::Accepted);
-    assert_eq!(subject.driver.told(&other, 1).await, [Told::Settled(page(1))]);
+    assert_eq!(subject.driver.signals(&other, 1).await, [Signal::Settled(page(1))]);
 }
 
-pub async fn settling_a_page_again_concerns_no_other(subject: &Subject) {
+pub async fn settling_a_page_twice_affects_no_other_page(subject: &Subject) {
     let job = subject.started("job").await;
     let first = subject.driver.wait_for(&job, page(1)).await;
     let second = subject.driver.wait_for(&job, page(2)).await;
     subject.settle(&first).await;
-    subject.driver.told(&job, 1).await;
-    // Either answer is right: a flow need not remember.
+    subject.driver.signals(&job, 1).await;
+    // Accepted and Stale are both correct: a flow need not keep answered tokens.
     subject.settle(&first).await;
-    let told = subject.driver.told(&job, 1).await;
-    assert!(told.iter().all(|told| *told == Told::Settled(page(1))), "{told:?}");
+    let signals = subject.driver.signals(&job, 1).await;
+    assert!(signals.iter().all(|signal| *signal == Signal::Settled(page(1))), "{signals:?}");
     assert_eq!(subject.settle(&second).await, Settlement::Accepted);
-    let told = subject.driver.told(&job, told.len() + 1).await;
-    assert_eq!(told.last(), Some(&Told::Settled(page(2))));
+    let signals = subject.driver.signals(&job, signals.len() + 1).await;
+    assert_eq!(signals.last(), Some(&Signal::Settled(page(2))));
 }
 
-pub async fn a_flow_that_has_ended_takes_no_pages(subject: &Subject) {
+pub async fn an_ended_flow_accepts_no_pages(subject: &Subject) {
     let (over, open) = (subject.started("over").await, subject.started("open").await);
     let late = subject.driver.wait_for(&over, page(1)).await;
     let in_time = subject.driver.wait_for(&open, page(1)).await;
@@ -134,44 +134,44 @@ pub async fn a_flow_that_has_ended_takes_no_pages(subject: &Subject) {
     assert_eq!(subject.settle(&in_time).await, Settlement::Accepted);
 }
 
-pub async fn what_is_no_token_is_stale(subject: &Subject) {
+pub async fn an_invalid_token_is_stale(subject: &Subject) {
     subject.started("job").await;
     let long = "x".repeat(3000);
-    for text in ["", " ", "x", "job", "/", "job/", "job/0", "job/-1", "job/x", "nobody/1", "ä\u{0}\n", &long]
+    for text in ["", " ", "x", "job", "/", "job/", "job/0", "job/-1", "job/x", "unknown/1", "ä\u{0}\n", &long]
     {
         assert_eq!(subject.settle(&TaskToken::new(text)).await, Settlement::Stale, "{text:?}");
     }
 }
 
-pub async fn a_wake_is_told_to_the_flow_that_listens(subject: &Subject) {
+pub async fn a_wake_reaches_only_the_waiting_flow(subject: &Subject) {
     let (one, other) = (subject.started("one").await, subject.started("other").await);
     subject.driver.listen(&one).await;
     subject.driver.listen(&other).await;
     subject.flow.wake(&other).await.unwrap();
-    assert_eq!(subject.driver.told(&other, 1).await, [Told::Woken]);
-    assert_eq!(subject.driver.told(&one, 0).await, []);
+    assert_eq!(subject.driver.signals(&other, 1).await, [Signal::Woken]);
+    assert_eq!(subject.driver.signals(&one, 0).await, []);
     subject.flow.wake(&one).await.unwrap();
-    assert_eq!(subject.driver.told(&one, 1).await, [Told::Woken]);
+    assert_eq!(subject.driver.signals(&one, 1).await, [Signal::Woken]);
 }
 
-/// The flow listens since the job was ACKED.
-pub async fn a_flow_that_was_not_told_is_reminded(subject: &Subject) {
+/// The flow waits since the job was ACKED.
+pub async fn a_reminder_wakes_a_flow_that_missed_a_change(subject: &Subject) {
     subject.flow.remind(&JobId::new("never started"), State::Approved).await.unwrap();
     let (one, other) = (subject.started("one").await, subject.started("other").await);
     subject.driver.listen(&one).await;
     subject.driver.listen(&other).await;
     subject.flow.remind(&other, State::Approved).await.unwrap();
-    assert_eq!(subject.driver.told(&other, 1).await, [Told::Woken]);
-    assert_eq!(subject.driver.told(&one, 0).await, []);
+    assert_eq!(subject.driver.signals(&other, 1).await, [Signal::Woken]);
+    assert_eq!(subject.driver.signals(&one, 0).await, []);
 }
 
-pub async fn a_wake_that_nobody_waits_for_is_no_error(subject: &Subject) {
+pub async fn a_wake_without_a_waiting_flow_is_no_error(subject: &Subject) {
     subject.flow.wake(&JobId::new("never started")).await.unwrap();
     let job = subject.started("job").await;
     subject.flow.wake(&job).await.unwrap();
     subject.driver.listen(&job).await;
     subject.flow.wake(&job).await.unwrap();
-    subject.driver.told(&job, 1).await;
+    subject.driver.signals(&job, 1).await;
     subject.flow.wake(&job).await.unwrap();
     subject.driver.end(&job).await;
     subject.flow.wake(&job).await.unwrap();

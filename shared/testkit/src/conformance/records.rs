@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use everypage_core::ports::records::{Batch, Change, Draft, Index, IndexEntry, Key, Records, When, Written};
 
@@ -46,7 +46,7 @@ pub async fn a_condition_that_does_not_hold_writes_nothing(records: &impl Record
     assert_eq!(records.get(&key("b")).await.unwrap(), None);
 }
 
-pub async fn a_batch_is_whole_or_absent(records: &impl Records) {
+pub async fn a_batch_is_written_completely_or_not_at_all(records: &impl Records) {
     write(records, vec![put(key("b"), "old", When::Absent)]).await;
     let changes = vec![put(key("a"), "new", When::Absent), put(key("b"), "new", When::Absent)];
     assert!(matches!(write(records, changes).await, Written::Refused { index: 1, .. }));
@@ -57,7 +57,7 @@ pub async fn a_batch_is_whole_or_absent(records: &impl Records) {
     assert_eq!(records.get(&key("b")).await.unwrap(), None);
 }
 
-pub async fn a_stale_version_is_refused_and_shown_what_is_there(records: &impl Records) {
+pub async fn a_stale_version_is_refused_with_the_current_record(records: &impl Records) {
     write(records, vec![put(key("a"), "one", When::Absent)]).await;
     write(records, vec![put(key("a"), "two", When::Version(1))]).await;
     let Written::Refused { existing: Some(item), .. } =
@@ -68,7 +68,7 @@ pub async fn a_stale_version_is_refused_and_shown_what_is_there(records: &impl R
     assert_eq!((item.version, item.draft.body.as_str()), (2, "\"two\""));
 }
 
-pub async fn of_many_writers_exactly_one_wins(records: &impl Records) {
+pub async fn exactly_one_of_many_writers_wins(records: &impl Records) {
     let tries = (0..20).map(|n| async move {
         let change = put(key("contested"), &n.to_string(), When::Absent);
         records.write(&batch(&n.to_string(), vec![change])).await.unwrap()
@@ -77,7 +77,7 @@ pub async fn of_many_writers_exactly_one_wins(records: &impl Records) {
     assert_eq!(applied, 1);
 }
 
-pub async fn versions_count_up_and_deleting_needs_the_current_one(records: &impl Records) {
+pub async fn versions_count_up_and_a_delete_needs_the_current_one(records: &impl Records) {
     write(records, vec![put(key("a"), "one", When::Absent)]).await;
     write(records, vec![put(key("a"), "two", When::Version(1))]).await;
     let stale = write(records, vec![Change::Delete { key: key("a"), version: 1 }]).await;
@@ -110,7 +110,7 @@ pub async fn a_partition_is_listed_in_order_and_in_pages(records: &impl Records)
     assert!(records.list("p", "%", None, 10).await.unwrap().items.is_empty());
 }
 
-pub async fn an_index_lists_only_what_is_entered_and_forgets_what_left(records: &impl Records) {
+pub async fn an_index_lists_only_current_entries(records: &impl Records) {
     for (sort, entry) in [("a", Some("2")), ("b", Some("1")), ("c", None)] {
         let draft = Draft {
             state_index: entry.map(|entry| IndexEntry::new("open", entry)),
@@ -132,7 +132,7 @@ pub async fn an_index_lists_only_what_is_entered_and_forgets_what_left(records: 
     assert_eq!(sorts(records.list_index(Index::State, "open", None, false, 10).await.unwrap()), ["a"]);
 }
 
-pub async fn many_are_read_in_the_order_asked(records: &impl Records) {
+pub async fn get_many_returns_records_in_the_requested_order(records: &impl Records) {
     for sort in ["a", "b"] {
         write(records, vec![put(key(sort), sort, When::Absent)]).await;
     }

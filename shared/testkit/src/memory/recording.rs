@@ -8,22 +8,17 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        event::{Event, sha256_hex},
-        secret::Secret,
-        trace::Span,
-    },
+    domain::{event::Event, trace::Span},
     ports::{
         Fault,
         bus::Bus,
         hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
         traces::Traces,
-        vault::Vault,
     },
 };
 
-/// Keeps what was published, in order.
+/// Records published events, in order.
 #[derive(Default)]
 pub struct RecordingBus {
     events: Mutex<Vec<Event>>,
@@ -43,7 +38,7 @@ impl Bus for RecordingBus {
     }
 }
 
-/// Keeps what people were told.
+/// Records sent notices.
 #[derive(Default)]
 pub struct RecordingNotifier {
     notices: Mutex<Vec<Notice>>,
@@ -63,13 +58,13 @@ impl Notifier for RecordingNotifier {
     }
 }
 
-/// A receiver that keeps what it was sent, and answers as it is told.
+/// A webhook receiver that records its calls and answers as the test configures.
 #[derive(Default)]
 pub struct RecordingHooks {
     calls: Mutex<Vec<Call>>,
-    /// So many calls fail from now on.
+    /// How many of the next calls fail.
     failing: AtomicU32,
-    /// This address never answers; who calls it gives up after so long.
+    /// This address never answers; its callers time out after this duration.
     hanging: Mutex<Option<(String, Duration)>>,
 }
 
@@ -95,24 +90,27 @@ impl RecordingHooks {
 #[async_trait]
 impl Hooks for RecordingHooks {
     fn check(&self, url: &str) -> Result<(), String> {
-        if url.starts_with("http") { Ok(()) } else { Err("it is not an address".into()) }
+        if url.starts_with("http") { Ok(()) } else { Err("not an http or https URL".into()) }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own, which tests pause")]
+    #[expect(clippy::disallowed_methods, reason = "a receiver has its own clock, which tests pause")]
     async fn post(&self, call: &Call) -> Result<(), HookError> {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(call.clone());
         if let Some(time) = self.hangs_for(&call.url) {
             tokio::time::sleep(time).await;
             return Err(HookError::Failed("it did not answer in time".into()));
         }
-        match self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+        match self
+            .failing
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(1))
+        {
             Ok(_) => Err(HookError::Failed("it answered 503".into())),
             Err(_) => Ok(()),
         }
     }
 }
 
-/// Keeps every span.
+/// Records every span.
 #[derive(Default)]
 pub struct RecordingTraces(Mutex<Vec<Span>>);
 
@@ -126,41 +124,5 @@ impl RecordingTraces {
 impl Traces for RecordingTraces {
     fn record(&self, span: Span) {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(span);
-    }
-}
-
-/// Hides little, but shows who forgot to seal: what it holds is readable only as `sealed:…`. It keeps
-/// nothing, so all that have one key are one vault.
-#[derive(Default)]
-pub struct PlainVault {
-    key: String,
-}
-
-impl PlainVault {
-    pub fn with_key(key: impl Into<String>) -> Self {
-        Self { key: key.into() }
-    }
-
-    /// Tells what was sealed with this key from all else.
-    fn mark(&self, reversed: &str) -> String {
-        sha256_hex(format!("{}:{reversed}", self.key).as_bytes())
-    }
-}
-
-#[async_trait]
-impl Vault for PlainVault {
-    async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
-        let reversed: String = secret.expose().chars().rev().collect();
-        Ok(format!("sealed:{}:{reversed}", self.mark(&reversed)))
-    }
-
-    async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        let parts = sealed.strip_prefix("sealed:").and_then(|rest| rest.split_once(':'));
-        match parts {
-            Some((mark, reversed)) if mark == self.mark(reversed) => {
-                Ok(Secret::new(reversed.chars().rev().collect::<String>()))
-            }
-            _ => Err(Fault::broken("vault", "not sealed here")),
-        }
     }
 }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "an exam fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use everypage_core::ports::blobs::{Blobs, Stored};
 
@@ -8,7 +8,7 @@ pub async fn a_blob_is_written_once(blobs: &impl Blobs) {
     assert_eq!(blobs.get("a/b.txt").await.unwrap().unwrap(), b"one");
 }
 
-pub async fn of_many_writers_of_one_key_exactly_one_creates_it(blobs: &impl Blobs) {
+pub async fn exactly_one_of_many_writers_creates_a_blob(blobs: &impl Blobs) {
     let tries = (0..20u8).map(|n| blobs.put_new("contested", vec![n; 1000]));
     let stored = futures::future::join_all(tries).await;
     assert_eq!(stored.iter().filter(|s| *s.as_ref().unwrap() == Stored::Created).count(), 1);
@@ -17,7 +17,7 @@ pub async fn of_many_writers_of_one_key_exactly_one_creates_it(blobs: &impl Blob
     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
 }
 
-pub async fn a_file_is_taken_in_and_opened_again(blobs: &impl Blobs) {
+pub async fn a_stored_file_can_be_opened(blobs: &impl Blobs) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"content").unwrap();
     assert_eq!(blobs.put_file("jobs/j/source.pdf", file.path()).await.unwrap(), Stored::Created);
@@ -28,12 +28,12 @@ pub async fn a_file_is_taken_in_and_opened_again(blobs: &impl Blobs) {
     assert_eq!(std::fs::read(opened.path()).unwrap(), b"content");
 }
 
-pub async fn what_is_not_there_is_none(blobs: &impl Blobs) {
+pub async fn a_missing_blob_is_none(blobs: &impl Blobs) {
     assert_eq!(blobs.get("nowhere/at/all").await.unwrap(), None);
     assert!(blobs.open("nowhere").await.unwrap().is_none());
 }
 
-pub async fn a_prefix_is_deleted_whole_and_nothing_else(blobs: &impl Blobs) {
+pub async fn delete_all_removes_exactly_one_prefix(blobs: &impl Blobs) {
     for key in ["jobs/a/x", "jobs/a/y/z", "jobs/ab/x"] {
         blobs.put_new(key, vec![1]).await.unwrap();
     }
@@ -44,7 +44,7 @@ pub async fn a_prefix_is_deleted_whole_and_nothing_else(blobs: &impl Blobs) {
     assert!(blobs.get("jobs/ab/x").await.unwrap().is_some());
 }
 
-pub async fn one_blob_is_deleted_and_no_other(blobs: &impl Blobs) {
+pub async fn delete_removes_exactly_one_blob(blobs: &impl Blobs) {
     for key in ["incoming/a/report.pdf", "incoming/a/report.pdf.json", "incoming/a/report.pdf2"] {
         blobs.put_new(key, vec![1]).await.unwrap();
     }
@@ -55,8 +55,8 @@ pub async fn one_blob_is_deleted_and_no_other(blobs: &impl Blobs) {
     assert!(blobs.get("incoming/a/report.pdf2").await.unwrap().is_some());
 }
 
-/// Keys come from our own code, but a job id comes from a caller now and then.
-pub async fn a_key_cannot_leave_its_place(blobs: &impl Blobs) {
+/// Keys come from our own code, but may contain a job id that a caller sent.
+pub async fn a_key_cannot_escape_the_store(blobs: &impl Blobs) {
     for key in ["../outside", "/etc/passwd", "jobs/../../outside"] {
         let read = blobs.get(key).await;
         assert!(!matches!(read, Ok(Some(_))), "{key}");

@@ -1,5 +1,5 @@
-//! A payment service on this machine, as [`everypage_core::ports::payments`] wants one: for adapters
-//! and programs that speak to theirs over HTTP.
+//! A payment service over HTTP that follows [`everypage_core::ports::payments`], for tests of adapters
+//! and programs that call one.
 
 use std::{
     convert::Infallible,
@@ -28,15 +28,15 @@ use tokio::{
 
 use crate::memory::MemoryPayments;
 
-/// A running service. Dropping it closes its port.
-pub struct Till {
+/// A running payment server. Dropping it closes its port.
+pub struct FakePaymentServer {
     pub payments: Arc<MemoryPayments>,
     address: SocketAddr,
     headers: Arc<Mutex<Vec<hyper::HeaderMap>>>,
     server: AbortHandle,
 }
 
-impl Till {
+impl FakePaymentServer {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -45,18 +45,18 @@ impl Till {
         Ok(Self { payments, address, headers, server })
     }
 
-    /// As `PAYMENT_URL` takes it.
+    /// The value for `PAYMENT_URL`.
     pub fn url(&self) -> String {
         format!("http://{}/pay", self.address)
     }
 
-    /// Of every request so far.
+    /// The headers of every request so far.
     pub fn headers(&self) -> Vec<hyper::HeaderMap> {
         held(&self.headers).clone()
     }
 }
 
-impl Drop for Till {
+impl Drop for FakePaymentServer {
     fn drop(&mut self) {
         self.server.abort();
     }
@@ -103,11 +103,11 @@ async fn answer(payments: &MemoryPayments, request: Request<Incoming>) -> Respon
             let refund = Refund { key: text("key"), charge: text("charge"), tenant, amount };
             payments.refund(&refund).await.map(|()| json!({}))
         }
-        _ => Err(PaymentError::Declined(format!("there is nothing at {path}"))),
+        _ => Err(PaymentError::Declined(format!("unknown path {path}"))),
     };
     let (status, body) = match done {
         Ok(body) => (StatusCode::CREATED, body),
-        Err(PaymentError::Declined(why)) => (StatusCode::PAYMENT_REQUIRED, json!({ "detail": why })),
+        Err(PaymentError::Declined(reason)) => (StatusCode::PAYMENT_REQUIRED, json!({ "detail": reason })),
         Err(PaymentError::Unavailable(_)) => (StatusCode::SERVICE_UNAVAILABLE, json!({})),
     };
     let mut response = Response::new(Full::new(body.to_string().into()));
@@ -115,7 +115,7 @@ async fn answer(payments: &MemoryPayments, request: Request<Incoming>) -> Respon
     response
 }
 
-/// `{"currency": "USD", "value": "12.50"}`; nothing where it is written otherwise.
+/// Parses `{"currency": "USD", "value": "12.50"}`; zero for any other form.
 fn amount(value: &Value) -> MicroUsd {
     let written = value["value"].as_str().and_then(|text| text.split_once('.'));
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();

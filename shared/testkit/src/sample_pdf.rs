@@ -1,4 +1,4 @@
-//! Real PDFs of any length, for tests that need many pages.
+//! Sample PDFs of any length, for tests that need real documents.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ pub fn with_pictures(pages: u32) -> Vec<u8> {
     document((0..pages as usize).map(|page| chapter(page + 1) + PICTURE))
 }
 
-/// The same without the pictures.
-pub fn plain(pages: u32) -> Vec<u8> {
+/// `pages` pages, each with a heading that names it and a few lines of text.
+pub fn text_only(pages: u32) -> Vec<u8> {
     document((0..pages as usize).map(|page| chapter(page + 1)))
 }
 
-/// A page for each of `words`, with nothing but them and a picture.
-pub fn saying(words: &[&str]) -> Vec<u8> {
-    document(words.iter().map(|words| format!("BT /F 12 Tf 72 760 Td ({words}) Tj ET\n") + PICTURE))
+/// One page per text, with nothing on it but that text and a picture.
+pub fn pages_with_text(texts: &[&str]) -> Vec<u8> {
+    document(texts.iter().map(|text| format!("BT /F 12 Tf 72 760 Td ({text}) Tj ET\n") + PICTURE))
 }
 
 const PICTURE: &str = "q 300 0 0 200 140 300 cm /I Do Q\n";
@@ -37,7 +37,7 @@ fn document(contents: impl ExactSizeIterator<Item = String>) -> Vec<u8> {
     pdf.object("<</Type/Catalog/Pages 2 0 R>>");
     pdf.object(&format!("<</Type/Pages/Count {pages}/Kids[{kids}]>>"));
     pdf.object("<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>");
-    // Sixteen grey squares: enough to be a picture, too little to cost anything.
+    // Sixteen grey squares: enough to be a picture, too small to slow a test down.
     let picture = "<</Type/XObject/Subtype/Image/Width 4/Height 4/ColorSpace/DeviceGray/BitsPerComponent 8\
                    /Filter/ASCIIHexDecode/Length 33>>\nstream\n00408090C0F010305070A0B0D0E02060>\nendstream";
     pdf.object(picture);
