@@ -1,4 +1,4 @@
-//! What is refused by looking at the file alone, before any parser sees it.
+//! Checks of a file's type, size and header, before any parser opens it.
 
 use std::{
     fs::File,
@@ -9,10 +9,10 @@ use std::{
 
 use everypage_core::ports::pdf::{PdfError, PdfLimits};
 
-/// Readers accept up to this much foreign data before the header, and so do we.
-const HEADER_WITHIN: u64 = 1024;
+/// PDF readers accept up to this many bytes before the header.
+const MAX_HEADER_OFFSET: u64 = 1024;
 
-/// Names one state of one file, so that a file replaced under its name is not mistaken for it.
+/// Identifies one state of one file, so that a file replaced under the same name is detected.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FileIdentity {
     pub path: PathBuf,
@@ -21,10 +21,11 @@ pub(crate) struct FileIdentity {
     modified: (i64, i64),
 }
 
+/// Refuses a file that is missing, empty, too large or not a PDF by its header.
 pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, PdfError> {
-    let gone = |error: io::Error| PdfError::Unavailable(format!("the file can't be read: {error}"));
-    let file = File::open(path).map_err(gone)?;
-    let meta = file.metadata().map_err(gone)?;
+    let unreadable = |error: io::Error| PdfError::Unavailable(format!("the file can't be read: {error}"));
+    let file = File::open(path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
     if !meta.is_file() {
         return Err(PdfError::NotAPdf("it is not a file".into()));
     }
@@ -35,9 +36,9 @@ pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, Pdf
         return Err(PdfError::TooLarge { bytes: meta.len(), limit: limits.max_file_bytes });
     }
     let mut start = Vec::new();
-    file.take(HEADER_WITHIN).read_to_end(&mut start).map_err(gone)?;
+    file.take(MAX_HEADER_OFFSET).read_to_end(&mut start).map_err(unreadable)?;
     if !start.windows(5).any(|bytes| bytes == b"%PDF-") {
-        return Err(PdfError::NotAPdf(what_it_looks_like(&start)));
+        return Err(PdfError::NotAPdf(detected_type(&start)));
     }
     Ok(FileIdentity {
         path: path.to_owned(),
@@ -47,8 +48,8 @@ pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, Pdf
     })
 }
 
-/// People send the wrong file more often than a broken one; say which one it was.
-fn what_it_looks_like(start: &[u8]) -> String {
+/// Describes the file's actual type: senders confuse files more often than they send broken ones.
+fn detected_type(start: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 10] = [
         (b"\x89PNG", "a PNG image"),
         (b"\xff\xd8\xff", "a JPEG image"),

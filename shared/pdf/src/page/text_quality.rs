@@ -1,25 +1,25 @@
-//! Tells language from the noise that a broken font encoding leaves in a text layer.
+//! Distinguishes natural text from the garbage of a broken font encoding.
 
 /// Counts of one page's characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Letters {
+pub(crate) struct CharacterCounts {
     /// Everything but white space.
     visible: u32,
-    /// No character at all: replacement characters, private use, control codes.
+    /// Replacement characters, private use, control codes.
     broken: u32,
-    /// Dots and dashes of leaders and form lines, which say nothing either way.
+    /// Dots and dashes of leaders and form lines, which indicate neither text nor garbage.
     leaders: u32,
     alphanumeric: u32,
     latin: u32,
-    /// Of `latin`, the letters that every language in Latin script uses most.
+    /// Those of `latin` that every language in Latin script uses most.
     common: u32,
 }
 
-/// Fewer than this is too little to judge by.
-const ENOUGH: u32 = 20;
-const ENOUGH_LATIN: u32 = 200;
+/// Fewer characters are too few to judge.
+const MIN_CHARACTERS: u32 = 20;
+const MIN_LATIN_CHARACTERS: u32 = 200;
 
-impl Letters {
+impl CharacterCounts {
     pub fn count(&mut self, c: char) {
         if c.is_whitespace() {
             return;
@@ -39,24 +39,24 @@ impl Letters {
         }
     }
 
-    pub fn any(&self) -> bool {
+    pub fn has_text(&self) -> bool {
         self.visible > 0
     }
 
     pub fn is_garbage(&self) -> bool {
-        if self.visible < ENOUGH {
-            // A page number in a symbol font is no reason to distrust; a page of nothing else is.
+        if self.visible < MIN_CHARACTERS {
+            // Some broken characters, such as a page number in a symbol font, are not enough.
             return self.visible > 0 && self.broken == self.visible;
         }
-        let telling = self.visible - self.leaders;
-        let broken = share(self.broken, self.visible) > 0.25;
-        let no_words = telling >= ENOUGH && share(self.alphanumeric, telling) < 0.35;
+        let significant = self.visible - self.leaders;
+        let is_broken = share(self.broken, self.visible) > 0.25;
+        let has_no_words = significant >= MIN_CHARACTERS && share(self.alphanumeric, significant) < 0.35;
         // Encodings shifted by a constant read like `7KLV LV`. These eight letters make up half to
         // two thirds of any natural text, 31 % of random letters and 18 % of shifted ones.
-        let shifted = self.latin >= ENOUGH_LATIN
+        let is_shifted = self.latin >= MIN_LATIN_CHARACTERS
             && self.latin * 10 >= self.alphanumeric * 6
             && share(self.common, self.latin) < 0.25;
-        broken || no_words || shifted
+        is_broken || has_no_words || is_shifted
     }
 }
 
@@ -68,10 +68,10 @@ fn share(part: u32, whole: u32) -> f32 {
 mod tests {
     use super::*;
 
-    fn garbage(text: &str) -> bool {
-        let mut letters = Letters::default();
-        text.chars().for_each(|c| letters.count(c));
-        letters.is_garbage()
+    fn is_garbage(text: &str) -> bool {
+        let mut counts = CharacterCounts::default();
+        text.chars().for_each(|c| counts.count(c));
+        counts.is_garbage()
     }
 
     const PROSE: &str = "The committee met on Tuesday to discuss the annual report and the budget for the \
@@ -79,7 +79,7 @@ mod tests {
         write one before the next meeting. No other business was raised and the meeting closed early.";
 
     #[test]
-    fn language_is_not_garbage_in_any_script() {
+    fn natural_text_is_not_garbage_in_any_script() {
         for text in [
             PROSE,
             "Der schnelle braune Fuchs springt über den faulen Hund, während es draußen regnet.",
@@ -89,7 +89,7 @@ mod tests {
             "12 345.60  -1 200.00  98.5 %  (3)  17/04/2024  € 1 234,00",
             "7",
         ] {
-            assert!(!garbage(text), "{text}");
+            assert!(!is_garbage(text), "{text}");
         }
     }
 
@@ -111,8 +111,8 @@ mod tests {
             &"\u{e021}\u{e022} ".repeat(30),
             &"!\"#$%&'()".repeat(9),
         ] {
-            assert!(garbage(text), "{text}");
+            assert!(is_garbage(text), "{text}");
         }
-        assert!(garbage("\u{f0b7}"));
+        assert!(is_garbage("\u{f0b7}"));
     }
 }

@@ -1,4 +1,4 @@
-//! One parser's process, seen from the parent.
+//! One parser process, as the parent handles it.
 
 use std::{
     io,
@@ -23,58 +23,59 @@ use super::{
     wire::{Reply, Request},
 };
 
-/// How long a process whose pipe has closed may take to be gone before it is killed.
-const LAST_BREATH: Duration = Duration::from_secs(2);
+/// How long a process whose pipe has closed may take to exit before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// A running child. Dropping it kills it, so one that is in the middle of something can't be reused.
-pub(super) struct Worker {
+/// A running child. Dropping it kills it, so that a process with an open request is never reused.
+pub(super) struct ParserProcess {
     process: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// Pages of the document it has open.
+    /// Page count of the open document.
     pub page_count: u32,
-    /// Pages read so far; old processes are replaced.
+    /// Number of pages read so far; old processes are replaced.
     pub pages_read: u32,
 }
 
-/// How a child was lost.
+/// How a child failed.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum ChildFailure {
     TimedOut(Duration),
-    Ended(Option<ExitStatus>),
-    /// It answered what makes no sense.
-    Confused,
+    Exited(Option<ExitStatus>),
+    /// Its reply does not match the request.
+    InvalidReply,
 }
 
-impl Lost {
-    /// An abort is a check that failed, in the bindings or in MuPDF: worth one more careful try.
-    pub fn by_abort(&self) -> bool {
+impl ChildFailure {
+    /// Whether the process aborted: a failed assertion in the bindings or in MuPDF, worth a retry in
+    /// careful mode.
+    pub fn is_abort(&self) -> bool {
         const SIGABRT: i32 = 6;
-        matches!(self, Self::Ended(Some(status)) if status.signal() == Some(SIGABRT) || status.code().is_some_and(|code| code != 0))
+        matches!(self, Self::Exited(Some(status)) if status.signal() == Some(SIGABRT) || status.code().is_some_and(|code| code != 0))
     }
 }
 
 /// Why a document was not opened.
 #[derive(Debug)]
-pub(super) enum NotOpened {
-    Refused(PdfError),
-    Lost(Lost),
+pub(super) enum OpenError {
+    Pdf(PdfError),
+    Child(ChildFailure),
 }
 
-/// Completes the sentences "the parser ..." and "the page was given up: the parser ...".
-impl std::fmt::Display for Lost {
+/// The rest of a sentence that starts with "the parser".
+impl std::fmt::Display for ChildFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TimedOut(limit) if limit.subsec_nanos() == 0 => {
                 write!(f, "took longer than {} s", limit.as_secs())
             }
             Self::TimedOut(limit) => write!(f, "took longer than {} ms", limit.as_millis()),
-            Self::Ended(Some(status)) => match (status.signal(), status.code()) {
+            Self::Exited(Some(status)) => match (status.signal(), status.code()) {
                 (Some(signal), _) => write!(f, "crashed ({})", signal_name(signal)),
                 (None, code) => write!(f, "ended unexpectedly (exit code {})", code.unwrap_or(-1)),
             },
-            Self::Ended(None) => f.write_str("ended unexpectedly"),
-            Self::Confused => f.write_str("answered nonsense"),
+            Self::Exited(None) => f.write_str("ended unexpectedly"),
+            Self::InvalidReply => f.write_str("sent an invalid reply"),
         }
     }
 }
@@ -95,7 +96,7 @@ fn signal_name(signal: i32) -> String {
     format!("signal {signal}, {name}")
 }
 
-impl Worker {
+impl ParserProcess {
     pub fn spawn(command: &ChildCommand) -> io::Result<Self> {
         let mut process = command.spawn()?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
@@ -108,67 +109,72 @@ impl Worker {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Opens a document. After an error the worker is of no more use.
+    /// Opens a document. After an error the process can't be used again.
     pub async fn open(
         &mut self,
         file: &Path,
         password: Option<&Secret>,
         limits: &PdfLimits,
         time: Duration,
-    ) -> Result<(), NotOpened> {
+    ) -> Result<(), OpenError> {
         let password = password.map(|secret| secret.expose().to_owned());
         let request = Request::Open { password, limits: *limits };
         let path = file.as_os_str().as_bytes();
-        let answer = timeout(time, async {
+        let reply = timeout(time, async {
             frame::send(&mut self.input, &request, path).await?;
             frame::receive::<Reply>(&mut self.output).await
         });
-        let lost = match answer.await {
+        let failure = match reply.await {
             Ok(Ok((Reply::Opened { pages }, _))) => {
                 self.page_count = pages;
                 return Ok(());
             }
-            Ok(Ok((Reply::Refused(refusal), _))) => return Err(NotOpened::Refused(refusal.into())),
-            Ok(Ok((Reply::Page { .. }, _))) => Lost::Confused,
-            Ok(Err(_)) => self.last_words().await,
-            Err(_) => Lost::TimedOut(time),
+            Ok(Ok((Reply::OpenFailed(error), _))) => return Err(OpenError::Pdf(error.into())),
+            Ok(Ok((Reply::Page { .. }, _))) => ChildFailure::InvalidReply,
+            Ok(Err(_)) => self.exit_failure().await,
+            Err(_) => ChildFailure::TimedOut(time),
         };
-        Err(NotOpened::Lost(lost))
+        Err(OpenError::Child(failure))
     }
 
-    /// Asks for pages, which then come one by one from [`Worker::next_page`].
-    pub async fn ask(&mut self, pages: &[PageNumber], options: &ReadOptions, careful: bool) {
+    /// Requests pages, which [`ParserProcess::next_page`] then returns one by one.
+    pub async fn request_pages(&mut self, pages: &[PageNumber], options: &ReadOptions, careful: bool) {
         let request = Request::Read { pages: pages.to_vec(), options: *options, careful };
-        // A child that can't be written to is dead, and the first page's answer will say how.
+        // A child that can't be written to has ended; receiving the first page then returns how.
         let _ = frame::send(&mut self.input, &request, &[]).await;
     }
 
-    /// The answer for `number`, the next page that was asked for.
-    pub async fn next_page(&mut self, number: PageNumber, time: Duration) -> Result<PageReading, Lost> {
+    /// Receives the reading of `number`, the next requested page.
+    pub async fn next_page(
+        &mut self,
+        number: PageNumber,
+        time: Duration,
+    ) -> Result<PageReading, ChildFailure> {
         match timeout(time, frame::receive::<Reply>(&mut self.output)).await {
             Ok(Ok((reply, body))) => match reply.into_page(body) {
                 Some(reading) if reading.number == number => {
                     self.pages_read = self.pages_read.saturating_add(1);
                     Ok(reading)
                 }
-                _ => Err(Lost::Confused),
+                _ => Err(ChildFailure::InvalidReply),
             },
-            Ok(Err(_)) => Err(self.last_words().await),
-            Err(_) => Err(Lost::TimedOut(time)),
+            Ok(Err(_)) => Err(self.exit_failure().await),
+            Err(_) => Err(ChildFailure::TimedOut(time)),
         }
     }
 
-    /// Kills the process, if need be, and waits until it is gone.
-    pub async fn bury(mut self) {
+    /// Kills the process, if it still runs, and waits for its exit.
+    pub async fn kill(mut self) {
         if let Err(error) = self.process.kill().await {
-            tracing::warn!(%error, "a parser's process could not be killed");
+            tracing::warn!(%error, "parser process not killed");
         }
     }
 
-    async fn last_words(&mut self) -> Lost {
-        match timeout(LAST_BREATH, self.process.wait()).await {
-            Ok(Ok(status)) => Lost::Ended(Some(status)),
-            _ => Lost::Ended(None),
+    /// The exit status of a process whose pipe has closed.
+    async fn exit_failure(&mut self) -> ChildFailure {
+        match timeout(EXIT_GRACE, self.process.wait()).await {
+            Ok(Ok(status)) => ChildFailure::Exited(Some(status)),
+            _ => ChildFailure::Exited(None),
         }
     }
 }
