@@ -1,27 +1,32 @@
-// Small pieces that several views show.
+// Small elements that several views use.
 
 import { h, setText } from './dom.js';
 import { icon } from './icons.js';
 
-/** A state with its sign and its name. */
-export function badge(meaning) {
+/** A state's symbol and name, as labels.js has them. */
+export function badge(label) {
   return h(
     'span',
-    { class: `badge ${meaning.tone}` },
-    h('span', { class: 'sign', 'aria-hidden': 'true' }, meaning.sign),
-    h('span', {}, meaning.name),
+    { class: `badge ${label.tone}` },
+    h('span', { class: 'symbol', 'aria-hidden': 'true' }, label.symbol),
+    h('span', {}, label.name),
   );
 }
 
-/** Brings a badge up to date without replacing it. */
-export function setBadge(element, meaning) {
-  element.className = `badge ${meaning.tone}`;
-  setText(element.firstChild, meaning.sign);
-  setText(element.lastChild, meaning.name);
+/** Updates a badge without replacing it. */
+export function setBadge(element, label) {
+  element.className = `badge ${label.tone}`;
+  setText(element.firstChild, label.symbol);
+  setText(element.lastChild, label.name);
 }
 
-export const button = (name, symbol, onclick, properties = {}) =>
-  h('button', { type: 'button', class: 'button', onclick, ...properties }, symbol && icon(symbol), h('span', {}, name));
+export const button = (name, iconName, onclick, properties = {}) =>
+  h(
+    'button',
+    { type: 'button', class: 'button', onclick, ...properties },
+    iconName && icon(iconName),
+    h('span', {}, name),
+  );
 
 /** A name and its value. */
 export const fact = (name, ...value) => h('div', { class: 'fact' }, h('dt', {}, name), h('dd', {}, ...value));
@@ -33,7 +38,7 @@ export const empty = (title, ...more) =>
 
 export const loading = () => h('div', { class: 'empty', role: 'status' }, h('p', {}, 'Loading…'));
 
-/** A field of a form with its label and, where useful, a hint. */
+/** A form field with its label and an optional hint. */
 export function field(label, input, hint) {
   const id = `field-${Math.random().toString(36).slice(2)}`;
   input.id = id;
@@ -59,15 +64,15 @@ export const choice = (name, options, value) => {
 
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Over plain HTTP browsers have no clipboard but this one.
-  const field = h('textarea', { class: 'unseen', readonly: true, 'aria-hidden': 'true' });
-  field.value = text;
-  field.style.whiteSpace = 'pre';
+  // Over plain HTTP, browsers offer only the old way: selecting text and copying the selection.
+  const area = h('textarea', { class: 'visually-hidden', readonly: true, 'aria-hidden': 'true' });
+  area.value = text;
+  area.style.whiteSpace = 'pre';
   const focused = document.activeElement;
-  document.body.append(field);
-  field.select();
-  const copied = document.execCommand('copy');
-  field.remove();
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand('copy');
+  area.remove();
   focused?.focus();
-  if (!copied) throw new Error('the browser does not let this page copy');
+  if (!isCopied) throw new Error('the browser does not allow this page to copy');
 }
