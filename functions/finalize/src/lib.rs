@@ -1,4 +1,5 @@
-//! The end of a job, for the state machine; and the sweep, every minute, for whatever fell between.
+//! The finalize function: ends jobs for the state machine, and runs the sweep every minute, which ends
+//! those that were left behind.
 
 use everypage_core::{
     app::App,
@@ -10,44 +11,44 @@ use everypage_core::{
     store::jobs,
     usecases::{StepError, fail::fail, finalize::finalize, sweep::sweep},
 };
-use everypage_function::{FailedStep, at_work_on};
+use everypage_function::{FailedStep, job_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::Instrument;
 
-/// What the state machine, or the schedule, asks for.
+/// The requests of the state machine and of the schedule.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
-    Finalize { job_id: JobId, cause: Why },
-    Fail { job_id: JobId, error: Caught },
+    Finalize { job_id: JobId, cause: RaceEnd },
+    Fail { job_id: JobId, error: CaughtError },
     Sweep,
 }
 
 /// Why the race ended.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum RaceEnd {
     Settled,
     Deadline,
-    /// Cancelled, rejected or ended by somebody else: the job says which.
+    /// Cancelled, rejected or already ended; the job's state distinguishes them.
     Halted,
 }
 
-/// What a `Catch` of the state machine was told.
+/// The error that a `Catch` of the state machine received.
 #[derive(Debug, Deserialize)]
-pub struct Caught {
+pub struct CaughtError {
     #[serde(rename = "Error")]
     error: String,
     #[serde(rename = "Cause", default)]
     cause: String,
 }
 
-/// What became of the job.
+/// The job's state after the request.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Ended {
     pub state: String,
-    /// It goes on after all.
+    /// The job did not end: its deadline was moved.
     pub open: bool,
 }
 
@@ -55,12 +56,12 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
         Step::Finalize { job_id, cause } => {
             let job = load(app, &job_id).await?;
-            finalize(app, &job_id, cause_of(&job, cause)).instrument(at_work_on(&job)).await?
+            finalize(app, &job_id, cause_of(&job, cause)).instrument(job_span(&job)).await?
         }
         Step::Fail { job_id, error } => {
             let job = load(app, &job_id).await?;
             let failure = FailedStep::read(&error.error, &error.cause);
-            fail(app, &job_id, failure).instrument(at_work_on(&job)).await?
+            fail(app, &job_id, failure).instrument(job_span(&job)).await?
         }
         Step::Sweep => {
             let swept = sweep(app).await;
@@ -74,13 +75,13 @@ async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
     Ok(jobs::load(app, id).await?.value)
 }
 
-fn cause_of(job: &Job, why: Why) -> Cause {
-    match why {
-        Why::Settled => Cause::Settled,
-        Why::Deadline => Cause::Deadline,
-        Why::Halted => match job.halt {
+fn cause_of(job: &Job, end: RaceEnd) -> Cause {
+    match end {
+        RaceEnd::Settled => Cause::Settled,
+        RaceEnd::Deadline => Cause::Deadline,
+        RaceEnd::Halted => match job.halt {
             Some(Halt::Deadline) => Cause::Deadline,
-            // A job that is over keeps its end, whatever is said here.
+            // For a job that has ended already the cause is ignored.
             Some(Halt::Cancelled) | None => Cause::Cancelled,
         },
     }

@@ -1,4 +1,4 @@
-//! Events as the state machine and the schedule send them, on memory and virtual time.
+//! Events as the state machine and the schedule send them, on in-memory adapters and virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everypage_core::{ports::clock::Clock, store::dead};
 use everypage_finalize::{Ended, handle};
-use everypage_function::{FailedStep, Name};
+use everypage_function::{ErrorName, FailedStep};
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::{Harness, Process};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn send(process: &Process, event: &str, job: &str) -> Result<Ended, Failed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_recorded_with_its_own_code_and_again_changes_nothing() {
+async fn a_failure_is_recorded_with_its_code_and_repeating_it_changes_nothing() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
@@ -34,7 +34,7 @@ async fn a_failure_is_recorded_with_its_own_code_and_again_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_step_functions_says_itself_is_recorded_too() {
+async fn an_error_of_step_functions_itself_is_recorded() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
@@ -43,7 +43,7 @@ async fn what_step_functions_says_itself_is_recorded_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_over_stays_as_it_is() {
+async fn a_job_that_has_ended_is_unchanged() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
@@ -55,7 +55,7 @@ async fn a_job_that_is_over_stays_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweep_ends_what_was_left_behind() {
+async fn the_sweep_ends_a_job_without_a_process() {
     let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
@@ -66,18 +66,18 @@ async fn the_sweep_ends_what_was_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_job_or_event_is_not_worth_another_try() {
+async fn an_unknown_job_or_event_is_not_retried() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let unknown = send(&process, include_str!("../events/settled.json"), "nobody").await.unwrap_err();
-    assert_eq!((unknown.name, unknown.code.as_str()), (Name::StepBroken, "unknown_job"));
-    let strange = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
-    assert_eq!(strange.name, Name::StepBroken);
-    assert!(strange.reason.contains("dance"), "{}", strange.reason);
+    assert_eq!((unknown.name, unknown.code.as_str()), (ErrorName::StepBroken, "unknown_job"));
+    let unknown = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
+    assert_eq!(unknown.name, ErrorName::StepBroken);
+    assert!(unknown.reason.contains("dance"), "{}", unknown.reason);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_whose_deadline_was_moved_meanwhile_goes_on() {
+async fn a_job_whose_deadline_was_moved_continues() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;

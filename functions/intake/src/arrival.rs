@@ -1,6 +1,6 @@
-//! Objects under `incoming/{tenant}/…`. What is to be done with one may be said in its metadata or
-//! in a file beside it, `{name}.json`. A password is taken from that file only, which is deleted once
-//! the password is sealed: metadata would keep it readable for as long as there is the document.
+//! Objects under `incoming/{tenant}/…` become jobs. Their options are in their metadata or in an options
+//! file next to them, `{name}.json`. A password is accepted in that file only, which is deleted once the
+//! password is sealed: metadata would stay readable as long as the document exists.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,15 +27,15 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// What opens the document, among the options.
+/// The name of the option with the document's password.
 const PASSWORD: &str = "password";
 
-/// All of a notification, even if one of its objects fails: that one is then told to Lambda, which
-/// calls again.
+/// Accepts all objects of a notification, even if one of them fails. The error of that one is returned
+/// to Lambda, which retries the notification.
 pub async fn handle(stack: &Stack, notification: S3Event) -> Result<Value, FailedStep> {
     let (mut jobs, mut failed) = (Vec::new(), None);
     for record in &notification.records {
-        match take_in(stack, record).await {
+        match accept(stack, record).await {
             Ok(Some(job)) => jobs.push(job),
             Ok(None) => {}
             Err(error) => failed = Some(error),
@@ -47,8 +47,9 @@ pub async fn handle(stack: &Stack, notification: S3Event) -> Result<Value, Faile
     }
 }
 
-/// The job that an object became; `None` when there is nothing to take in.
-async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>, FailedStep> {
+/// Submits an object and returns its job; `None` for an object that is no document, is missing or was
+/// refused.
+async fn accept(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>, FailedStep> {
     let object = &record.s3.object;
     let key = decoded(object.key.as_deref().unwrap_or_default());
     let key = key.as_str();
@@ -57,65 +58,66 @@ async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>
     }
     let fault = |fault| FailedStep::from(StepError::from(fault));
     let limit = stack.app.settings.pdf.max_file_bytes;
-    // Whatever was put over it meanwhile has a notification of its own.
-    let named = object.version_id.as_deref().filter(|version| !version.is_empty());
-    let Some(UploadedObject { file, metadata, tag }) = stack.blobs.fetch(key, named, limit).await.map_err(fault)?
-    else {
-        info!(key, "object is gone");
+    // This version only: an object that overwrote it has its own notification.
+    let version_id = object.version_id.as_deref().filter(|version| !version.is_empty());
+    let fetched = stack.blobs.fetch(key, version_id, limit).await.map_err(fault)?;
+    let Some(UploadedObject { file, metadata, tag }) = fetched else {
+        info!(key, "object no longer exists");
         return Ok(None);
     };
-    let version = named.map(str::to_owned).or(object.e_tag.clone()).unwrap_or(tag);
-    let object = Seen { key, version: &version, file: file.path(), metadata };
+    let version = version_id.map(str::to_owned).or(object.e_tag.clone()).unwrap_or(tag);
+    let object = SourceObject { key, version: &version, file: file.path(), metadata };
     match submit(stack, &object).await {
         Ok(submitted) => Ok(Some(submitted.job.id.to_string())),
         Err(ArrivalError::Fault(error)) => Err(fault(error)),
-        // Nobody waits for an answer here: a person has to be told.
+        // No caller waits for a response here: a dead letter notifies the responsible person.
         Err(error) => {
             warn!(key, %error, "object refused");
-            bury(&stack.app, refusal(&stack.app, key, &version, &error)).await.map_err(fault)?;
+            bury(&stack.app, dead_letter(&stack.app, key, &version, &error)).await.map_err(fault)?;
             Ok(None)
         }
     }
 }
 
-/// S3 writes keys as forms write values.
+/// Decodes a key, which S3 encodes like a form value.
 fn decoded(key: &str) -> String {
     percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-/// An object as S3 has it.
-struct Seen<'a> {
+/// One version of an object in the bucket.
+struct SourceObject<'a> {
     key: &'a str,
     version: &'a str,
     file: &'a Path,
     metadata: BTreeMap<String, String>,
 }
 
-async fn submit(stack: &Stack, seen: &Seen<'_>) -> Result<Submitted, ArrivalError> {
-    let mut metadata = seen.metadata.clone();
+async fn submit(stack: &Stack, source: &SourceObject<'_>) -> Result<Submitted, ArrivalError> {
+    let mut metadata = source.metadata.clone();
     if take_password(&mut metadata).is_some() {
         let reason = format!(
-            "a password in an object's metadata can be read for as long as the object is there: delete it, and \
-             put the password into {}{BESIDE} beside the document, which is deleted once it was read",
-            seen.key
+            "the object's metadata contains a password, which stays readable as long as the object exists: \
+             delete the object and upload it again with the password in {}{BESIDE}, which is deleted once it \
+             was read",
+            source.key
         );
         return Err(ArrivalError::Refused(Failure { code: "password_in_metadata".into(), reason }));
     }
-    let mut beside = Beside::of(stack, seen.key).await?;
-    let password = take_password(&mut beside.options).map(Secret::new);
-    metadata.extend(beside.options);
+    let mut options_file = OptionsFile::read(stack, source.key).await?;
+    let password = take_password(&mut options_file.options).map(Secret::new);
+    metadata.extend(options_file.options);
     let object = Object {
-        key: seen.key,
-        version: seen.version,
-        file: seen.file,
+        key: source.key,
+        version: source.version,
+        file: source.file,
         metadata: &metadata,
         password: password.as_ref(),
     };
     let submitted = arrived(&stack.app, object).await;
-    // After a fault the notification comes again and needs the file once more.
-    let is_over = !matches!(submitted, Err(ArrivalError::Fault(_)));
-    if password.is_some() && is_over {
-        stack.blobs.delete_version(&beside.key, beside.version.as_deref()).await?;
+    // After a fault the notification is retried and needs the file again.
+    let is_final = !matches!(submitted, Err(ArrivalError::Fault(_)));
+    if password.is_some() && is_final {
+        stack.blobs.delete_version(&options_file.key, options_file.version.as_deref()).await?;
     }
     submitted
 }
@@ -125,20 +127,20 @@ fn take_password(options: &mut BTreeMap<String, String>) -> Option<String> {
     options.remove(&name)
 }
 
-/// The file beside an object; without options where there is none.
-struct Beside {
+/// The options file of an object; without options where there is none.
+struct OptionsFile {
     key: String,
     version: Option<String>,
     options: BTreeMap<String, String>,
 }
 
-impl Beside {
-    async fn of(stack: &Stack, object: &str) -> Result<Self, ArrivalError> {
+impl OptionsFile {
+    async fn read(stack: &Stack, object: &str) -> Result<Self, ArrivalError> {
         let key = format!("{object}{BESIDE}");
         let Some((bytes, version)) = stack.blobs.read(&key).await? else {
             return Ok(Self { key, version: None, options: BTreeMap::new() });
         };
-        let said: BTreeMap<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+        let values: BTreeMap<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
             let reason = format!("{key} is not a JSON object of options: {error}");
             ArrivalError::Refused(Failure { code: "bad_options".into(), reason })
         })?;
@@ -146,14 +148,14 @@ impl Beside {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        let options = said.into_iter().map(|(name, value)| (name, text(value))).collect();
+        let options = values.into_iter().map(|(name, value)| (name, text(value))).collect();
         Ok(Self { key, version, options })
     }
 }
 
-fn refusal(app: &App, key: &str, version: &str, error: &ArrivalError) -> Death {
+fn dead_letter(app: &App, key: &str, version: &str, error: &ArrivalError) -> Death {
     let tenant = key.strip_prefix(INCOMING).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    // Nobody looks after the letters of a tenant that there is not.
+    // The dead letter of an unknown tenant goes to the installation's own tenant, where it is seen.
     let known = app.settings.knows(&TenantId::new(tenant));
     let tenant = if known { tenant } else { app.settings.tenant.as_str() };
     let id = format!("upload-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..16]);
@@ -175,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_names_its_object_as_a_form_does() {
+    fn object_keys_of_a_notification_are_form_decoded() {
         let event: S3Event = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
         let object = &event.records[0].s3.object;
         assert_eq!(decoded(object.key.as_deref().unwrap()), "incoming/acme/Annual report (2026).pdf");

@@ -6,12 +6,12 @@ use everypage_pdf::{ChildCommand, IsolatedPdf};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
 
-/// PDFs are read by children of this program: itself, called so.
-const CHILD: &str = "pdf-child";
+/// The argument that starts this program as a parser process.
+const CHILD_ARGUMENT: &str = "pdf-child";
 
 fn main() -> ExitCode {
     // First of all: a child must not have started a thread.
-    let done = if std::env::args().nth(1).as_deref() == Some(CHILD) {
+    let done = if std::env::args().nth(1).as_deref() == Some(CHILD_ARGUMENT) {
         everypage_pdf::child::run().map_err(Error::from)
     } else {
         serve()
@@ -27,9 +27,9 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve() -> Result<(), Error> {
-    everypage_function::start_afresh()?;
+    everypage_function::use_fresh_temp_dir()?;
     let instance = Instance::start(|settings: &Settings| {
-        Arc::new(IsolatedPdf::new(ChildCommand::new("/proc/self/exe").arg(CHILD), settings.pdf))
+        Arc::new(IsolatedPdf::new(ChildCommand::new("/proc/self/exe").arg(CHILD_ARGUMENT), settings.pdf))
     })
     .await?;
     let instance = &instance;

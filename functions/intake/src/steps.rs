@@ -1,5 +1,5 @@
-//! Steps of the state machine, from the accepted job to its plan. Each finds what was done before
-//! and goes on from there.
+//! Steps of the state machine, from the accepted job to its plan. Each can be repeated: it finds the
+//! work already done and continues from there.
 
 use everypage_aws::Stack;
 use everypage_core::{
@@ -12,7 +12,7 @@ use everypage_core::{
     store::jobs,
     usecases::{StepError, plan, prepare},
 };
-use everypage_function::{FailedStep, at_work_on};
+use everypage_function::{FailedStep, job_span};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,22 +21,22 @@ use tracing::Instrument;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
-    /// Where the job stands.
-    Look { job_id: JobId },
+    /// Returns the job's state and deadline.
+    Load { job_id: JobId },
     /// Opens the document and splits it into ranges.
     Inspect { job_id: JobId },
     /// Stores MuPDF's text of one range.
     ReadText { job_id: JobId, range: PageRange },
     /// Stores the images of one range.
     Render { job_id: JobId, range: PageRange },
-    /// Draws up the plan.
+    /// Makes the plan.
     Plan { job_id: JobId },
-    /// Keeps the token by which a change from outside is told; `state` is what `Look` saw.
+    /// Stores the token that a change of the job completes; `state` is the one that `Load` returned.
     Listen { job_id: JobId, token: TaskToken, state: State },
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Looked<'a> {
+struct Loaded<'a> {
     job_id: &'a JobId,
     deadline: String,
     state: State,
@@ -55,7 +55,7 @@ struct Planned<'a> {
 impl Step {
     fn job_id(&self) -> &JobId {
         match self {
-            Self::Look { job_id }
+            Self::Load { job_id }
             | Self::Inspect { job_id }
             | Self::ReadText { job_id, .. }
             | Self::Render { job_id, .. }
@@ -67,20 +67,20 @@ impl Step {
 
 pub async fn handle(stack: &Stack, step: Step) -> Result<Value, FailedStep> {
     let job = load(&stack.app, step.job_id()).await?;
-    Ok(take(stack, step, &job).instrument(at_work_on(&job)).await?)
+    Ok(run(stack, step, &job).instrument(job_span(&job)).await?)
 }
 
-async fn take(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
+async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
     let app = &stack.app;
     match step {
-        Step::Look { .. } => return Ok(look(job)),
+        Step::Load { .. } => return Ok(loaded(job)),
         Step::Inspect { .. } => return Ok(json!({ "ranges": prepare::inspect(app, job).await? })),
         Step::ReadText { range, .. } => prepare::read_range(app, job, &range).await?,
         Step::Render { range, .. } => prepare::render_range(app, job, &range).await?,
         Step::Plan { .. } => return Ok(planned(stack, &plan(app, job).await?)),
         Step::Listen { token, state, .. } => {
             stack.flow.store_token(&job.id, &token, state).await?;
-            // Written first, looked second: whoever changed the job before found no token to answer.
+            // Written first, read second: a change before the write found no token to complete.
             if was_changed(&load(app, &job.id).await?, state) {
                 stack.flow.settle(&token).await?;
             }
@@ -97,10 +97,10 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-fn look(job: &Job) -> Value {
-    json!(Looked {
+fn loaded(job: &Job) -> Value {
+    json!(Loaded {
         job_id: &job.id,
-        // Step Functions leaves out parts of a second: it ends the race up to a second before the deadline,
+        // Step Functions drops fractions of a second: it ends the race up to a second before the deadline,
         // and never after it.
         deadline: whole_seconds(job.deadline).to_string(),
         state: job.state,
@@ -109,7 +109,7 @@ fn look(job: &Job) -> Value {
     })
 }
 
-/// From the prepared document to its plan; a job that is further already stays where it is.
+/// Makes the plan of a prepared document; a job in a later state is left unchanged.
 async fn plan(app: &App, job: &Job) -> Result<Job, StepError> {
     let job = match job.state {
         State::Received | State::Acked => prepare::understand(app, job).await?,
@@ -128,11 +128,10 @@ fn planned(stack: &Stack, job: &Job) -> Value {
     })
 }
 
-/// Did somebody change the job since the flow looked at it? What the flow does to it by itself is no
-/// such change.
-fn was_changed(job: &Job, looked: State) -> bool {
+/// Whether a person changed the job since the flow loaded it. Changes by the flow itself do not count.
+fn was_changed(job: &Job, loaded: State) -> bool {
     let decided = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1)
         && job.state != State::Proposed
-        && job.state != looked;
+        && job.state != loaded;
     job.halt.is_some() || job.state.is_terminal() || decided
 }

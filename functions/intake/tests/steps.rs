@@ -1,4 +1,4 @@
-//! Steps as the state machine asks for them, on memory.
+//! Steps with the state machine's requests, on in-memory adapters.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,79 +8,79 @@ use everypage_core::{
     domain::{ids::Priority, job::Job},
     usecases::{cancel::cancel, decide::modify, plan},
 };
-use everypage_function::Name;
+use everypage_function::ErrorName;
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::Harness;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use support::{NOWHERE, stack};
+use support::{NO_ENDPOINT, stack};
 
 #[tokio::test(start_paused = true)]
-async fn from_look_to_plan_and_each_step_twice() {
+async fn each_step_from_load_to_plan_can_be_repeated() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let stack = stack(&process, NOWHERE).await;
+    let stack = stack(&process, NO_ENDPOINT).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
-    let ask = async |step: Value| {
-        support::ask(&stack, &job.id, step.clone()).await;
-        support::ask(&stack, &job.id, step).await
+    let run = async |step: Value| {
+        support::run_step(&stack, &job.id, step.clone()).await;
+        support::run_step(&stack, &job.id, step).await
     };
-    let looked = ask(json!({ "step": "look" })).await;
+    let loaded = run(json!({ "step": "load" })).await;
     // Within the second before the deadline.
     let deadline = Timestamp::from_second(job.deadline.as_second()).unwrap().to_string();
     assert!(!deadline.contains('.'), "{deadline}");
     assert_eq!(
-        looked,
+        loaded,
         json!({ "job_id": job.id, "deadline": deadline, "state": "ACKED", "open": true, "halted": false })
     );
-    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
+    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
     assert_eq!(ranges, json!([{ "first": 1, "last": 4, "count": 4, "pages": "1-4" }]));
-    assert_eq!(ask(json!({ "step": "read_text", "range": ranges[0] })).await, json!({}));
-    assert_eq!(ask(json!({ "step": "render", "range": ranges[0] })).await, json!({}));
-    let plan = ask(json!({ "step": "plan" })).await;
+    assert_eq!(run(json!({ "step": "read_text", "range": ranges[0] })).await, json!({}));
+    assert_eq!(run(json!({ "step": "render", "range": ranges[0] })).await, json!({}));
+    let plan = run(json!({ "step": "plan" })).await;
     assert_eq!((&plan["state"], &plan["ai_pages"]), (&json!("APPROVED"), &json!(2)));
     assert_eq!(plan["queue_url"], json!("https://q/Normal"));
     assert!(plan["manifest"].as_str().unwrap().starts_with(&format!("jobs/{}/manifest-v1-", job.id)));
 
     cancel(&process.app, &job.id, "ann").await.unwrap();
-    assert_eq!(ask(json!({ "step": "look" })).await["halted"], json!(true));
+    assert_eq!(run(json!({ "step": "load" })).await["halted"], json!(true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
+async fn pages_are_sent_to_the_lane_of_the_modified_plan() {
     let harness = Harness::new(&[("APPROVAL_THRESHOLD_USD", "0.000001")]);
     let process = harness.start("a");
-    let stack = stack(&process, NOWHERE).await;
+    let stack = stack(&process, NO_ENDPOINT).await;
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    let ask = async |step: Value| support::ask(&stack, &id, step).await;
-    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
-    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
-    ask(json!({ "step": "render", "range": ranges[0] })).await;
-    let proposed = ask(json!({ "step": "plan" })).await;
+    let run = async |step: Value| support::run_step(&stack, &id, step).await;
+    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
+    run(json!({ "step": "read_text", "range": ranges[0] })).await;
+    run(json!({ "step": "render", "range": ranges[0] })).await;
+    let proposed = run(json!({ "step": "plan" })).await;
     assert_eq!(
         (&proposed["state"], &proposed["queue_url"]),
         (&json!("PROPOSED"), &json!("https://q/Normal"))
     );
-    let hurry = |job: &mut Job| job.received.options.priority = Priority::Urgent;
-    let job = modify(&process.app, &id, "ann", hurry).await.unwrap();
-    let planned = ask(json!({ "step": "plan" })).await;
+    let make_urgent = |job: &mut Job| job.received.options.priority = Priority::Urgent;
+    let job = modify(&process.app, &id, "ann", make_urgent).await.unwrap();
+    let planned = run(json!({ "step": "plan" })).await;
     assert_eq!((&planned["state"], &planned["queue_url"]), (&json!("APPROVED"), &json!("https://q/Urgent")));
-    // As on one machine, where each message says its lane.
+    // The local backend takes the lane from each message.
     let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
     assert!(messages.iter().all(|message| message.priority == Priority::Urgent));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
+async fn a_document_without_images_is_planned_nevertheless() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let stack = stack(&process, NOWHERE).await;
+    let stack = stack(&process, NO_ENDPOINT).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
-    let ask = async |step: Value| support::ask(&stack, &job.id, step).await;
-    let ranges = ask(json!({ "step": "inspect" })).await["ranges"].clone();
-    ask(json!({ "step": "read_text", "range": ranges[0] })).await;
-    let planned = ask(json!({ "step": "plan" })).await;
+    let run = async |step: Value| support::run_step(&stack, &job.id, step).await;
+    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
+    run(json!({ "step": "read_text", "range": ranges[0] })).await;
+    let planned = run(json!({ "step": "plan" })).await;
     assert_eq!((&planned["state"], &planned["ai_pages"]), (&json!("APPROVED"), &json!(2)));
     let job = process.job(&job.id).await;
     let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
@@ -88,31 +88,31 @@ async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_go_by_names_that_the_state_machine_knows() {
+async fn failures_have_error_names_of_the_state_machine() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let stack = stack(&process, NOWHERE).await;
+    let stack = stack(&process, NO_ENDPOINT).await;
     let locked = FakeDocument { password: Some("secret".into()), ..FakeDocument::mixed(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
     let failed = handle(&stack, json!({ "step": "inspect", "job_id": id })).await.unwrap_err();
-    assert_eq!((failed.name, failed.code.as_str()), (Name::DocumentError, "password_needed"));
-    let unknown = handle(&stack, json!({ "step": "look", "job_id": "nobody" })).await.unwrap_err();
-    assert_eq!((unknown.name, unknown.code.as_str()), (Name::StepBroken, "unknown_job"));
+    assert_eq!((failed.name, failed.code.as_str()), (ErrorName::DocumentError, "password_needed"));
+    let unknown = handle(&stack, json!({ "step": "load", "job_id": "nobody" })).await.unwrap_err();
+    assert_eq!((unknown.name, unknown.code.as_str()), (ErrorName::StepBroken, "unknown_job"));
     let early = handle(&stack, json!({ "step": "plan", "job_id": id })).await.unwrap_err();
-    assert_eq!(early.name, Name::DocumentError);
-    for strange in [json!({ "step": "fly" }), json!({}), json!([1]), json!({ "Records": 7 })] {
-        let failed = handle(&stack, strange).await.unwrap_err();
-        assert_eq!((failed.name, failed.code.as_str()), (Name::StepBroken, "unknown_event"));
+    assert_eq!(early.name, ErrorName::DocumentError);
+    for event in [json!({ "step": "fly" }), json!({}), json!([1]), json!({ "Records": 7 })] {
+        let failed = handle(&stack, event).await.unwrap_err();
+        assert_eq!((failed.name, failed.code.as_str()), (ErrorName::StepBroken, "unknown_event"));
     }
-    // What S3 sends when a notification is set up.
+    // S3 sends this event when a notification is configured.
     assert_eq!(handle(&stack, json!({ "Event": "s3:TestEvent" })).await.unwrap(), json!({}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_are_no_documents_are_left_alone() {
+async fn objects_that_are_no_documents_are_ignored() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let stack = stack(&process, NOWHERE).await;
+    let stack = stack(&process, NO_ENDPOINT).await;
     for key in ["incoming/acme/report.pdf.json", "incoming/acme/", "jobs/x/source.pdf"] {
         let mut event: Value = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
         event["Records"][0]["s3"]["object"]["key"] = json!(key);

@@ -1,4 +1,4 @@
-//! Objects as S3 tells of them: each version as it was put there, and no password that stays.
+//! Objects from S3 notifications: each version becomes its own job, and no password stays readable.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +29,7 @@ use tokio::net::TcpListener;
 
 const KEY: &str = "incoming/acme/report.pdf";
 
-/// What S3 does with the calls of intake, for one bucket that keeps versions.
+/// A fake of S3 with one versioned bucket, for the calls that intake makes.
 #[derive(Default)]
 struct Bucket(Mutex<Vec<Object>>);
 
@@ -55,59 +55,59 @@ impl Bucket {
         self.0.lock().unwrap().iter().map(|object| object.key.clone()).collect()
     }
 
-    fn answer(&self, method: &Method, address: &Uri) -> Response<Body> {
+    fn respond(&self, method: &Method, address: &Uri) -> Response<Body> {
         let key = address.path().trim_start_matches("/bucket/");
         let version =
             address.query().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("versionId="));
-        let named =
+        let matches =
             |object: &Object| object.key == key && version.is_none_or(|version| object.version == version);
         let mut objects = self.0.lock().unwrap();
         if method == Method::DELETE {
-            objects.retain(|object| !named(object));
+            objects.retain(|object| !matches(object));
             return Response::builder().status(StatusCode::NO_CONTENT).body(Body::empty()).unwrap();
         }
-        let Some(object) = objects.iter().rev().find(|object| named(object)) else {
+        let Some(object) = objects.iter().rev().find(|object| matches(object)) else {
             let code = if version.is_some() { "NoSuchVersion" } else { "NoSuchKey" };
             let body = format!("<Error><Code>{code}</Code><Message>none</Message></Error>");
             return Response::builder().status(StatusCode::NOT_FOUND).body(Body::from(body)).unwrap();
         };
-        let mut answer = Response::builder().header("x-amz-version-id", &object.version);
+        let mut response = Response::builder().header("x-amz-version-id", &object.version);
         for (name, value) in &object.metadata {
-            answer = answer.header(format!("x-amz-meta-{name}"), *value);
+            response = response.header(format!("x-amz-meta-{name}"), *value);
         }
-        answer.body(Body::from(object.body.clone())).unwrap()
+        response.body(Body::from(object.body.clone())).unwrap()
     }
 }
 
-/// A stack over a bucket; the rest of it is memory.
+/// A stack over the fake bucket; everything else is in memory.
 async fn stack(process: &Process) -> (Stack, Arc<Bucket>) {
     let bucket = Arc::<Bucket>::default();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let answer = async move |State(bucket): State<Arc<Bucket>>, method: Method, address: Uri| {
-        bucket.answer(&method, &address)
+    let respond = async move |State(bucket): State<Arc<Bucket>>, method: Method, address: Uri| {
+        bucket.respond(&method, &address)
     };
-    let router = Router::new().fallback(answer).with_state(bucket.clone());
+    let router = Router::new().fallback(respond).with_state(bucket.clone());
     tokio::spawn(async move { axum::serve(listener, router).await });
     (support::stack(process, &address).await, bucket)
 }
 
-/// The recorded notification, of this version of the document.
-fn notice(version: &str) -> Value {
+/// The recorded notification, for this version of the document.
+fn notification(version: &str) -> Value {
     let mut event: Value = serde_json::from_str(include_str!("../events/upload.json")).unwrap();
     event["Records"][0]["s3"]["object"]["key"] = json!(KEY);
     event["Records"][0]["s3"]["object"]["versionId"] = json!(version);
     event
 }
 
-/// The one job that a notification made, if any.
+/// Handles a notification and returns its job, if there is one.
 async fn job_of(stack: &Stack, version: &str) -> Option<JobId> {
-    let answer = handle(stack, notice(version)).await.unwrap();
-    answer["jobs"][0].as_str().map(JobId::new)
+    let output = handle(stack, notification(version)).await.unwrap();
+    output["jobs"][0].as_str().map(JobId::new)
 }
 
 #[tokio::test]
-async fn a_document_that_was_put_over_another_takes_nothing_from_it() {
+async fn each_version_of_an_overwritten_object_becomes_its_own_job() {
     let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     let documents = [FakeDocument::mixed(1).bytes(), FakeDocument::mixed(2).bytes()];
@@ -116,27 +116,27 @@ async fn a_document_that_was_put_over_another_takes_nothing_from_it() {
     for (version, document) in [("v1", &documents[0]), ("v2", &documents[1])] {
         let id = job_of(&stack, version).await.unwrap();
         assert_eq!(process.job(&id).await.received.document.sha256, sha256_hex(document), "{version}");
-        assert_eq!(job_of(&stack, version).await, Some(id), "told twice, one job");
+        assert_eq!(job_of(&stack, version).await, Some(id), "notified twice, one job");
     }
-    assert_eq!(job_of(&stack, "deleted-for-good").await, None);
+    assert_eq!(job_of(&stack, "deleted").await, None);
 }
 
 #[tokio::test]
-async fn a_password_beside_a_document_is_sealed_and_then_gone() {
+async fn a_password_in_an_options_file_is_sealed_and_the_file_deleted() {
     let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
-    let beside = json!({ "Password": "harbour", "priority": "high" }).to_string();
-    bucket.put(&format!("{KEY}.json"), "s1", beside.into_bytes());
+    let options = json!({ "Password": "harbour", "priority": "high" }).to_string();
+    bucket.put(&format!("{KEY}.json"), "s1", options.into_bytes());
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
     let id = job_of(&stack, "v1").await.unwrap();
     assert_eq!(process.job(&id).await.received.options.priority, Priority::High);
     assert_eq!(secrets::open(&process.app, &id).await.unwrap(), Some(Secret::new("harbour")));
     assert_eq!(bucket.keys(), [KEY]);
-    assert_eq!(job_of(&stack, "v1").await, Some(id), "told twice, one job");
+    assert_eq!(job_of(&stack, "v1").await, Some(id), "notified twice, one job");
 }
 
 #[tokio::test]
-async fn options_without_a_password_stay_for_the_next_version() {
+async fn an_options_file_without_a_password_is_kept_for_the_next_version() {
     let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     bucket.put(&format!("{KEY}.json"), "s1", json!({ "priority": "high" }).to_string().into_bytes());
@@ -151,24 +151,24 @@ async fn a_password_in_an_objects_metadata_is_refused_with_a_reason() {
     let (stack, bucket) = stack(&process).await;
     bucket.put_with(KEY, "v1", FakeDocument::mixed(1).bytes(), vec![("password", "harbour")]);
     assert_eq!(job_of(&stack, "v1").await, None);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    let reason = &letters[0].value.reason;
+    let dead_letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    let reason = &dead_letters[0].value.reason;
     assert!(reason.contains("report.pdf.json") && !reason.contains("harbour"), "{reason}");
 }
 
 #[tokio::test]
-async fn a_tenant_that_there_is_not_is_refused_and_somebody_is_told() {
+async fn an_object_of_an_unknown_tenant_is_refused_and_the_operator_notified() {
     let harness = Harness::new(&[("TENANTS", "acme,globex"), ("DEFAULT_RESPONSIBLE", "ann@example.org")]);
     let process = harness.start("a");
     let (stack, bucket) = stack(&process).await;
     bucket.put("incoming/acem/report.pdf", "v1", FakeDocument::mixed(1).bytes());
-    let mut told = notice("v1");
-    told["Records"][0]["s3"]["object"]["key"] = json!("incoming/acem/report.pdf");
-    assert_eq!(handle(&stack, told).await.unwrap()["jobs"], json!([]));
-    let letter = dead::waiting(&process.app, 10).await.unwrap().remove(0).value;
-    assert!(letter.reason.contains("there is no tenant acem here"), "{}", letter.reason);
-    assert_eq!(letter.tenant.as_str(), "local", "whoever runs the installation sees it");
+    let mut event = notification("v1");
+    event["Records"][0]["s3"]["object"]["key"] = json!("incoming/acem/report.pdf");
+    assert_eq!(handle(&stack, event).await.unwrap()["jobs"], json!([]));
+    let dead_letter = dead::waiting(&process.app, 10).await.unwrap().remove(0).value;
+    assert!(dead_letter.reason.contains("there is no tenant acem here"), "{}", dead_letter.reason);
+    assert_eq!(dead_letter.tenant.as_str(), "local", "the operator of the installation sees it");
     assert_eq!(harness.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
     job_of(&stack, "v1").await.unwrap();

@@ -1,5 +1,5 @@
-//! Page messages from the lanes. The messages of one batch are worked on at once, and one that
-//! fails does not fail the others.
+//! The worker function: processes page messages. The messages of a batch are processed concurrently, and
+//! a failing one does not fail the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,25 +20,25 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use tracing::warn;
 
-/// What is left of an invocation's time when unfinished messages are handed back, so that finished
-/// ones are reported and not delivered again.
-const TO_REPORT: Duration = Duration::from_secs(5);
+/// Time reserved at the end of an invocation to report unfinished messages, so that finished ones are
+/// not delivered again.
+const REPORT_RESERVE: Duration = Duration::from_secs(5);
 
-/// What is left of it when calls are cut off at last.
-const TO_STORE: Duration = Duration::from_secs(5);
+/// Time reserved before that to store the outcome of the last model call.
+const STORE_RESERVE: Duration = Duration::from_secs(5);
 
-/// Works on a batch for at most `time`. Messages that are not done are named in the answer: SQS
-/// delivers them again once their visibility has run out, after three times into the dead letters.
+/// Processes a batch for at most `time`. The response lists messages that are not done: SQS delivers them
+/// again when their visibility timeout expires, and moves them to the dead-letter queue after three
+/// deliveries.
 pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Duration) -> SqsBatchResponse {
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
-    let time = time.saturating_sub(TO_REPORT);
-    // What the last call brought has to be stored.
-    let leave_by = after(app.clock.now(), time.saturating_sub(TO_STORE));
-    let worked = deliveries.iter().map(|delivery| attend(app.clone(), delivery.clone(), leave_by, time));
+    let time = time.saturating_sub(REPORT_RESERVE);
+    let leave_by = after(app.clock.now(), time.saturating_sub(STORE_RESERVE));
+    let processed = deliveries.iter().map(|delivery| process(app.clone(), delivery.clone(), leave_by, time));
     let mut response = SqsBatchResponse::default();
-    for (delivery, done) in deliveries.iter().zip(join_all(worked).await) {
-        if !done {
+    for (delivery, is_done) in deliveries.iter().zip(join_all(processed).await) {
+        if !is_done {
             let mut failure = BatchItemFailure::default();
             failure.item_identifier = delivery.id.clone();
             response.batch_item_failures.push(failure);
@@ -59,23 +59,24 @@ fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
     }
 }
 
-/// Whether the message is done; one that is not has been told when it comes back.
-async fn attend(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: Duration) -> bool {
-    // Lambda demands that the queue hides a message for as long as the function may run. A worker
-    // that dies would keep it from everybody for that long: so it is hidden for a short while only,
-    // and again and again while it is worked on.
+/// Processes a message; returns whether it is done. For one that is not, the visibility timeout decides
+/// when it is delivered again.
+async fn process(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: Duration) -> bool {
+    // Lambda requires that the queue hides a message for as long as the function may run. A worker that
+    // dies would hide it from the others for that long: so it is hidden for a short time only, which is
+    // extended while it is processed.
     hide(&app, &delivery.receipt, app.settings.page_visibility).await;
     let work = {
         let (app, delivery) = (app.clone(), delivery.clone());
-        // A task of its own: should it panic, that is a bug which costs this delivery and no other.
+        // In a separate task: a panic is a bug, and costs this delivery and no other.
         tokio::spawn(async move { dispatch_until(&app, &delivery, leave_by).await })
     };
-    let stop = work.abort_handle();
+    let task = work.abort_handle();
     match within(app.clock.as_ref(), time, work).await {
         Some(Ok(Disposition::Done)) => {
-            // Lambda does so when the whole batch is over: by then this one would be visible again.
+            // Lambda deletes it when the whole batch has ended: by then it would be visible again.
             if let Err(fault) = app.queue.delete(&delivery.receipt).await {
-                warn!(%fault, message = delivery.id, "message not deleted before its batch is over");
+                warn!(%fault, message = delivery.id, "message not deleted before the end of its batch");
             }
             true
         }
@@ -88,9 +89,9 @@ async fn attend(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: Du
             false
         }
         None => {
-            // It comes back when its visibility, and the page's lease with it, has run out.
-            stop.abort();
-            warn!(message = delivery.id, "out of time, page goes back to the queue");
+            // It is delivered again when its visibility timeout and the page's lease have expired.
+            task.abort();
+            warn!(message = delivery.id, "out of time, message returned to the queue");
             false
         }
     }

@@ -11,15 +11,15 @@ async fn main() -> Result<(), Error> {
     let instance = &instance;
     run(service_fn(async |event: LambdaEvent<SqsEvent>| {
         let stack = &instance.stack;
-        let time = left(instance, event.context.deadline);
+        let time = remaining_time(instance, event.context.deadline);
         let work = everypage_worker::handle(&stack.app, stack.queue.as_ref(), event.payload, time);
         Ok::<SqsBatchResponse, Error>(instance.invocation(work).await)
     }))
     .await
 }
 
-/// Until Lambda ends this invocation by force.
-fn left(instance: &Instance, deadline_ms: u64) -> Duration {
+/// The time until Lambda kills this invocation.
+fn remaining_time(instance: &Instance, deadline_ms: u64) -> Duration {
     let deadline = jiff::Timestamp::from_millisecond(deadline_ms as i64).unwrap_or(jiff::Timestamp::MAX);
     until(instance.app().clock.now(), deadline)
 }

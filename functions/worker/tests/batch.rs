@@ -1,4 +1,4 @@
-//! Batches as Lambda hands them over, on memory and virtual time.
+//! Batches as Lambda delivers them, on in-memory adapters and virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +29,7 @@ async fn lanes() -> SqsQueue {
     SqsQueue::new(clients.sqs, urls).unwrap()
 }
 
-/// A job whose pages are about to be sent, and their messages.
+/// A job with an approved plan, and its page messages.
 async fn planned(process: &Process, document: &FakeDocument) -> (Job, Vec<PageMessage>) {
     let app = &process.app;
     let job = process.submit(document).await.unwrap().job;
@@ -58,18 +58,18 @@ fn batch(bodies: impl IntoIterator<Item = String>) -> Value {
 async fn handle(process: &Process, batch: Value, time: Duration) -> Vec<String> {
     let queue = lanes().await;
     let batch = serde_json::from_value(batch).unwrap();
-    let answer = everypage_worker::handle(&process.app, &queue, batch, time).await;
-    let answer = serde_json::to_value(answer).unwrap();
-    let failures = answer["batchItemFailures"].as_array().unwrap();
+    let response = everypage_worker::handle(&process.app, &queue, batch, time).await;
+    let response = serde_json::to_value(response).unwrap();
+    let failures = response["batchItemFailures"].as_array().unwrap();
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_others() {
+async fn messages_of_a_batch_are_processed_concurrently_and_fail_independently() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(3)).await;
-    // The third is another worker's for now.
+    // Another worker has claimed the third.
     pages::claim(&process.app, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
     let mut bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
     bodies.insert(1, "not a page message".into());
@@ -78,13 +78,13 @@ async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_oth
     let read =
         settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(|outcome| outcome.is_ai()));
     assert_eq!(read.count(), 2);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].value.priority, Priority::Urgent, "of the lane that it came by");
+    let dead_letters = dead::waiting(&process.app, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert_eq!(dead_letters[0].value.priority, Priority::Urgent, "of its lane");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does_not() {
+async fn only_unfinished_messages_are_returned_when_time_is_up() {
     let harness = Harness::new(&[]);
     harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Hang,
@@ -97,7 +97,7 @@ async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_only_waited_is_passed_on_with_all_its_deliveries_left() {
+async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     let harness = Harness::new(&[("MAX_INFLIGHT_PER_MODEL", "1"), ("JOB_TIMEOUT", "1h")]);
     harness.vision.set_behaviour(|target, page| {
         let text = everypage_testkit::vision::read_by(target, page);
@@ -106,14 +106,14 @@ async fn a_page_that_only_waited_is_passed_on_with_all_its_deliveries_left() {
     let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(2)).await;
     let bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
-    // Of these 185 s models are asked for 90, and one page has the only slot for 100.
+    // Of these 185 s, 90 are for model calls, and one page holds the only slot for 100.
     let failed = handle(&process, batch(bodies.clone()), Duration::from_secs(185)).await;
-    assert_eq!(failed, Vec::<String>::new(), "one is done, the other a new message's");
+    assert_eq!(failed, Vec::<String>::new(), "one is done, the other is in a new message");
     assert_eq!(harness.vision.calls().len(), 1);
 
-    let mut passed_on = harness.queue.receive(10, MINUTES).await.unwrap();
-    assert_eq!((passed_on.len(), passed_on[0].receive_count), (1, 1));
-    let body = passed_on.remove(0).body;
+    let mut resent = harness.queue.receive(10, MINUTES).await.unwrap();
+    assert_eq!((resent.len(), resent[0].receive_count), (1, 1));
+    let body = resent.remove(0).body;
     assert!(bodies.contains(&body), "the same page, token and deadline");
     assert_eq!(handle(&process, batch([body]), MINUTES).await, Vec::<String>::new());
     let settled = pages::all(&process.app, &job.id).await.unwrap();
@@ -123,20 +123,20 @@ async fn a_page_that_only_waited_is_passed_on_with_all_its_deliveries_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_was_asked_about_in_vain_uses_up_a_delivery() {
+async fn a_page_with_an_unsuccessful_model_call_uses_up_a_delivery() {
     let harness = Harness::new(&[("JOB_TIMEOUT", "1h")]);
     harness.vision.set_behaviour(|_, _| Reply::AnswerAfter(Duration::from_secs(70), String::new()));
     let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(1)).await;
-    // Models are asked for 60 s: the first one's nothing comes when it is too late for the second.
+    // 60 s are for model calls: the first one's empty response leaves no time for the second.
     let failed = handle(&process, batch([messages[0].encode()]), Duration::from_secs(125)).await;
     assert_eq!(failed, ["message-0"]);
     assert_eq!(harness.vision.calls().len(), 1);
-    assert!(harness.queue.is_empty(), "not passed on, or it might go on so for ever");
+    assert!(harness.queue.is_empty(), "not sent again: it could repeat without end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_model_is_asked_about_a_page_without_image_and_words() {
+async fn a_page_without_image_and_text_gets_no_model_call() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let mut scans = FakeDocument::graphics(2);

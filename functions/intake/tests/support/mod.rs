@@ -1,4 +1,4 @@
-//! A stack whose use cases work on memory.
+//! A stack whose use cases run on in-memory adapters.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,13 +10,13 @@ use everypage_testkit::memory::MemoryRecords;
 use everypage_tests::harness::Process;
 use serde_json::{Value, json};
 
-/// For adapters that have nowhere to go.
-#[allow(dead_code, reason = "not every test's adapters have nowhere to go")]
-pub const NOWHERE: &str = "http://127.0.0.1:9";
+/// An endpoint for adapters that a test does not call.
+#[allow(dead_code, reason = "not used by every test")]
+pub const NO_ENDPOINT: &str = "http://127.0.0.1:9";
 
-/// What intake answers to a step of the state machine about this job.
-#[allow(dead_code, reason = "not every test goes step by step")]
-pub async fn ask(stack: &Stack, job: &JobId, mut step: Value) -> Value {
+/// Runs a step of the state machine for this job and returns its output.
+#[allow(dead_code, reason = "not used by every test")]
+pub async fn run_step(stack: &Stack, job: &JobId, mut step: Value) -> Value {
     step["job_id"] = json!(job);
     everypage_intake::handle(stack, step).await.unwrap()
 }
