@@ -128,7 +128,7 @@ async fn people_are_told(inbox: &Inbox) {
     }
 }
 
-/// `TellOperators`, `Notify`, `NotRecorded`: of a job that is not there neither the work nor the failure
+/// `QueueForOperators`, `NotifyOperators`, `NotRecorded`: of a job that is not there neither the work nor the failure
 /// can be noted.
 async fn a_failure_that_can_not_be_recorded_is_told(bench: &Deployed, inbox: &Inbox) {
     let call = bench.clients.sfn.start_execution().state_machine_arn(bench.output("StateMachineArn"));

@@ -498,9 +498,9 @@ fn images_that_can_not_be_made_do_not_end_a_document() {
         rules.map(|rule| (text(&rule["ErrorEquals"][0]), text(&rule["Next"]))).collect()
     };
     let rule = |error: &str, next: &str| (error.to_owned(), next.to_owned());
-    assert_eq!(caught("RenderImages"), [rule(room, "WaitForRoom"), rule("States.ALL", "Plan")]);
+    assert_eq!(caught("RenderImages"), [rule(room, "WaitForCapacity"), rule("States.ALL", "Plan")]);
     // Without its text no page could be published: that is a failure.
-    assert_eq!(caught("ReadTexts"), [rule(room, "WaitForRoom")]);
+    assert_eq!(caught("ReadTexts"), [rule(room, "WaitForCapacity")]);
 }
 
 fn text(value: &Value) -> String {
