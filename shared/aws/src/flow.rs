@@ -177,7 +177,8 @@ mod tests {
     use crate::test_clients::{bodies, clients, response};
 
     fn flow(responses: &[(u16, &str)]) -> (SfnFlow, StaticReplayClient) {
-        let (clients, sent) = clients(responses.iter().map(|(status, body)| response(*status, body)).collect());
+        let (clients, sent) =
+            clients(responses.iter().map(|(status, body)| response(*status, body)).collect());
         (SfnFlow::new(clients.sfn, "arn:machine", Arc::new(MemoryRecords::default())), sent)
     }
 

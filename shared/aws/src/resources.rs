@@ -124,7 +124,10 @@ mod tests {
         let resources = StackResources::of_stack("everypage", "123456789012", "eu-west-1");
         assert_eq!(resources.table, "everypage-records");
         assert_eq!(resources.bucket, "everypage-123456789012-eu-west-1");
-        assert_eq!(resources.state_machine, "arn:aws:states:eu-west-1:123456789012:stateMachine:everypage-jobs");
+        assert_eq!(
+            resources.state_machine,
+            "arn:aws:states:eu-west-1:123456789012:stateMachine:everypage-jobs"
+        );
         assert_eq!(resources.topic, "arn:aws:sns:eu-west-1:123456789012:everypage-notices");
         assert_eq!((resources.bus.as_str(), resources.key.as_str()), ("everypage", "alias/everypage"));
         let urgent = "https://sqs.eu-west-1.amazonaws.com/123456789012/everypage-urgent";

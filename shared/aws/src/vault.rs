@@ -64,8 +64,9 @@ impl Vault for KmsVault {
             .encryption_context(CONTEXT.0, CONTEXT.1)
             .plaintext(Blob::new(padded(secret.expose())));
         let response = call.send().await.map_err(|error| fault(SERVICE, error))?;
-        let sealed =
-            response.ciphertext_blob.ok_or_else(|| Fault::broken(SERVICE, "the response has no ciphertext"))?;
+        let sealed = response
+            .ciphertext_blob
+            .ok_or_else(|| Fault::broken(SERVICE, "the response has no ciphertext"))?;
         Ok(BASE64.encode(sealed))
     }
 

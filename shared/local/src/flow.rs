@@ -77,7 +77,12 @@ impl LocalFlow {
 
     /// Takes the pages that have settled since the last call.
     pub fn take_settled(&self, job: &JobId) -> HashSet<PageNumber> {
-        self.state.lock().watches.get_mut(job).map(|watch| std::mem::take(&mut watch.settled)).unwrap_or_default()
+        self.state
+            .lock()
+            .watches
+            .get_mut(job)
+            .map(|watch| std::mem::take(&mut watch.settled))
+            .unwrap_or_default()
     }
 
     pub fn token(job: &JobId, page: PageNumber) -> TaskToken {

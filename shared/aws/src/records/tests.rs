@@ -10,7 +10,8 @@ fn stored(sort: &str) -> Value {
 }
 
 fn found(sorts: &[&str], unprocessed: &[&str]) -> String {
-    let keys: Vec<Value> = unprocessed.iter().map(|sort| json!({"pk": {"S": "p"}, "sk": {"S": sort}})).collect();
+    let keys: Vec<Value> =
+        unprocessed.iter().map(|sort| json!({"pk": {"S": "p"}, "sk": {"S": sort}})).collect();
     let unprocessed = if keys.is_empty() { json!({}) } else { json!({"t": {"Keys": keys}}) };
     let items: Vec<Value> = sorts.iter().map(|sort| stored(sort)).collect();
     json!({"Responses": {"t": items}, "UnprocessedKeys": unprocessed}).to_string()

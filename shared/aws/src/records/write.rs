@@ -32,7 +32,9 @@ const RETURN_EXISTING: ReturnValuesOnConditionCheckFailure = ReturnValuesOnCondi
 fn condition(when: When) -> (&'static str, Option<HashMap<String, AttributeValue>>) {
     match when {
         When::Absent => ("attribute_not_exists(pk)", None),
-        When::Version(version) => ("version = :expected", Some([(":expected".to_owned(), number(version))].into())),
+        When::Version(version) => {
+            ("version = :expected", Some([(":expected".to_owned(), number(version))].into()))
+        }
     }
 }
 
@@ -185,7 +187,10 @@ mod tests {
             assert!(matches!(fault, Fault::Throttled { .. }), "{code}");
         }
         assert!(matches!(interpret_cancellation(&[]).unwrap_err(), Fault::Throttled { .. }));
-        assert!(matches!(interpret_cancellation(&[reason("ValidationError")]).unwrap_err(), Fault::Broken { .. }));
+        assert!(matches!(
+            interpret_cancellation(&[reason("ValidationError")]).unwrap_err(),
+            Fault::Broken { .. }
+        ));
     }
 
     #[test]

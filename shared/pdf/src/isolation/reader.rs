@@ -116,8 +116,9 @@ impl<'a> Reader<'a> {
 
     async fn open(&self) -> Result<ParserProcess, PdfError> {
         let Source { command, file, password, limits, open_timeout, .. } = *self.source;
-        let mut process = ParserProcess::spawn(command)
-            .map_err(|error| PdfError::Unavailable(format!("the parser process can't be started: {error}")))?;
+        let mut process = ParserProcess::spawn(command).map_err(|error| {
+            PdfError::Unavailable(format!("the parser process can't be started: {error}"))
+        })?;
         match process.open(file, password, limits, open_timeout).await {
             Ok(()) => Ok(process),
             Err(error) => {

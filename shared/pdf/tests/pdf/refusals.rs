@@ -157,7 +157,8 @@ async fn pages_truncated_from_a_file_are_unreadable_and_not_blank() {
     // Truncated near the end of the last page's content, and before that page.
     for (share, last) in [(95, Reason::Text), (51, Reason::Unreadable)] {
         let truncated = save(&whole[..whole.len() * share / 100]);
-        let readings = reader(limits(), 1).read(&truncated.path, None, &pages(1..=3), &no_images()).await.unwrap();
+        let readings =
+            reader(limits(), 1).read(&truncated.path, None, &pages(1..=3), &no_images()).await.unwrap();
         let reasons: Vec<Reason> = readings.iter().map(|reading| reading.reason).collect();
         assert_eq!(reasons, [Reason::Text, Reason::Blank, last], "{share} %");
         let fault = readings[2].fault.as_deref().unwrap_or_default();
