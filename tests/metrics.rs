@@ -17,7 +17,7 @@ use everypage_core::{
         sweep::sweep,
     },
 };
-use everypage_system::prometheus::Prometheus;
+use everypage_telemetry::prometheus::Prometheus;
 use everypage_testkit::{
     faulty::{Faults, Mode},
     memory::PaymentBehaviour,

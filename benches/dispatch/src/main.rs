@@ -6,13 +6,16 @@ mod engine;
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::Context;
-use everypage_core::{domain::secret::Secret, ports::vision::Vision};
-use everypage_providers::{ProviderSettings, Providers, Settings};
+use everypage_core::{
+    domain::{secret::Secret, target::Provider},
+    ports::vision::Vision,
+};
 use everypage_system::SystemClock;
 use everypage_testkit::{
     provider::{Behaviour, Script, ScriptedProvider},
     vision::FakeVision,
 };
+use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
 use engine::{Caps, Measured, measure};
 
@@ -44,11 +47,9 @@ async fn main() -> anyhow::Result<()> {
 
     let at_once: Arc<dyn Vision> = Arc::new(FakeVision::healthy(Arc::new(SystemClock)));
     let provider = ScriptedProvider::start(Script::always(Behaviour::Answer)).await?;
-    let access = |base_url| ProviderSettings { base_url, api_key: Some(Secret::new("key")) };
-    let http: Arc<dyn Vision> = Arc::new(Providers::new(Settings::new(
-        access(provider.openai_base_url()),
-        access(provider.anthropic_base_url()),
-    ))?);
+    let base_url = provider.openai_base_url();
+    let access = ProviderAccess { base_url, api_key: Some(Secret::new("key")) };
+    let http: Arc<dyn Vision> = Arc::new(HttpVision::new(VisionSettings::new([(Provider::OpenAi, access)]))?);
     for (name, caps, vision) in [
         ("at once, 8 workers, 8 calls", Caps { workers: 8, calls: 8 }, &at_once),
         ("at once, 8 workers, 2 calls", Caps { workers: 8, calls: 2 }, &at_once),

@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 use everypage_core::app::Stop;
 use everypage_serve::Server;
-use everypage_system::prometheus::Prometheus;
+use everypage_telemetry::prometheus::Prometheus;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -25,7 +25,7 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
     let address = args.listen.unwrap_or((Ipv4Addr::LOCALHOST, settings.port).into());
     // Before any work, so that all of it counts.
     let prometheus = Prometheus::install().map_err(|error| Problem::Failed(error.to_string()))?;
-    let engine = Arc::new(open_engine(&settings, context.data()?, context.traces.clone()).await?);
+    let backend = Arc::new(open_engine(&settings, context.data()?, context.traces.clone()).await?);
     let server = Server::bind(engine, address).await?.with_metrics(prometheus).with_grace(args.grace);
     let screen = &context.screen;
     screen.print_line(&format!("http://{}", server.address()))?;
@@ -34,7 +34,7 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
         false => "requests need an API key; `everypage keys create` makes one",
     });
     let stop = on_signals(screen, args.grace)?;
-    server.run(&stop).await?;
+    server.run(&cancel).await?;
     screen.note("stopped; what is not done goes on at the next start");
     Ok(Exit::Complete)
 }

@@ -11,8 +11,9 @@ use everypage_core::{
     ports::traces::{NoTraces, Traces},
 };
 use everypage_local::LocalBackend;
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError};
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers, SettingsError};
+use everypage_vision::HttpVision;
 
 use crate::problem::Problem;
 
@@ -27,18 +28,18 @@ pub async fn open_engine(
 
 /// Whoever reads, and whom this program speaks to.
 pub fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Outside, Problem> {
-    let failed = |error: SettingsError| Problem::Failed(error.to_string());
+    let failed = |error: SetupError| Problem::Failed(error.to_string());
     Ok(Outside {
         pdf: Arc::new(pdf(settings)?),
         vision: Arc::new(providers(settings)?),
-        hooks: Arc::new(HttpHooks::new(settings.webhook_allow_private).map_err(failed)?),
-        payments: Arc::new(HttpPayments::of(settings).map_err(failed)?),
+        hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(failed)?),
+        payments: Arc::new(HttpPayments::from_settings(settings).map_err(failed)?),
         traces,
     })
 }
 
 pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {
-    let otlp = OtlpTraces::of(settings, "everypage").map_err(|error| Problem::Usage(error.to_string()))?;
+    let otlp = OtlpTraces::from_settings(settings, "everypage").map_err(|error| Problem::Usage(error.to_string()))?;
     Ok(otlp.map_or_else(|| Arc::new(NoTraces) as Arc<dyn Traces>, |otlp| Arc::new(otlp)))
 }
 
@@ -48,10 +49,8 @@ pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
 }
 
 /// What is wrong here is wrong with a setting.
-pub fn providers(settings: &Settings) -> Result<Providers, Problem> {
-    let adapter = everypage_providers::Settings::of(settings)
-        .map_err(|error| Problem::Usage(format!("MODEL_PRICES can't be used: {error}")))?;
-    Providers::new(adapter).map_err(|error| Problem::Usage(error.to_string()))
+pub fn providers(settings: &Settings) -> Result<HttpVision, Problem> {
+    HttpVision::from_settings(settings).map_err(|error| Problem::Usage(error.to_string()))
 }
 
 /// This very program, even where its file was replaced by an update since it was started.

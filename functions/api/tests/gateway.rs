@@ -9,7 +9,7 @@ use everypage_api::{Api, Caller, Role, router};
 use everypage_api_function::{behind_gateway, handle};
 use everypage_aws::{Clients, S3Blobs};
 use everypage_core::{domain::ids::TenantId, store::keys};
-use everypage_function::Name;
+use everypage_function::ErrorName;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::{Harness, Process};
 use lambda_http::{Context, LambdaEvent};
@@ -185,6 +185,6 @@ async fn what_is_not_a_request_is_a_clear_error() {
     for strange in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
         let event = LambdaEvent::new(strange, Context::default());
         let failed = handle(&process.app, &routes, event).await.unwrap_err();
-        assert_eq!((failed.name, failed.code.as_str()), (Name::StepBroken, "unknown_event"));
+        assert_eq!((failed.name, failed.code.as_str()), (ErrorName::StepBroken, "unknown_event"));
     }
 }

@@ -1,61 +1,58 @@
-//! Failures under names that `statemachine.asl.json` knows: it decides by them what is tried again.
+//! Failures under the error names of `statemachine.asl.json`, which decide what it retries.
 
 use everypage_core::{domain::job::Failure, usecases::StepError};
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
+use strum::VariantArray;
 
-/// Stable: a name is part of the state machine, and of what operators look for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// The document itself can't be processed; trying again would end the same way.
+/// Stable: the state machine and operators' queries refer to these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+pub enum ErrorName {
+    /// The document itself can't be processed; a retry would end the same way.
     DocumentError,
-    /// Something that must be there is not; trying again would end the same way.
+    /// Something that the step needs is missing; a retry would end the same way.
     StepBroken,
-    /// Our own storage or network; worth trying again.
+    /// Storage or network failed; worth a retry.
     InternalFault,
 }
 
-impl Name {
-    pub const ALL: [Self; 3] = [Self::DocumentError, Self::StepBroken, Self::InternalFault];
+impl ErrorName {
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DocumentError => "DocumentError",
-            Self::StepBroken => "StepBroken",
-            Self::InternalFault => "InternalFault",
-        }
+        self.into()
     }
 }
 
-/// A step that did not get done, as the state machine sees it.
+/// A step that failed, as the state machine sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedStep {
-    pub name: Name,
+    pub name: ErrorName,
     pub code: String,
     pub reason: String,
 }
 
 impl FailedStep {
-    /// An event that no version of this function understands.
+    /// The event has a shape that this function does not know.
     pub fn unknown_event(error: impl std::fmt::Display) -> Self {
-        Self { name: Name::StepBroken, code: "unknown_event".into(), reason: error.to_string() }
+        Self { name: ErrorName::StepBroken, code: "unknown_event".into(), reason: error.to_string() }
     }
 
-    /// The failure behind what a `Catch` of the state machine was told: one of ours as it was, or
-    /// whatever else happened (a timeout, a function that was killed) in its own words.
+    /// Converts the input of a `Catch` of the state machine: a failed step back to its failure, and
+    /// anything else (a timeout, a function that was killed) to `step_failed` with its message.
     pub fn read(error: &str, cause: &str) -> Failure {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Told {
+        struct Cause {
             error_message: String,
         }
-        let told = serde_json::from_str::<Told>(cause).map(|told| told.error_message).ok();
-        let ours = Name::ALL.iter().any(|name| name.as_str() == error);
-        match told.as_deref().and_then(|told| told.split_once(": ")).filter(|_| ours) {
+        let message = serde_json::from_str::<Cause>(cause).map(|cause| cause.error_message).ok();
+        let is_failed_step = ErrorName::ALL.iter().any(|name| name.as_str() == error);
+        match message.as_deref().and_then(|message| message.split_once(": ")).filter(|_| is_failed_step) {
             Some((code, reason)) => Failure { code: code.to_owned(), reason: reason.to_owned() },
             None => Failure {
                 code: "step_failed".into(),
-                reason: format!("{error}: {}", told.unwrap_or_else(|| cause.to_owned())),
+                reason: format!("{error}: {}", message.unwrap_or_else(|| cause.to_owned())),
             },
         }
     }
@@ -64,9 +61,9 @@ impl FailedStep {
 impl From<StepError> for FailedStep {
     fn from(error: StepError) -> Self {
         let name = match error {
-            StepError::Document(_) => Name::DocumentError,
-            StepError::Broken { .. } => Name::StepBroken,
-            StepError::Fault(_) => Name::InternalFault,
+            StepError::Document(_) => ErrorName::DocumentError,
+            StepError::Broken { .. } => ErrorName::StepBroken,
+            StepError::Fault(_) => ErrorName::InternalFault,
         };
         Self { name, code: error.code().to_owned(), reason: error.to_string() }
     }
@@ -89,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_goes_through_the_state_machine_and_comes_out_as_it_was() {
+    fn a_failure_passes_through_the_state_machine_unchanged() {
         let errors = [
             (StepError::Document(PdfError::PasswordWrong), "DocumentError"),
             (
@@ -102,14 +99,14 @@ mod tests {
             let (code, reason) = (error.code().to_owned(), error.to_string());
             let diagnostic = Diagnostic::from(FailedStep::from(error));
             assert_eq!(diagnostic.error_type, name);
-            // What Lambda hands to Step Functions as the cause.
+            // Lambda passes this to Step Functions as the cause.
             let cause = serde_json::to_string(&diagnostic).unwrap();
             assert_eq!(FailedStep::read(&diagnostic.error_type, &cause), Failure { code, reason });
         }
     }
 
     #[test]
-    fn what_others_say_is_kept_in_their_words() {
+    fn other_errors_keep_their_message() {
         let killed = json!({"errorType": "Runtime.ExitError", "errorMessage": "RequestId: 1 Error: killed"});
         let failure = FailedStep::read("Runtime.ExitError", &killed.to_string());
         assert_eq!(failure.code, "step_failed");

@@ -1,22 +1,16 @@
-//! What the functions share: how one starts, what it says when it fails, and that its events are
-//! published and its metrics told before it falls asleep.
+//! What the Lambda functions share: how an instance starts, how it reports failures, and that its
+//! events are published and its metrics emitted before it is frozen.
 
-mod emf;
 mod failure;
 mod log;
 mod no_pdf;
 mod scratch;
-mod xray;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-pub use emf::Emf;
-pub use failure::{FailedStep, Name};
+pub use failure::{ErrorName, FailedStep};
 pub use no_pdf::NoPdf;
-pub use scratch::start_afresh;
+pub use scratch::use_fresh_temp_dir;
 
 use everypage_aws::{Clients, Stack, StackError, StackResources};
 use everypage_core::{
@@ -31,24 +25,26 @@ use everypage_core::{
     store::nodes,
     usecases::relay,
 };
-use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers, SettingsError};
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces};
+use everypage_telemetry::{Emf, XRay};
+use everypage_vision::HttpVision;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tracing::{Span, error_span, warn};
-use xray::XRay;
 
-/// How often an instance tells that it is there; see `sweep::SILENT`.
-const BEAT: Duration = Duration::from_secs(60);
+/// How often an instance reports that it is alive; see `sweep::SILENT`.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One instance of a function, from its cold start on.
 pub struct Instance {
     pub stack: Stack,
     emf: Emf,
-    told: Mutex<Option<Timestamp>>,
+    last_heartbeat: Mutex<Option<Timestamp>>,
 }
 
 impl Instance {
-    /// Reads the environment and the stack's secret and connects; nothing else can be misconfigured
-    /// afterwards. `pdf` is made from the settings.
+    /// Reads the environment and the stack's secret and connects. Every mistake in the settings is an
+    /// error here, so that none shows up later. `pdf` creates the reader of PDFs.
     pub async fn start(pdf: impl FnOnce(&Settings) -> Arc<dyn Pdf>) -> Result<Self, StackError> {
         let emf = Emf::install();
         let resources = StackResources::read(environment).map_err(StackError::Settings)?;
@@ -59,99 +55,98 @@ impl Instance {
             warn!("{warning}");
         }
         let settings = reading.settings;
-        let vision = everypage_providers::Settings::of(&settings).map_err(|error| error.to_string());
-        let vision = vision.and_then(|adapter| Providers::new(adapter).map_err(|error| error.to_string()));
-        let vision = vision.map_err(|error| StackError::Settings(vec![error]))?;
-        let wrong = |error: SettingsError| StackError::Settings(vec![error.to_string()]);
         let outside = Outside {
             pdf: pdf(&settings),
-            vision: Arc::new(vision),
-            hooks: Arc::new(HttpHooks::new(settings.webhook_allow_private).map_err(wrong)?),
-            payments: Arc::new(HttpPayments::of(&settings).map_err(wrong)?),
+            vision: Arc::new(HttpVision::from_settings(&settings).map_err(invalid)?),
+            hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(invalid)?),
+            payments: Arc::new(HttpPayments::from_settings(&settings).map_err(invalid)?),
             traces: traces(&settings)?,
         };
         let stack = Stack::connect(clients, resources, settings, outside)?;
-        Ok(Self { stack, emf, told: Mutex::new(None) })
+        Ok(Self { stack, emf, last_heartbeat: Mutex::new(None) })
     }
 
     pub fn app(&self) -> &App {
         &self.stack.app
     }
 
-    /// Runs one invocation's work, publishes the events that it stored and tells its metrics, however
-    /// it ends.
+    /// Runs the work of one invocation, then publishes the events that it stored and emits its metrics,
+    /// however it ends.
     pub async fn invocation<T>(&self, work: impl Future<Output = T>) -> T {
         let all = async {
-            self.tell().await;
+            self.heartbeat_if_due().await;
             tokio::select! {
                 biased;
-                done = around(self.app(), work) => done,
-                never = self.keep_telling() => never,
+                done = publish_after(self.app(), work) => done,
+                never = self.keep_alive() => never,
             }
         };
-        let done = self.emf.around(self.app().clock.as_ref(), all).await;
+        let done = self.emf.emit_during(self.app().clock.as_ref(), all).await;
         self.app().traces.flush().await;
         done
     }
 
-    /// A long invocation must not be taken for one that vanished.
-    async fn keep_telling<T>(&self) -> T {
+    /// Sends heartbeats, so that the sweep does not take a long invocation for a dead one.
+    async fn keep_alive<T>(&self) -> T {
         loop {
-            self.app().clock.sleep(BEAT).await;
-            self.tell().await;
+            self.app().clock.sleep(HEARTBEAT_INTERVAL).await;
+            self.heartbeat_if_due().await;
         }
     }
 
-    /// From time to time, so that events are found that this instance may leave behind.
-    async fn tell(&self) {
+    /// Records that this instance is alive, so that the sweep finds the events that it may leave
+    /// unpublished.
+    async fn heartbeat_if_due(&self) {
         let now = self.app().clock.now();
-        let due = {
-            let mut told = self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let due = told.is_none_or(|at| after(at, BEAT) <= now);
-            if due {
-                *told = Some(now);
+        {
+            let mut last = self.last_heartbeat.lock();
+            if last.is_some_and(|last| after(last, HEARTBEAT_INTERVAL) > now) {
+                return;
             }
-            due
-        };
-        if due && let Err(fault) = nodes::seen(self.app()).await {
-            // The work is worth more than the promptness of its events.
-            warn!(%fault, "instance not listed");
-            *self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+            *last = Some(now);
+        }
+        if let Err(fault) = nodes::seen(self.app()).await {
+            // Not worth failing the work: without it, its events may be published later.
+            warn!(%fault, "heartbeat failed");
+            *self.last_heartbeat.lock() = None;
         }
     }
 }
 
-/// To the collector that the settings name; else to X-Ray, where Lambda offers it.
+fn invalid(error: impl std::fmt::Display) -> StackError {
+    StackError::Settings(vec![error.to_string()])
+}
+
+/// Traces go to the collector of the settings, else to X-Ray where Lambda offers it.
 fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, StackError> {
     let function = environment("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "everypage".into());
-    let otlp =
-        OtlpTraces::of(settings, &function).map_err(|error| StackError::Settings(vec![error.to_string()]))?;
-    if let Some(otlp) = otlp {
+    if let Some(otlp) = OtlpTraces::from_settings(settings, &function).map_err(invalid)? {
         return Ok(Arc::new(otlp));
     }
     let Some(daemon) = environment("AWS_XRAY_DAEMON_ADDRESS") else { return Ok(Arc::new(NoTraces)) };
     Ok(match XRay::connect(&daemon) {
         Ok(xray) => Arc::new(xray),
         Err(error) => {
-            warn!(%error, daemon, "no traces");
+            warn!(%error, daemon, "no traces: the X-Ray daemon can't be reached");
             Arc::new(NoTraces)
         }
     })
 }
 
-/// Does `work`, then publishes the events that it stored. A function is frozen once it has answered,
-/// so this comes before the answer.
-pub async fn around<T>(app: &App, work: impl Future<Output = T>) -> T {
+/// Runs `work`, then publishes the events that it stored: before the response, because Lambda freezes
+/// the function after it.
+async fn publish_after<T>(app: &App, work: impl Future<Output = T>) -> T {
     let done = work.await;
     if let Err(fault) = relay::relay_own(app).await {
-        // They stay marked, for the next invocation or the sweep.
+        // They stay in the outbox, for the next invocation or the sweep.
         warn!(%fault, "events not published yet");
     }
     done
 }
 
-/// Work on a job, so that every line of the log about it names it; there whatever is logged.
-pub fn at_work_on(job: &Job) -> Span {
+/// A span around the work on a job, which adds its id to every line of the log. Of level error, so that
+/// it is on at every log level.
+pub fn job_span(job: &Job) -> Span {
     error_span!(
         "job",
         job = %job.id,
@@ -161,8 +156,8 @@ pub fn at_work_on(job: &Job) -> Span {
     )
 }
 
-/// The one place where a function's settings enter.
+/// Reads a variable of the environment; the only place of a function that does.
 pub fn environment(name: &str) -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "the one place where settings enter")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
     std::env::var(name).ok()
 }

@@ -1,4 +1,4 @@
-//! Lines of JSON on standard output, where Lambda takes them from.
+//! The log: lines of JSON on standard output, from which Lambda takes them.
 
 use everypage_core::config::LogSettings;
 use tracing_subscriber::EnvFilter;
@@ -10,6 +10,6 @@ pub fn start(level: &str) {
         .json()
         .flatten_event(true)
         .with_span_list(false);
-    // Started before in this process: then that one holds.
+    // Fails where this process already has a subscriber, which then stays.
     let _ = lines.try_init();
 }

@@ -1,4 +1,4 @@
-//! For functions that read no PDF: only intake links MuPDF.
+//! A reader of PDFs that refuses, for the functions that need none: only intake links MuPDF.
 
 use std::{path::Path, time::Duration};
 
@@ -32,5 +32,5 @@ impl Pdf for NoPdf {
 }
 
 fn unavailable() -> PdfError {
-    PdfError::Unavailable("this function reads no PDFs; intake does".into())
+    PdfError::Unavailable("this function can't read PDFs; intake does".into())
 }

@@ -11,7 +11,7 @@ use axum::Router;
 use everypage_api::{Api, Workers};
 use everypage_core::{app::Stop, domain::ids::JobId, ports::Fault, store::keys};
 use everypage_local::{LocalBackend, OpenError};
-use everypage_system::prometheus::Prometheus;
+use everypage_telemetry::prometheus::Prometheus;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 

@@ -1,4 +1,4 @@
-//! The machine's own time.
+//! The machine's own clock.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ pub struct SystemClock;
 
 #[async_trait]
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

@@ -1,4 +1,4 @@
-//! Names that sort by time and are never the same twice.
+//! Unique ids that sort by time.
 
 use everypage_core::ports::ids::Ids;
 use rand::Rng;

@@ -1,10 +1,7 @@
-//! What every process has of its own, on one machine as in a function: the time, and chance; and,
-//! for one that serves, its metrics as text.
+//! The clock and the ids of a real process, on one machine and in a Lambda function.
 
 mod clock;
 mod ids;
-#[cfg(feature = "prometheus")]
-pub mod prometheus;
 
 pub use clock::SystemClock;
 pub use ids::UlidIds;

@@ -2,6 +2,8 @@
 //! conformance suites that every adapter runs.
 
 #[cfg(feature = "doubles")]
+pub mod canned_server;
+#[cfg(feature = "doubles")]
 pub mod clock;
 #[cfg(feature = "doubles")]
 pub mod conformance;

@@ -21,9 +21,10 @@ use everypage_core::{
     store::uploads,
     usecases::upload::object_id,
 };
+use everypage_outbound::{HttpPayments, HttpWebhooks};
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, HttpPayments, Providers};
-use everypage_testkit::{provider::ScriptedProvider, fake_payment_server::FakePaymentServer};
+use everypage_testkit::{fake_payment_server::FakePaymentServer, provider::ScriptedProvider};
+use everypage_vision::HttpVision;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -192,12 +193,11 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
     });
     let settings = settings.unwrap().settings;
     let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
-    let adapter = everypage_providers::Settings::of(&settings).unwrap();
     let outside = Outside {
         pdf: Arc::new(IsolatedPdf::new(child, settings.pdf)),
-        vision: Arc::new(Providers::new(adapter).unwrap()),
-        hooks: Arc::new(HttpHooks::new(true).unwrap()),
-        payments: Arc::new(HttpPayments::of(&settings).unwrap()),
+        vision: Arc::new(HttpVision::from_settings(&settings).unwrap()),
+        hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
+        payments: Arc::new(HttpPayments::from_settings(&settings).unwrap()),
         traces: Arc::new(NoTraces),
     };
     Stack::connect(clients.clone(), resources.unwrap(), settings, outside).unwrap()

@@ -13,9 +13,10 @@ use everypage_core::{
     usecases::upload::{Object, arrived},
 };
 use everypage_local::LocalBackend;
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces};
 use everypage_pdf::{ChildCommand, IsolatedPdf};
-use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
-use everypage_testkit::{provider::ScriptedProvider, fake_payment_server::FakePaymentServer};
+use everypage_testkit::{fake_payment_server::FakePaymentServer, provider::ScriptedProvider};
+use everypage_vision::HttpVision;
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -64,13 +65,12 @@ impl OneMachine {
     /// As a process that is started over the same folder.
     async fn run(&self) {
         let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
-        let adapter = everypage_providers::Settings::of(&self.settings).unwrap();
         let outside = Outside {
             pdf: Arc::new(IsolatedPdf::new(child, self.settings.pdf)),
-            vision: Arc::new(Providers::new(adapter).unwrap()),
-            hooks: Arc::new(HttpHooks::new(true).unwrap()),
-            payments: Arc::new(HttpPayments::of(&self.settings).unwrap()),
-            traces: Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap()),
+            vision: Arc::new(HttpVision::from_settings(&self.settings).unwrap()),
+            hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
+            payments: Arc::new(HttpPayments::from_settings(&self.settings).unwrap()),
+            traces: Arc::new(OtlpTraces::from_settings(&self.settings, "everypage").unwrap().unwrap()),
         };
         let engine = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
         let engine = Arc::new(engine);

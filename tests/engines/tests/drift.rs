@@ -10,7 +10,7 @@ use everypage_core::{
     domain::ids::Priority,
 };
 use everypage_engines::root;
-use everypage_function::Name;
+use everypage_function::ErrorName;
 use serde_json::{Value, json};
 
 fn template() -> String {
@@ -122,7 +122,7 @@ fn every_error_that_the_state_machine_names_is_one_that_somebody_raises() {
     let machine = machine();
     let all = states(&machine);
     let mut raised: BTreeSet<&str> = all.iter().filter_map(|state| state["Error"].as_str()).collect();
-    raised.extend(Name::ALL.map(Name::as_str));
+    raised.extend(ErrorName::ALL.iter().map(|name| name.as_str()));
     let lists = all.iter().flat_map(|state| ["Retry", "Catch"].map(|list| &state[list]));
     let rules = lists.filter_map(Value::as_array).flatten();
     for error in rules.flat_map(|rule| rule["ErrorEquals"].as_array().unwrap()).filter_map(Value::as_str) {
@@ -135,7 +135,7 @@ fn every_error_that_the_state_machine_names_is_one_that_somebody_raises() {
 fn steps_are_tried_again_as_the_code_tries_its_own() {
     let machine = machine();
     let pauses = Settings::read(|_| None).unwrap().settings.retry_intervals;
-    let never = [Name::DocumentError, Name::StepBroken].map(Name::as_str);
+    let never = [ErrorName::DocumentError, ErrorName::StepBroken].map(ErrorName::as_str);
     for state in states(&machine).into_iter().filter(|state| is_lambda(state)) {
         let rules = state["Retry"].as_array().unwrap();
         assert_eq!(

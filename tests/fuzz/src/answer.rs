@@ -8,7 +8,7 @@ use everypage_core::{
     },
     ports::vision::{Answer, PageRequest, VisionError},
 };
-use everypage_providers::{ProviderSettings, Providers, Settings};
+use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
 const PROMPT: &str = "a system prompt that is not to be repeated to anybody";
@@ -16,15 +16,15 @@ const LAYER: &str =
     "the words that the page's own text layer holds, which are the document's and stay with it";
 
 /// At an address of this machine: one of the vendors' would load the system's certificates.
-static PROVIDERS: LazyLock<Option<Providers>> = LazyLock::new(|| {
-    let here = || ProviderSettings { base_url: "http://127.0.0.1:9".into(), api_key: Some(Secret::new(KEY)) };
-    Providers::new(Settings::new(here(), here())).ok()
+static VISION: LazyLock<Option<HttpVision>> = LazyLock::new(|| {
+    let here = || ProviderAccess { base_url: "http://127.0.0.1:9".into(), api_key: Some(Secret::new(KEY)) };
+    HttpVision::new(VisionSettings::new(Provider::ALL.iter().map(|provider| (*provider, here())))).ok()
 });
 
 /// A reply as `openai 200`, lines of headers, an empty line and the body: an answer, or an error
 /// that tells nothing of key, prompt or page.
 pub fn answer(data: &[u8]) {
-    let Some(providers) = PROVIDERS.as_ref() else { panic!("the adapter can't be made") };
+    let Some(vision) = VISION.as_ref() else { panic!("the adapter can't be made") };
     let (head, body) = match data.windows(2).position(|bytes| bytes == b"\n\n") {
         Some(at) => (&data[..at], &data[at + 2..]),
         None => (data, &b""[..]),
@@ -44,7 +44,7 @@ pub fn answer(data: &[u8]) {
     };
     let headers =
         lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()));
-    match providers.interpret(&target, &request, status, headers, body.to_vec()) {
+    match vision.interpret(&target, &request, status, headers, body.to_vec()) {
         Ok(Answer { text, finish, usage }) => {
             assert!(usage.cost_usd.is_finite() && usage.cost_usd >= 0.0, "{usage:?}");
             let _ = judge(&text, finish, Some(LAYER));

@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 
-use everypage_core::config::Settings;
+use everypage_core::{config::Settings, domain::target::Provider};
 
-const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 /// Shorter ones are found in any text by chance.
 const LONG_ENOUGH: usize = 12;
 
@@ -12,7 +11,7 @@ pub fn settings(data: &[u8]) {
     let given: BTreeMap<&str, &str> = super::assignments(data).into_iter().collect();
     let read = Settings::read(|name| given.get(name).map(|value| (*value).to_owned()));
     let shown = format!("{read:?}");
-    for key in KEYS {
+    for key in Provider::api_key_variables() {
         let Some(secret) = given.get(key).map(|value| value.trim()) else { continue };
         let elsewhere = given.iter().any(|(name, value)| *name != key && value.contains(secret));
         if secret.len() >= LONG_ENOUGH && !elsewhere && !secret.contains(['"', '\\']) {
@@ -30,7 +29,7 @@ pub fn settings(data: &[u8]) {
         Ok(reading) => {
             let settings = reading.settings;
             let _ = (settings.roster(), settings.default_options());
-            let _ = everypage_providers::Settings::of(&settings);
+            let _ = everypage_vision::VisionSettings::from_settings(&settings);
             let some: BTreeMap<String, String> =
                 given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let _ = settings.overridden(&some);

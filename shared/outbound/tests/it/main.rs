@@ -1,0 +1,6 @@
+//! Webhooks and payments over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a failed setup should fail the test")]
+
+mod payments;
+mod webhooks;

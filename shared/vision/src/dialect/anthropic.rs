@@ -1,0 +1,194 @@
+//! Anthropic's messages API.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::{display::Base64Display, engine::general_purpose::STANDARD};
+use everypage_core::ports::vision::{Finish, PageRequest, RequestImage, VisionError};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{
+    Call, Completion, Dialect, Request,
+    completion::{Content, Tokens},
+};
+use crate::{
+    rate_limit::{header, until},
+    settings::BaseUrl,
+};
+
+pub(super) struct Anthropic;
+
+#[async_trait]
+impl Dialect for Anthropic {
+    async fn request(&self, call: Call<'_>, base: &BaseUrl) -> Result<Request, VisionError> {
+        let key = call.secret_header(call.key.unwrap_or_default())?;
+        let headers = vec![
+            (HeaderName::from_static("x-api-key"), key),
+            (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01")),
+        ];
+        let body = call.json(&body(&call.target.model, call.page))?;
+        Ok(Request { url: base.join("/v1/messages"), headers, body })
+    }
+
+    fn parse(&self, body: &[u8]) -> Option<Completion> {
+        let response: Response = serde_json::from_slice(body).ok()?;
+        let finish = match response.stop_reason.as_deref() {
+            Some("refusal") => Finish::Refusal,
+            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+            // end_turn, stop_sequence, and values that are added later.
+            _ => Finish::Complete,
+        };
+        let tokens = response.usage.unwrap_or_default();
+        Some(Completion {
+            text: response.content.text(),
+            finish,
+            input_tokens: tokens.input(),
+            output_tokens: tokens.output(),
+        })
+    }
+
+    fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {
+        let reset = |limit: &str| {
+            let remaining = header(headers, &format!("anthropic-ratelimit-{limit}-remaining"));
+            let remaining = remaining.and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+            let value = header(headers, &format!("anthropic-ratelimit-{limit}-reset"));
+            until(headers, value.filter(|_| remaining == 0)?.parse().ok()?)
+        };
+        ["requests", "tokens", "input-tokens", "output-tokens"].into_iter().filter_map(reset).max()
+    }
+}
+
+fn body<'a>(model: &'a str, page: &'a PageRequest) -> Body<'a> {
+    let data = |image: &RequestImage| Source {
+        kind: "base64",
+        media_type: image.format.mime(),
+        data: Base64(image.bytes.clone()),
+    };
+    // The image comes first, as Anthropic advises; an empty text block would be rejected.
+    let image = page.image.as_ref().map(|image| Part::Image { source: data(image) });
+    let text =
+        Some(&page.context_text).filter(|text| !text.trim().is_empty()).map(|text| Part::Text { text });
+    Body {
+        model,
+        max_tokens: page.max_output_tokens,
+        system: Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<&'a str>,
+    messages: [Message<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    Image { source: Source },
+}
+
+#[derive(Serialize)]
+struct Source {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'static str,
+    data: Base64,
+}
+
+/// Encoded while it is written, so that the image is in memory once as bytes and once as JSON.
+struct Base64(std::sync::Arc<[u8]>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+#[derive(Deserialize)]
+struct Response {
+    content: Content,
+    stop_reason: Option<String>,
+    usage: Option<Tokens>,
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::domain::document::ImageFormat;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn sent(context: &str, image: bool) -> Value {
+        let image = image
+            .then(|| RequestImage { format: ImageFormat::Png, bytes: b"\xff\xd8\xff".as_slice().into() });
+        let request = PageRequest {
+            system_prompt: "be exact".into(),
+            context_text: context.into(),
+            image,
+            max_output_tokens: 77,
+        };
+        serde_json::to_value(body("claude-haiku-4-5", &request)).unwrap()
+    }
+
+    #[test]
+    fn the_request_is_what_the_api_documents() {
+        assert_eq!(
+            sent("Page 1 of 2", true),
+            json!({
+                "model": "claude-haiku-4-5",
+                "max_tokens": 77,
+                "system": "be exact",
+                "messages": [{ "role": "user", "content": [
+                    { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "/9j/" } },
+                    { "type": "text", "text": "Page 1 of 2" },
+                ] }],
+            })
+        );
+        assert_eq!(sent(" \n", true)["messages"][0]["content"].as_array().unwrap().len(), 1);
+        assert_eq!(sent("text", false)["messages"][0]["content"][0]["text"], "text");
+    }
+
+    #[test]
+    fn responses_of_every_shape_are_parsed() {
+        let table = [
+            (json!([{ "type": "text", "text": "hi" }]), "end_turn", "hi", Finish::Complete),
+            (json!([{ "type": "text", "text": "hi" }]), "stop_sequence", "hi", Finish::Complete),
+            (json!([{ "type": "text", "text": "hi" }]), "max_tokens", "hi", Finish::Length),
+            (json!([]), "refusal", "", Finish::Refusal),
+            (json!("hi"), "end_turn", "hi", Finish::Complete),
+            (
+                json!([{ "type": "thinking", "thinking": "hm", "text": "hm" }, { "type": "text", "text": "a" }, { "type": "text", "text": "b" }]),
+                "end_turn",
+                "ab",
+                Finish::Complete,
+            ),
+        ];
+        for (content, reason, text, finish) in table {
+            let body = json!({ "type": "message", "content": content, "stop_reason": reason,
+                "usage": { "input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 2 } });
+            let parsed = Anthropic.parse(body.to_string().as_bytes()).unwrap();
+            assert_eq!((parsed.text.as_str(), parsed.finish), (text, finish), "{body}");
+            assert_eq!((parsed.input_tokens, parsed.output_tokens), (10, 2));
+        }
+    }
+
+    #[test]
+    fn any_other_response_is_rejected() {
+        for body in ["", "null", "[]", "{}", r#"{"content":null}"#, r#"{"content":[7]}"#, r#"{"choices":[]}"#]
+        {
+            assert!(Anthropic.parse(body.as_bytes()).is_none(), "{body}");
+        }
+    }
+}

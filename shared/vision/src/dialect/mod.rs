@@ -1,0 +1,72 @@
+//! The APIs of the providers, one file each, and the table of them.
+
+mod anthropic;
+mod completion;
+mod openai;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::target::{Provider, Target},
+    ports::vision::{PageRequest, VisionError},
+};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+
+pub(crate) use completion::Completion;
+
+use crate::settings::BaseUrl;
+
+/// The table of dialects: one line per provider.
+pub(crate) fn dialect(provider: Provider) -> &'static dyn Dialect {
+    match provider {
+        Provider::OpenAi => &openai::OpenAi,
+        Provider::Anthropic => &anthropic::Anthropic,
+    }
+}
+
+/// What one provider's API wants to be sent, and what it answers.
+#[async_trait]
+pub(crate) trait Dialect: Send + Sync {
+    /// Builds the request of a call. Async, because a dialect may have to fetch credentials.
+    async fn request(&self, call: Call<'_>, base: &BaseUrl) -> Result<Request, VisionError>;
+
+    /// Parses the body of a successful response; `None` when it lacks what the API documents.
+    fn parse(&self, body: &[u8]) -> Option<Completion>;
+
+    /// How long until the rate limits that are used up are reset, from headers of the provider's own.
+    fn rate_limit_reset(&self, _headers: &HeaderMap) -> Option<Duration> {
+        None
+    }
+}
+
+/// A request that is ready to be sent with POST.
+pub(crate) struct Request {
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// One model call: what its errors may name, and what they must not repeat.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) page: &'a PageRequest,
+    pub(crate) key: Option<&'a str>,
+}
+
+impl Call<'_> {
+    /// The value of a header that holds the key, hidden from debug output.
+    fn secret_header(&self, value: &str) -> Result<HeaderValue, VisionError> {
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| self.misconfigured("the API key has characters that cannot be sent"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    fn json(&self, body: &impl Serialize) -> Result<Vec<u8>, VisionError> {
+        serde_json::to_vec(body)
+            .map_err(|error| VisionError::Unknown { detail: format!("{}: {error}", self.target) })
+    }
+}

@@ -1,0 +1,153 @@
+//! Every behaviour of every provider gives its answer or its class of error.
+
+use std::time::Duration;
+
+use everypage_core::{
+    domain::target::{Provider, Target},
+    ports::vision::{Answer, Finish, Price, Scope, Vision, VisionError},
+};
+use everypage_testkit::provider::{Behaviour, Outcome, Rule, Script, ScriptedProvider};
+
+use crate::support::{adapter, page, soon, targets};
+
+/// The outcome as it is written in the table below.
+fn summary(outcome: &Result<Answer, VisionError>) -> String {
+    match outcome {
+        Ok(answer) => format!("{:?}", answer.finish),
+        Err(VisionError::Exhausted { retry_after: Some(wait), .. }) => {
+            format!("exhausted {}", wait.as_secs_f64())
+        }
+        Err(VisionError::Exhausted { retry_after: None, .. }) => "exhausted".into(),
+        Err(VisionError::Configuration { scope: Scope::Provider, .. }) => "provider".into(),
+        Err(VisionError::Configuration { scope: Scope::Model, .. }) => "model".into(),
+        Err(VisionError::Transient { .. }) => "transient".into(),
+        Err(VisionError::Request { .. }) => "request".into(),
+        Err(VisionError::Unknown { .. }) => "unknown".into(),
+    }
+}
+
+#[tokio::test]
+async fn every_behaviour_is_classified_for_every_provider() {
+    let table = [
+        ("answer", "Complete"),
+        ("answer;delay=5ms", "Complete"),
+        ("text=short", "Complete"),
+        ("400", "request"),
+        ("401", "provider"),
+        ("403", "provider"),
+        ("404", "model"),
+        ("408", "transient"),
+        ("409", "transient"),
+        ("413", "request"),
+        ("418", "unknown"),
+        ("422", "request"),
+        ("500", "transient"),
+        ("502", "transient"),
+        ("503", "transient"),
+        ("529", "transient"),
+        ("429", "exhausted"),
+        ("429;retry-after=5", "exhausted 5"),
+        ("quota", "exhausted"),
+        ("drip;bytes=100;every=1ms", "Complete"),
+        ("half-body", "transient"),
+        ("reset", "transient"),
+        ("html", "transient"),
+        ("garbage", "transient"),
+        ("wrong-json", "transient"),
+        ("huge", "transient"),
+        ("huge;bytes=100000", "Complete"),
+        ("refusal", "Refusal"),
+        ("truncated", "Length"),
+        ("loop", "Complete"),
+        ("empty", "Complete"),
+    ];
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    for (rule, expected) in table {
+        provider.set_script(Script::parse([rule]).unwrap());
+        for target in targets() {
+            let outcome = soon(adapter.read_page(&target, &page(17))).await;
+            assert_eq!(summary(&outcome), expected, "{rule} from {target}: {:?}", outcome.err());
+            if let Err(error) = outcome {
+                let start = format!("{} {}: ", target.provider, target.model);
+                assert!(error.to_string().starts_with(&start), "{error}");
+            }
+        }
+    }
+    assert_eq!(provider.counts().total, 2 * table.len() as u64, "one call is one request on the wire");
+}
+
+#[tokio::test]
+async fn an_answer_has_the_text_the_usage_and_the_cost() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    for (target, output_price) in targets().into_iter().zip([10.0, 5.0]) {
+        let answer = soon(adapter.read_page(&target, &page(17))).await.ok().unwrap();
+        assert_eq!(answer.text, format!("Net loss on page 17\n\n[read by {}]", target.model));
+        assert!(answer.usage.input_tokens > 765 && answer.usage.output_tokens > 5);
+        assert!(answer.usage.cost_usd > answer.usage.output_tokens as f64 * output_price / 1e6);
+    }
+    let calls = provider.calls();
+    assert!(calls.iter().all(|call| call.page == Some(17) && call.has_image && call.with_key));
+    assert_eq!(
+        calls.iter().map(|call| call.provider).collect::<Vec<_>>(),
+        [Provider::OpenAi, Provider::Anthropic]
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_or_an_empty_answer_is_not_page_text() {
+    let provider = ScriptedProvider::start(Behaviour::Refusal).await.unwrap();
+    let adapter = adapter(&provider);
+    for target in targets() {
+        let answer = soon(adapter.read_page(&target, &page(1))).await.ok().unwrap();
+        assert_eq!((answer.text.as_str(), answer.finish), ("", Finish::Refusal), "{target}");
+    }
+    provider.set_script(Behaviour::Empty);
+    for target in targets() {
+        let answer = soon(adapter.read_page(&target, &page(1))).await.ok().unwrap();
+        assert_eq!((answer.text.as_str(), answer.finish), ("", Finish::Complete), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_call_closes_its_connection() {
+    for (rule, seen) in [("hang", 0), ("drip", 1), ("answer;delay=60s", 0)] {
+        let rule: Rule = rule.parse().unwrap();
+        let provider = ScriptedProvider::start(Script { rules: vec![rule.clone()] }).await.unwrap();
+        let adapter = adapter(&provider);
+        for target in targets() {
+            let dropped =
+                tokio::time::timeout(Duration::from_millis(100), adapter.read_page(&target, &page(1))).await;
+            assert!(dropped.is_err(), "{rule} from {target} answered");
+        }
+        soon(provider.until(|counts| counts.disconnected == 2 && counts.in_flight == 0)).await;
+        assert!(provider.calls().iter().all(|call| call.outcome == Outcome::Disconnected));
+        assert!(provider.calls().iter().all(|call| call.bytes_sent >= seen), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_port_is_a_transient_error() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    let port = provider.address().port();
+    drop(provider);
+    // The port is closed once the aborted task is gone.
+    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    for target in targets() {
+        let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
+        assert!(matches!(&error, VisionError::Transient { detail } if detail.contains("refused")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_price_is_zero() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    let [openai, _] = targets();
+    assert_eq!(adapter.price(&openai), Price { input: 1.25, output: 10.0 });
+    assert_eq!(adapter.price(&Target::new(Provider::OpenAi, "qwen2.5-vl")), Price::default());
+}
