@@ -69,7 +69,7 @@ async fn the_sweep_ends_a_job_without_a_process() {
 async fn an_unknown_job_or_event_is_not_retried() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let unknown = send(&process, include_str!("../events/settled.json"), "nobody").await.unwrap_err();
+    let unknown = send(&process, include_str!("../events/settled.json"), "unknown").await.unwrap_err();
     assert_eq!((unknown.name, unknown.code.as_str()), (ErrorName::StepBroken, "unknown_job"));
     let unknown = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
     assert_eq!(unknown.name, ErrorName::StepBroken);

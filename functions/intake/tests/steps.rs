@@ -96,7 +96,7 @@ async fn failures_have_error_names_of_the_state_machine() {
     let id = process.submit(&locked).await.unwrap().job.id;
     let failed = handle(&stack, json!({ "step": "inspect", "job_id": id })).await.unwrap_err();
     assert_eq!((failed.name, failed.code.as_str()), (ErrorName::DocumentError, "password_needed"));
-    let unknown = handle(&stack, json!({ "step": "load", "job_id": "nobody" })).await.unwrap_err();
+    let unknown = handle(&stack, json!({ "step": "load", "job_id": "unknown" })).await.unwrap_err();
     assert_eq!((unknown.name, unknown.code.as_str()), (ErrorName::StepBroken, "unknown_job"));
     let early = handle(&stack, json!({ "step": "plan", "job_id": id })).await.unwrap_err();
     assert_eq!(early.name, ErrorName::DocumentError);

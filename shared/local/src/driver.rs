@@ -352,7 +352,7 @@ async fn catch_panic<T>(step: impl Future<Output = Result<T, StepError>>) -> Res
     })
 }
 
-/// Deletes a processed message or delays its next delivery, as `disposition` says.
+/// Deletes a processed message or delays its next delivery, according to `disposition`.
 async fn acknowledge(app: &App, delivery: &Delivery, disposition: Disposition) {
     let done = match disposition {
         Disposition::Done => app.queue.delete(&delivery.receipt).await,
