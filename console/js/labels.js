@@ -128,8 +128,10 @@ const PROVIDER = withFallback({
   anthropic: { name: 'Anthropic' },
 });
 
+export const providerName = (name) => PROVIDER[name].name;
+
 /** Choices for forms, as [value, label]. */
-export const providerChoices = (names = []) => names.map((name) => [name, PROVIDER[name].name]);
+export const providerChoices = (names = []) => names.map((name) => [name, providerName(name)]);
 
 export const TIERS = [
   ['primary', 'Primary'],

@@ -5,7 +5,7 @@ import { button, choice, fact, facts, field } from '../components.js';
 import { openDialog } from '../dialogs.js';
 import { h } from '../dom.js';
 import { capital, count, money } from '../format.js';
-import { AI_PAGES, PRIORITIES, providerChoices, TIERS } from '../labels.js';
+import { AI_PAGES, PRIORITIES, providerChoices, providerName, TIERS } from '../labels.js';
 import { showError } from '../notices.js';
 import { isOperator, me } from '../session.js';
 
@@ -88,7 +88,7 @@ export function approval(model, path, onChanged) {
         fact('Estimated credits', count(plan.estimated_credits)),
         fact('Pages for AI', count(plan.ai_pages)),
         fact('Pages with an image', count(plan.image_pages)),
-        fact('Provider, model tier', `${plan.provider}, ${plan.tier}`),
+        fact('Provider, model tier', `${providerName(plan.provider)}, ${plan.tier}`),
       ),
       isOperator()
         ? h(

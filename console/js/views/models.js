@@ -4,7 +4,7 @@ import { get } from '../api.js';
 import { badge, empty, setBadge } from '../components.js';
 import { h, keyed, setText } from '../dom.js';
 import { ago, count, duration, plural } from '../format.js';
-import { BREAKER } from '../labels.js';
+import { BREAKER, providerName } from '../labels.js';
 import { every } from '../live.js';
 
 const POLL_INTERVAL = 1000;
@@ -26,7 +26,7 @@ export async function show(root, _, signal) {
     h(
       'p',
       { class: 'message' },
-      'Circuit breakers: state and cooldown of each model. An open breaker skips the model until the cooldown ends; then a single call probes it.',
+      'Circuit breakers: state and cooldown of each model. While a breaker is open, its model is skipped; after the cooldown, a single call probes it.',
     ),
     cards,
     none,
@@ -79,7 +79,7 @@ function card(model) {
     h(
       'div',
       { class: 'model-head' },
-      h('div', {}, h('h2', {}, name === '*' ? 'All models' : name), h('p', { class: 'hint' }, `Provider: ${provider}`)),
+      h('div', {}, h('h2', {}, name === '*' ? 'All models' : name), h('p', { class: 'hint' }, `Provider: ${providerName(provider)}`)),
       badge(BREAKER.closed),
     ),
     h('p', { class: 'model-status' }),
