@@ -1,4 +1,4 @@
-//! Many seeds, on every core.
+//! Runs many seeds, on every core.
 
 use std::{
     collections::BTreeMap,
@@ -8,26 +8,26 @@ use std::{
     },
 };
 
-use crate::{mutants::Mutant, plan::Plan, story::run};
+use crate::{broken_variants::BrokenVariant, run::run, run_plan::RunPlan};
 
 #[derive(Default)]
 pub struct Outcome {
     pub runs: u64,
     pub jobs: usize,
     pub calls: usize,
-    /// How often each sort of trouble really struck.
-    pub struck: BTreeMap<String, usize>,
-    /// Seeds that failed, with what was broken first.
+    /// How often each kind of fault occurred.
+    pub fault_counts: BTreeMap<String, usize>,
+    /// Seeds that failed, each with the first broken invariant.
     pub failures: Vec<(u64, String)>,
 }
 
-/// Runs `seeds` from `first` on; stops early once `enough` have failed. `told` hears of each run.
+/// Runs `seeds` seeds from `first` on; stops once `max_failures` have failed. Calls `on_run` after each.
 pub fn campaign(
     first: u64,
     seeds: u64,
-    mutant: Option<Mutant>,
-    enough: usize,
-    told: &(dyn Fn(u64) + Sync),
+    variant: Option<BrokenVariant>,
+    max_failures: usize,
+    on_run: &(dyn Fn(u64) + Sync),
 ) -> Outcome {
     let next = AtomicU64::new(first);
     let outcome = Mutex::new(Outcome::default());
@@ -41,20 +41,20 @@ pub fn campaign(
                     if seed >= first + seeds {
                         break;
                     }
-                    let verdict = run(&Plan::of(seed), mutant, false);
+                    let verdict = run(&RunPlan::from_seed(seed), variant, false);
                     let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
                     outcome.runs += 1;
                     outcome.jobs += verdict.jobs;
                     outcome.calls += verdict.calls;
-                    for (what, times) in verdict.struck {
-                        *outcome.struck.entry(what).or_default() += times;
+                    for (what, times) in verdict.fault_counts {
+                        *outcome.fault_counts.entry(what).or_default() += times;
                     }
                     if let Some(broken) = verdict.broken.first() {
                         outcome.failures.push((seed, broken.clone()));
-                        stop.fetch_or(outcome.failures.len() >= enough, Ordering::Relaxed);
+                        stop.fetch_or(outcome.failures.len() >= max_failures, Ordering::Relaxed);
                     }
                     drop(outcome);
-                    told(seed);
+                    on_run(seed);
                 }
             });
         }
@@ -64,13 +64,13 @@ pub fn campaign(
     outcome
 }
 
-/// For people: how to see it again, and the least that goes wrong.
-pub fn explain(seed: u64, mutant: Option<Mutant>) -> String {
-    let (plan, verdict) = crate::shrink::shrink(&Plan::of(seed), mutant);
-    let with = mutant.map(|mutant| format!(" --mutant {mutant:?}")).unwrap_or_default();
+/// The report of a failing seed: the command that repeats it, and the shrunk plan with its log.
+pub fn explain(seed: u64, variant: Option<BrokenVariant>) -> String {
+    let (plan, verdict) = crate::shrink::shrink(&RunPlan::from_seed(seed), variant);
+    let with = variant.map(|variant| format!(" --broken-variant {variant:?}")).unwrap_or_default();
     format!(
-        "seed {seed} fails; again: ./everypage dev sim --seed {seed}{with}\nshrunk to\n{plan}\n{}\n\n{}\n",
-        verdict.story.join("\n"),
+        "seed {seed} fails; run it again with ./everypage dev sim --seed {seed}{with}\nshrunk to\n{plan}\n{}\n\n{}\n",
+        verdict.log.join("\n"),
         verdict.broken.join("\n")
     )
 }

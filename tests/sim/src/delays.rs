@@ -1,125 +1,136 @@
-//! What may stand in a job's way in a run, and for how long: by when it must have its end, and
-//! whether it may have failed.
+//! Which faults may delay a job, and for how long: by when it must have ended, and whether it may have
+//! failed.
 
 use std::time::Duration;
 
 use everypage_core::domain::job::Job;
 
 use crate::{
-    trouble::{Failing, Reader, Trouble, Window},
-    world::{LOOK_FOR_ORPHANS, World},
+    faults::{PlannedFault, ReaderFault, StorageFault, Window},
+    installation::{Installation, ORPHAN_SCAN_INTERVAL, ProcessRun},
 };
 
-/// A result is there this long after its deadline.
-const AFTER_DEADLINE: Duration = Duration::from_secs(1);
-/// The longest of the pauses after 1 s, 4 s and 16 s: whoever was refused tries again by then.
-const LONGEST_PAUSE: Duration = Duration::from_secs(16);
-/// All of them: who is refused for less gets through.
-const ALL_PAUSES: Duration = Duration::from_secs(21);
-/// Whoever takes over a job frees first what the dead held.
-const TAKES_OVER: Duration = Duration::from_secs(1);
-/// A document that was never opened has this long at its deadline.
-const LAST_LOOK: Duration = Duration::from_secs(5);
+/// A result is published this long after its deadline at the latest.
+const PUBLISH_TIME: Duration = Duration::from_secs(1);
+/// The longest backoff of 1 s, 4 s and 16 s: a refused caller retries by then.
+const MAX_BACKOFF: Duration = Duration::from_secs(16);
+/// The sum of the backoffs: a caller that is refused for less succeeds.
+const TOTAL_BACKOFF: Duration = Duration::from_secs(21);
+/// The process that takes over a job first releases the leases of the killed one.
+const TAKEOVER_TIME: Duration = Duration::from_secs(1);
+/// A document that was never opened gets this long at its deadline.
+const LAST_OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// From when on something stands in the way, and when it does no more.
+/// From when on a fault delays jobs, and when its effect has passed.
 #[derive(Clone, Copy, Debug)]
-struct Obstacle {
+struct Delay {
     from: Duration,
-    clear: Duration,
+    until: Duration,
 }
 
-/// By when a job must have its end that is due at `due`: a second later, unless something stands in
-/// its way then. What comes before that is over counts too.
-pub fn latest_end(world: &World, due: Duration) -> Duration {
-    let obstacles = obstacles(world);
-    let mut latest = due + AFTER_DEADLINE;
+/// By when a job that is due at `due` must have ended: a second later, unless a fault delays it then. A
+/// delay that starts during another one counts too.
+pub fn latest_end(installation: &Installation, due: Duration) -> Duration {
+    let delays = delays(installation);
+    let mut latest = due + PUBLISH_TIME;
     loop {
-        let next = obstacles.iter().filter(|one| one.from <= latest).map(|one| one.clear).max();
+        let next = delays.iter().filter(|delay| delay.from <= latest).map(|delay| delay.until).max();
         match next {
-            Some(clear) if clear > latest => latest = clear,
+            Some(until) if until > latest => latest = until,
             _ => return latest,
         }
     }
 }
 
-fn obstacles(world: &World) -> Vec<Obstacle> {
-    let lives = world.lives();
-    let deaths: Vec<Duration> = lives.iter().filter_map(|life| life.until).collect();
-    let mut obstacles: Vec<Obstacle> = deaths
+fn delays(installation: &Installation) -> Vec<Delay> {
+    let runs = installation.process_runs();
+    let kills: Vec<Duration> = runs.iter().filter_map(|run| run.until).collect();
+    let mut delays: Vec<Delay> = kills
         .iter()
-        .map(|died| {
-            let alive = |life: &&crate::world::Life| {
-                life.from <= *died && life.until.is_none_or(|until| until > *died)
-            };
-            // Survivors look for orphans now and then, a newcomer at once; the index may hide one from them.
-            let found = match lives.iter().find(alive) {
-                Some(_) => *died + LOOK_FOR_ORPHANS,
+        .map(|killed| {
+            let alive =
+                |run: &&ProcessRun| run.from <= *killed && run.until.is_none_or(|until| until > *killed);
+            // Survivors scan for orphaned jobs periodically, a new process at its start; a lagging index
+            // may hide one from them.
+            let found = match runs.iter().find(alive) {
+                Some(_) => *killed + ORPHAN_SCAN_INTERVAL,
                 None => {
-                    let births = lives.iter().map(|life| life.from).filter(|from| from > died);
-                    births.min().unwrap_or(Duration::MAX)
+                    let starts = runs.iter().map(|run| run.from).filter(|from| from > killed);
+                    starts.min().unwrap_or(Duration::MAX)
                 }
             };
-            Obstacle { from: *died, clear: found.saturating_add(TAKES_OVER + AFTER_DEADLINE) }
+            Delay { from: *killed, until: found.saturating_add(TAKEOVER_TIME + PUBLISH_TIME) }
         })
         .collect();
-    // Who looks for orphans while storage is out looks again later.
-    let again = if deaths.is_empty() { Duration::ZERO } else { LOOK_FOR_ORPHANS };
-    obstacles.extend(world.plan.troubles.iter().filter_map(|trouble| match trouble {
-        Trouble::Storage { window, failing, .. } => {
-            let pause = match failing {
-                Failing::Dawdles(by) => *by,
-                _ => LONGEST_PAUSE,
+    // A scan for orphaned jobs that storage fails is repeated an interval later.
+    let rescan = if kills.is_empty() { Duration::ZERO } else { ORPHAN_SCAN_INTERVAL };
+    delays.extend(installation.plan.faults.iter().filter_map(|fault| match fault {
+        PlannedFault::Storage { window, kind, .. } => {
+            let pause = match kind {
+                StorageFault::IsSlow(by) => *by,
+                _ => MAX_BACKOFF,
             };
-            Some(Obstacle { from: window.from, clear: window.until + pause + again + AFTER_DEADLINE })
+            Some(Delay { from: window.from, until: window.until + pause + rescan + PUBLISH_TIME })
         }
-        Trouble::Reader { window, does } => {
-            let pause = match does {
-                Reader::Dawdles(by) => *by,
-                Reader::IsGone => LONGEST_PAUSE,
+        PlannedFault::Reader { window, kind } => {
+            let pause = match kind {
+                ReaderFault::IsSlow(by) => *by,
+                ReaderFault::IsUnavailable => MAX_BACKOFF,
             };
-            Some(Obstacle { from: window.from, clear: window.until + pause + AFTER_DEADLINE })
+            Some(Delay { from: window.from, until: window.until + pause + PUBLISH_TIME })
         }
         _ => None,
     }));
-    obstacles
+    delays
 }
 
-/// Did our own side fail for so long that a job, which lived in `life`, may have failed of it?
-pub fn may_fail(world: &World, job: &Job, life: Window) -> Result<(), String> {
+/// Whether our own storage or reader failed for so long that a job that ran during `job_run` may have
+/// failed.
+pub fn may_fail(installation: &Installation, job: &Job, job_run: Window) -> Result<(), String> {
     let code = job.failure.as_ref().map_or("", |failure| failure.code.as_str());
     match code {
-        // Tried after 1 s, 4 s and 16 s, and refused each time.
+        // Retried after 1 s, 4 s and 16 s, and refused each time.
         "internal" => {
-            let refused: Vec<Window> = world.plan.troubles.iter().filter_map(refuses).collect();
-            let during = || refused.iter().filter(|window| window.overlaps(&life));
+            let refused: Vec<Window> = installation.plan.faults.iter().filter_map(refuses).collect();
+            let during = || refused.iter().filter(|window| window.overlaps(&job_run));
             let from = during().map(|window| window.from).min().unwrap_or_default();
             let until = during().map(|window| window.until).max().unwrap_or_default();
-            if until.saturating_sub(from) >= ALL_PAUSES {
+            if until.saturating_sub(from) >= TOTAL_BACKOFF {
                 return Ok(());
             }
         }
-        // Never opened in time, and not in the last seconds either.
+        // Never opened in time, nor in the last seconds at the deadline.
         "deadline" => {
-            let due = world.witness.since(job.deadline).saturating_sub(world.plan.spread());
-            let last = Window { from: due, until: latest_end(world, due + world.plan.spread()) + LAST_LOOK };
-            let hinders = |trouble: &Trouble| match trouble {
-                Trouble::Storage { window, .. } | Trouble::Reader { window, .. } => window.overlaps(&last),
+            let due = installation
+                .observer
+                .since(job.deadline)
+                .saturating_sub(installation.plan.max_clock_difference());
+            let last = Window {
+                from: due,
+                until: latest_end(installation, due + installation.plan.max_clock_difference())
+                    + LAST_OPEN_TIMEOUT,
+            };
+            let hinders = |fault: &PlannedFault| match fault {
+                PlannedFault::Storage { window, .. } | PlannedFault::Reader { window, .. } => {
+                    window.overlaps(&last)
+                }
                 _ => false,
             };
-            if world.plan.troubles.iter().any(hinders) {
+            if installation.plan.faults.iter().any(hinders) {
                 return Ok(());
             }
         }
         _ => {}
     }
-    Err(format!("it failed for no reason: {:?}", job.failure))
+    Err(format!("it failed although no fault explains it: {:?}", job.failure))
 }
 
-/// When calls are refused that are then made again.
-fn refuses(trouble: &Trouble) -> Option<Window> {
-    match trouble {
-        Trouble::Storage { failing: Failing::Dawdles(_), .. } => None,
-        Trouble::Storage { window, .. } | Trouble::Reader { window, does: Reader::IsGone } => Some(*window),
+/// The window in which calls are refused and retried.
+fn refuses(fault: &PlannedFault) -> Option<Window> {
+    match fault {
+        PlannedFault::Storage { kind: StorageFault::IsSlow(_), .. } => None,
+        PlannedFault::Storage { window, .. }
+        | PlannedFault::Reader { window, kind: ReaderFault::IsUnavailable } => Some(*window),
         _ => None,
     }
 }

@@ -1,27 +1,29 @@
-//! A whole installation in one thread and in virtual time: the real use cases and the real driver
-//! on memory, under whatever can go wrong. Everything that happens in a run follows from its seed.
+//! A whole installation in one thread and in virtual time: the real use cases and the real driver over
+//! storage in memory, with injected faults. Everything that happens in a run follows from its seed.
 //!
-//! - [`plan`]: what a seed stands for: documents, processes, clocks, [`trouble`]s;
-//! - [`world`]: processes that live and die over shared storage, [`weather`] on their calls,
-//!   [`models`] and a [`reader`] that misbehave, and a [`post`] that delivers twice, late and too early;
-//! - [`story`]: the run, to its rest and beyond it;
-//! - [`witness`] and [`promises`]: what must hold all the time, and at the end; [`delays`]: by when;
-//! - [`shrink`]: the least that still goes wrong;
-//! - [`panics`]: none of them goes unheard;
-//! - [`mutants`]: broken variants, each of which must be caught.
+//! - [`run_plan`]: what a seed means: documents, processes, clocks and [`faults`];
+//! - [`installation`]: each [`process`] is killed and restarted over shared storage, with [`chaos_calls`],
+//!   a [`chaos_queue`], and faulty [`models`] and [`reader`]; [`ports`] puts them together;
+//! - [`run`]: one run, until it is idle, and its repair afterwards;
+//! - [`observer`] and [`invariants`]: what must hold at all times, and at the end; [`delays`]: by when;
+//! - [`shrink`]: the smallest plan that still fails;
+//! - [`panics`]: no panic goes unnoticed;
+//! - [`broken_variants`]: variants of Everypage that lack one guarantee each, and must be caught.
 
+pub mod broken_variants;
 pub mod campaign;
+pub mod chaos_calls;
+pub mod chaos_queue;
 pub mod delays;
+pub mod faults;
+pub mod installation;
+pub mod invariants;
 pub mod models;
-pub mod mutants;
+pub mod observer;
 pub mod panics;
-pub mod plan;
-pub mod post;
-pub mod promises;
+pub mod ports;
+pub mod process;
 pub mod reader;
+pub mod run;
+pub mod run_plan;
 pub mod shrink;
-pub mod story;
-pub mod trouble;
-pub mod weather;
-pub mod witness;
-pub mod world;

@@ -1,4 +1,4 @@
-//! The models of a run, as bad as its plan wants them.
+//! The models of a run, with the faults that its plan injects.
 
 use std::{
     sync::{Arc, Mutex},
@@ -16,40 +16,42 @@ use everypage_core::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    plan::Plan,
-    trouble::{Model, Trouble, name},
-    witness::Witness,
+    faults::{ModelFault, PlannedFault, name},
+    observer::Observer,
+    run_plan::RunPlan,
 };
 
 pub struct Models {
-    plan: Arc<Plan>,
-    witness: Arc<Witness>,
+    plan: Arc<RunPlan>,
+    observer: Arc<Observer>,
     roster: Vec<Target>,
-    dice: Mutex<StdRng>,
+    rng: Mutex<StdRng>,
 }
 
 impl Models {
-    pub fn new(plan: &Arc<Plan>, witness: &Arc<Witness>, roster: Vec<Target>) -> Self {
-        let dice = Mutex::new(StdRng::seed_from_u64(!plan.seed));
-        Self { plan: plan.clone(), witness: witness.clone(), roster, dice }
+    pub fn new(plan: &Arc<RunPlan>, observer: &Arc<Observer>, roster: Vec<Target>) -> Self {
+        let rng = Mutex::new(StdRng::seed_from_u64(!plan.seed));
+        Self { plan: plan.clone(), observer: observer.clone(), roster, rng }
     }
 
-    fn roll(&self, from: u64, to: u64) -> u64 {
-        self.dice.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).random_range(from..to)
+    fn draw(&self, from: u64, to: u64) -> u64 {
+        self.rng.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).random_range(from..to)
     }
 
-    fn mood(&self, target: &Target) -> Option<Model> {
+    fn active_fault(&self, target: &Target) -> Option<ModelFault> {
         let index = self.roster.iter().position(|known| known == target)?;
-        let now = self.witness.now();
-        self.plan.troubles.iter().find_map(|trouble| match trouble {
-            Trouble::Model { model, window, does } if *model == index && window.covers(now) => Some(*does),
+        let now = self.observer.now();
+        self.plan.faults.iter().find_map(|fault| match fault {
+            PlannedFault::Model { model, window, kind } if *model == index && window.covers(now) => {
+                Some(*kind)
+            }
             _ => None,
         })
     }
 }
 
-/// What the model reads: the text layer says which page of which document it is.
-fn shown(request: &PageRequest) -> Option<(usize, u32)> {
+/// The document and page of a request, by the text layer that it contains.
+fn requested_page(request: &PageRequest) -> Option<(usize, u32)> {
     let current = request.context_text.split(context::CURRENT).nth(1)?;
     let mut words = current.split_whitespace();
     let page = words.by_ref().skip_while(|word| *word != "page").nth(1)?.parse().ok()?;
@@ -57,53 +59,53 @@ fn shown(request: &PageRequest) -> Option<(usize, u32)> {
     Some((document, page))
 }
 
-/// What is read from a page by a model that reads it.
-pub fn reading(target: &Target, document: usize, page: u32) -> String {
+/// The text that a model without a fault returns for a page.
+pub fn page_text(target: &Target, document: usize, page: u32) -> String {
     format!("page {page} of d{document} read by {target}")
 }
 
 #[async_trait]
 impl Vision for Models {
     async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError> {
-        let Some((document, page)) = shown(request) else {
-            return Err(VisionError::Request { detail: "no page to be seen".into() });
+        let Some((document, page)) = requested_page(request) else {
+            return Err(VisionError::Request { detail: "the request contains no page".into() });
         };
-        let _calling = self.witness.called(target, document, page);
-        let (mood, started) = (self.mood(target), self.witness.now());
-        if let Some(mood) = mood {
-            self.witness.struck(&format!("model: {}", name(&mood)));
+        let _in_progress = self.observer.called(target, document, page);
+        let (fault, started) = (self.active_fault(target), self.observer.now());
+        if let Some(fault) = fault {
+            self.observer.count_fault(&format!("model: {}", name(&fault)));
         }
-        let pause = match mood {
-            Some(Model::Hangs) => std::future::pending().await,
-            Some(Model::Dawdles(by)) => by,
-            Some(_) => Duration::from_millis(self.roll(1, 500)),
-            None => Duration::from_millis(self.roll(100, 4000)),
+        let pause = match fault {
+            Some(ModelFault::Hangs) => std::future::pending().await,
+            Some(ModelFault::IsSlow(by)) => by,
+            Some(_) => Duration::from_millis(self.draw(1, 500)),
+            None => Duration::from_millis(self.draw(100, 4000)),
         };
-        self.witness.clock.sleep(pause).await;
-        let text = reading(target, document, page);
-        let (finish, text) = match mood {
-            None | Some(Model::Dawdles(_) | Model::Hangs) => {
-                self.witness.answered(document, page);
+        self.observer.clock.sleep(pause).await;
+        let text = page_text(target, document, page);
+        let (finish, text) = match fault {
+            None | Some(ModelFault::IsSlow(_) | ModelFault::Hangs) => {
+                self.observer.answered(document, page);
                 (Finish::Complete, text)
             }
-            Some(Model::SaysNothing) => (Finish::Complete, String::new()),
-            Some(Model::SaysHalf) => (Finish::Length, text),
-            Some(Model::Raves) => (Finish::Complete, "again and ".repeat(500)),
-            Some(Model::IsDown) => {
-                self.witness.failed(target, started);
+            Some(ModelFault::AnswersEmpty) => (Finish::Complete, String::new()),
+            Some(ModelFault::AnswersTruncated) => (Finish::Length, text),
+            Some(ModelFault::RepeatsItself) => (Finish::Complete, "again and ".repeat(500)),
+            Some(ModelFault::IsDown) => {
+                self.observer.failed(target, started);
                 return Err(VisionError::Transient { detail: "503".into() });
             }
-            Some(Model::IsExhausted(rest)) => {
-                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: Some(rest) });
+            Some(ModelFault::IsRateLimited(wait)) => {
+                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: Some(wait) });
             }
-            Some(Model::RefusesTheKey) => {
+            Some(ModelFault::RejectsTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });
             }
-            Some(Model::IsStrange) => {
-                self.witness.failed(target, started);
+            Some(ModelFault::FailsUnknown) => {
+                self.observer.failed(target, started);
                 return Err(VisionError::Unknown { detail: "418".into() });
             }
-            Some(Model::RefusesThePage) => return Err(VisionError::Request { detail: "400".into() }),
+            Some(ModelFault::RejectsThePage) => return Err(VisionError::Request { detail: "400".into() }),
         };
         let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
         Ok(Answer { text, finish, usage })

@@ -1,4 +1,4 @@
-//! A panic in a run fails it, wherever it happens: most tasks are joined by nobody.
+//! A panic in a run fails the run, wherever it happens: most tasks are never joined.
 
 use std::{
     cell::RefCell,
@@ -7,27 +7,27 @@ use std::{
 };
 
 thread_local! {
-    /// A run has its thread to itself; nothing between runs.
-    static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    /// The panics of the run on this thread; `None` between runs.
+    static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Does the work and answers with every panic in it; with nothing else if it panicked itself.
-pub fn heard<T>(work: impl FnOnce() -> T) -> (Option<T>, Vec<String>) {
-    static LISTENING: Once = Once::new();
-    LISTENING.call_once(listen);
-    HEARD.set(Some(vec![]));
+/// Runs `work` and captures every panic in it; its value is `None` if `work` itself panicked.
+pub fn capture<T>(work: impl FnOnce() -> T) -> (Option<T>, Vec<String>) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(install_hook);
+    CAPTURED.set(Some(vec![]));
     let done = catch_unwind(AssertUnwindSafe(work)).ok();
-    (done, HEARD.take().unwrap_or_default())
+    (done, CAPTURED.take().unwrap_or_default())
 }
 
-/// What panics outside runs is told as ever; inside, the trace of each would drown its seed.
-fn listen() {
-    let aloud = std::panic::take_hook();
+/// Panics outside runs are printed as usual; inside, their traces would hide the seed.
+fn install_hook() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.to_string();
-        let heard = HEARD.with_borrow_mut(|heard| heard.as_mut().map(|heard| heard.push(said)));
-        if heard.is_none() {
-            aloud(panic);
+        let message = panic.to_string();
+        let captured = CAPTURED.with_borrow_mut(|panics| panics.as_mut().map(|panics| panics.push(message)));
+        if captured.is_none() {
+            default_hook(panic);
         }
     }));
 }

@@ -1,4 +1,4 @@
-//! The reader of documents, as bad as the plan wants it.
+//! The PDF reader of a run, with the faults that its plan injects.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,32 +13,32 @@ use everypage_core::{
 use everypage_testkit::pdf::FakePdf;
 
 use crate::{
-    plan::Plan,
-    trouble::{Reader, Trouble, name},
-    witness::Witness,
+    faults::{PlannedFault, ReaderFault, name},
+    observer::Observer,
+    run_plan::RunPlan,
 };
 
-pub struct Readers {
+pub struct FaultyReader {
     pdf: FakePdf,
-    plan: Arc<Plan>,
-    witness: Arc<Witness>,
+    plan: Arc<RunPlan>,
+    observer: Arc<Observer>,
 }
 
-impl Readers {
-    pub fn new(plan: &Arc<Plan>, witness: &Arc<Witness>) -> Self {
-        Self { pdf: FakePdf::default(), plan: plan.clone(), witness: witness.clone() }
+impl FaultyReader {
+    pub fn new(plan: &Arc<RunPlan>, observer: &Arc<Observer>) -> Self {
+        Self { pdf: FakePdf::default(), plan: plan.clone(), observer: observer.clone() }
     }
 
-    async fn opens(&self) -> Result<(), PdfError> {
-        for trouble in &self.plan.troubles {
-            let Trouble::Reader { window, does } = trouble else { continue };
-            if !window.covers(self.witness.now()) {
+    async fn inject_fault(&self) -> Result<(), PdfError> {
+        for fault in &self.plan.faults {
+            let PlannedFault::Reader { window, kind } = fault else { continue };
+            if !window.covers(self.observer.now()) {
                 continue;
             }
-            self.witness.struck(&format!("reader: {}", name(does)));
-            match does {
-                Reader::IsGone => return Err(PdfError::Unavailable("no process to read it".into())),
-                Reader::Dawdles(by) => self.witness.clock.sleep(*by).await,
+            self.observer.count_fault(&format!("reader: {}", name(kind)));
+            match kind {
+                ReaderFault::IsUnavailable => return Err(PdfError::Unavailable("no reader process".into())),
+                ReaderFault::IsSlow(by) => self.observer.clock.sleep(*by).await,
             }
         }
         Ok(())
@@ -46,9 +46,9 @@ impl Readers {
 }
 
 #[async_trait]
-impl Pdf for Readers {
+impl Pdf for FaultyReader {
     async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
-        self.opens().await?;
+        self.inject_fault().await?;
         self.pdf.inspect(file, password, time).await
     }
 
@@ -59,7 +59,7 @@ impl Pdf for Readers {
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
-        self.opens().await?;
+        self.inject_fault().await?;
         self.pdf.read(file, password, pages, options).await
     }
 }

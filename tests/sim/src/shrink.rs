@@ -1,63 +1,62 @@
-//! The least that still goes wrong: troubles, documents and processes are left out as long as the
-//! run fails without them.
+//! Shrinks a failing plan: removes faults, documents and processes for as long as the run still fails.
 
 use std::time::Duration;
 
 use crate::{
-    mutants::Mutant,
-    plan::Plan,
-    story::{Verdict, run},
-    trouble::Trouble,
+    broken_variants::BrokenVariant,
+    faults::PlannedFault,
+    run::{Verdict, run},
+    run_plan::RunPlan,
 };
 
-/// A failing plan with nothing left to leave out, and what it comes to.
-pub fn shrink(plan: &Plan, mutant: Option<Mutant>) -> (Plan, Verdict) {
-    let mut least = plan.clone();
-    let fails = |plan: &Plan| !run(plan, mutant, false).broken.is_empty();
+/// A kind plan with nothing left to leave out, and what it comes to.
+pub fn shrink(plan: &RunPlan, variant: Option<BrokenVariant>) -> (RunPlan, Verdict) {
+    let mut smallest = plan.clone();
+    let fails = |plan: &RunPlan| !run(plan, variant, false).broken.is_empty();
     loop {
-        let smaller = simpler(&least).into_iter().find(fails);
+        let smaller = simpler(&smallest).into_iter().find(fails);
         match smaller {
-            Some(plan) => least = plan,
+            Some(plan) => smallest = plan,
             None => break,
         }
     }
-    let verdict = run(&least, mutant, true);
-    (least, verdict)
+    let verdict = run(&smallest, variant, true);
+    (smallest, verdict)
 }
 
-/// Plans with one thing less, the largest steps first.
-fn simpler(plan: &Plan) -> Vec<Plan> {
+/// Plans with one thing removed, the largest reductions first.
+fn simpler(plan: &RunPlan) -> Vec<RunPlan> {
     let mut simpler = Vec::new();
-    let mut with = |change: &dyn Fn(&mut Plan)| {
+    let mut with = |change: &dyn Fn(&mut RunPlan)| {
         let mut next = plan.clone();
         change(&mut next);
         simpler.push(next);
     };
-    for index in 0..plan.troubles.len() {
+    for index in 0..plan.faults.len() {
         with(&|plan| {
-            plan.troubles.remove(index);
+            plan.faults.remove(index);
         });
     }
-    // Troubles name documents and processes by number: only the last can go.
+    // Faults refer to documents and processes by number: only the last one can be removed.
     let last = plan.arrivals.len() - 1;
-    if last > 0 && !plan.troubles.iter().any(|trouble| names_document(trouble, last)) {
+    if last > 0 && !plan.faults.iter().any(|fault| names_document(fault, last)) {
         with(&|plan| plan.arrivals.truncate(last));
     }
     let last = plan.skews.len() - 1;
-    if last > 0 && !plan.troubles.iter().any(|trouble| names_process(trouble, last)) {
+    if last > 0 && !plan.faults.iter().any(|fault| names_process(fault, last)) {
         with(&|plan| plan.skews.truncate(last));
     }
-    if plan.purse.is_some() {
+    if plan.credits.is_some() {
         with(&|plan| {
-            plan.purse = None;
+            plan.credits = None;
             plan.settings.retain(|(name, _)| *name != "CREDITS");
         });
     }
     if !plan.lag.is_zero() {
         with(&|plan| plan.lag = Duration::ZERO);
     }
-    if plan.queue_buries {
-        with(&|plan| plan.queue_buries = false);
+    if plan.queue_has_dead_letters {
+        with(&|plan| plan.queue_has_dead_letters = false);
     }
     if plan.skews.iter().any(|skew| *skew != 0) {
         with(&|plan| plan.skews.fill(0));
@@ -94,18 +93,20 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
     simpler
 }
 
-fn names_document(trouble: &Trouble, number: usize) -> bool {
-    match trouble {
-        Trouble::SecondDriver { document, .. } | Trouble::Person { document, .. } => *document == number,
+fn names_document(fault: &PlannedFault, number: usize) -> bool {
+    match fault {
+        PlannedFault::SecondDriver { document, .. } | PlannedFault::User { document, .. } => {
+            *document == number
+        }
         _ => false,
     }
 }
 
-fn names_process(trouble: &Trouble, number: usize) -> bool {
-    match trouble {
-        Trouble::Kill { process, .. }
-        | Trouble::KillAtCall { process, .. }
-        | Trouble::SecondDriver { process, .. } => *process == number,
+fn names_process(fault: &PlannedFault, number: usize) -> bool {
+    match fault {
+        PlannedFault::Kill { process, .. }
+        | PlannedFault::KillAtCall { process, .. }
+        | PlannedFault::SecondDriver { process, .. } => *process == number,
         _ => false,
     }
 }

@@ -1,34 +1,37 @@
-//! The share of the simulation that every change is held against.
+//! The part of the simulation that `./test` runs.
 
 use everypage_sim::{
+    broken_variants::BrokenVariant,
     campaign::{campaign, explain},
-    mutants::Mutant,
-    plan::Plan,
-    story::run,
+    run::run,
+    run_plan::RunPlan,
 };
 
-/// Seeds of every run; `./everypage dev sim --seeds 100000` runs more.
+/// Number of seeds; `./everypage dev sim --seeds 100000` runs more.
 const SEEDS: u64 = 2000;
 
-/// Seeds that failed once, each with what it found.
-const FAILED_ONCE: [(u64, &str); 10] = [
-    (206, "a slot given back twice, because the first reply was lost, freed its next holder's"),
-    (1151, "a document that slow storage kept from being opened failed at its deadline"),
-    (1872, "a slot whose lease slow storage had used up was called with"),
-    (9160, "a page read while the result was being made was in no version of it, and no heal brought it in"),
+/// Seeds that failed once, each with the defect that it found.
+const FIXED_SEEDS: [(u64, &str); 10] = [
+    (206, "a slot released twice, because the first reply was lost, released its next holder's slot"),
+    (1151, "a document that could not be opened in time because storage was slow failed at its deadline"),
+    (1872, "a model was called with a slot whose lease had expired while storage was slow"),
+    (9160, "a page read while the result was being published was in no version of it, not even after a heal"),
     (
         10248,
-        "a throttled store that asked for short rests used up the tries; redriven, the document wanted its password",
+        "a throttled store with a short retry_after used up the retries; after the redrive the document needed its password",
     ),
-    (590, "a renewal dropped on its way made a page's answer be refused"),
-    (1380, "the same with nothing else going wrong"),
-    (5558, "the same, which left the page's lease held"),
-    (245, "a plan that was given more time just as its time was up was ended all the same"),
-    (28352, "a job failed and its process died before the dead letter was written: nobody could redrive it"),
+    (590, "a lease renewal that was dropped made the store refuse a page's answer"),
+    (1380, "a dropped lease renewal, without any other fault"),
+    (5558, "a dropped lease renewal left the page's lease held"),
+    (245, "a job whose deadline was extended just as it passed was ended"),
+    (
+        28352,
+        "a job failed and its process was killed before the dead letter was stored: it could not be redriven",
+    ),
 ];
 
 #[test]
-fn every_promise_holds_under_every_seed() {
+fn every_invariant_holds_for_every_seed() {
     let outcome = campaign(0, SEEDS, None, 1, &|_| {});
     let failure = outcome.failures.first().map(|(seed, _)| explain(*seed, None));
     assert!(failure.is_none(), "{}", failure.unwrap_or_default());
@@ -36,55 +39,64 @@ fn every_promise_holds_under_every_seed() {
 }
 
 #[test]
-fn seeds_that_failed_once_fail_no_more() {
-    for (seed, what) in FAILED_ONCE {
-        // Some failed before plans had all of today's troubles in them.
-        for plan in [Plan::first_of(seed), Plan::second_of(seed), Plan::third_of(seed), Plan::of(seed)] {
+fn seeds_that_failed_once_pass_now() {
+    for (seed, defect) in FIXED_SEEDS {
+        // Some of them failed under an earlier version of the plan.
+        for plan in [
+            RunPlan::from_seed_v1(seed),
+            RunPlan::from_seed_v2(seed),
+            RunPlan::from_seed_v3(seed),
+            RunPlan::from_seed(seed),
+        ] {
             let verdict = run(&plan, None, false);
-            assert_eq!(verdict.broken, Vec::<String>::new(), "seed {seed}: {what}");
+            assert_eq!(verdict.broken, Vec::<String>::new(), "seed {seed}: {defect}");
         }
     }
 }
 
-/// The first seed that catches each; `./everypage dev sim --mutants` finds them again.
-const CAUGHT_BY: [(Mutant, u64); 21] = [
-    (Mutant::NoFencing, 3),
-    (Mutant::UnconditionalFinalize, 23),
-    (Mutant::UnconditionalSlots, 5),
-    (Mutant::UnleasedSlots, 31),
-    (Mutant::PublishedBeforeStored, 0),
-    (Mutant::UnpublishedEvents, 31),
-    (Mutant::BreakerCountsEveryPage, 63),
-    (Mutant::BreakerPerProcess, 725),
-    (Mutant::ResultsOverwritten, 23),
-    (Mutant::MessagesForgotten, 12),
-    (Mutant::DonePagesForgotten, 3),
-    (Mutant::DeadlineForgotten, 4),
-    (Mutant::TrailRewritten, 0),
-    (Mutant::PasswordsKept, 8),
-    (Mutant::PagesSwapped, 1),
-    (Mutant::NoRetries, 4),
-    (Mutant::SlotsKept, 0),
-    (Mutant::HalfOpenLetsAllThrough, 409),
-    (Mutant::FallbackTextLost, 0),
-    (Mutant::UnconditionalAccounts, 282),
-    (Mutant::PaymentsWithoutKeys, 6),
+/// The first seed that catches each variant, as `./everypage dev sim --broken-variants` prints it.
+const CAUGHT_BY: [(BrokenVariant, u64); 21] = [
+    (BrokenVariant::NoFencing, 3),
+    (BrokenVariant::UnconditionalFinalize, 23),
+    (BrokenVariant::UnconditionalSlots, 5),
+    (BrokenVariant::UnleasedSlots, 31),
+    (BrokenVariant::PublishedBeforeStored, 0),
+    (BrokenVariant::UnpublishedEvents, 31),
+    (BrokenVariant::BreakerCountsEveryPage, 63),
+    (BrokenVariant::BreakerPerProcess, 725),
+    (BrokenVariant::ResultsOverwritten, 23),
+    (BrokenVariant::MessagesDeletedOnReceive, 12),
+    (BrokenVariant::DonePagesReclaimable, 3),
+    (BrokenVariant::LongTimersNeverFire, 4),
+    (BrokenVariant::TrailRewritten, 0),
+    (BrokenVariant::PasswordsKept, 8),
+    (BrokenVariant::PagesSwapped, 1),
+    (BrokenVariant::NoRetries, 4),
+    (BrokenVariant::SlotsNeverReleased, 0),
+    (BrokenVariant::HalfOpenLetsAllThrough, 409),
+    (BrokenVariant::FallbackTextLost, 0),
+    (BrokenVariant::UnconditionalAccounts, 282),
+    (BrokenVariant::PaymentsWithoutKeys, 6),
 ];
 
 /// A suite that can't fail proves nothing.
 #[test]
-fn every_mutant_is_caught() {
-    assert_eq!(CAUGHT_BY.map(|(mutant, _)| mutant), Mutant::ALL);
-    for (mutant, seed) in CAUGHT_BY {
-        let verdict = run(&Plan::of(seed), Some(mutant), false);
-        assert!(!verdict.broken.is_empty(), "{mutant:?} is not caught by seed {seed}: {}", mutant.what());
+fn every_broken_variant_is_caught() {
+    assert_eq!(CAUGHT_BY.map(|(variant, _)| variant), BrokenVariant::ALL);
+    for (variant, seed) in CAUGHT_BY {
+        let verdict = run(&RunPlan::from_seed(seed), Some(variant), false);
+        assert!(
+            !verdict.broken.is_empty(),
+            "{variant:?} is not caught by seed {seed}: {}",
+            variant.description()
+        );
     }
 }
 
 #[test]
-fn a_run_is_the_same_each_time() {
+fn a_run_is_deterministic() {
     for seed in [7, 8, 9] {
-        let plan = Plan::of(seed);
-        assert_eq!(run(&plan, None, true).story, run(&plan, None, true).story, "seed {seed}");
+        let plan = RunPlan::from_seed(seed);
+        assert_eq!(run(&plan, None, true).log, run(&plan, None, true).log, "seed {seed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sees everything that is stored, called and published in a run, and says what should not be.
+//! Observes everything that is stored, called and published in a run, and reports broken invariants.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,84 +27,93 @@ use everypage_core::{
 use everypage_testkit::{clock::VirtualClock, memory::MemoryRecords};
 use serde_json::Value;
 
-use crate::trouble::time;
+use crate::faults::time;
 
-/// Breakers are read anew after a second, and written in a moment.
-const KNOWN_BY_ALL: Duration = Duration::from_millis(1500);
+/// Processes cache breakers for a second, and writing one takes a moment.
+const BREAKER_CACHE_TIME: Duration = Duration::from_millis(1500);
 
-const PUBLISHED_WITHIN: Duration = Duration::from_secs(1);
+const MAX_PUBLISH_DELAY: Duration = Duration::from_secs(1);
 
-pub struct Witness {
+pub struct Observer {
     pub clock: Arc<VirtualClock>,
     records: Arc<MemoryRecords>,
     start: jiff::Timestamp,
-    /// The most that two clocks disagree.
-    spread: Duration,
-    cap: usize,
-    /// How long a model rests at least that has failed, where nothing keeps its breaker from knowing.
-    rest: Option<Duration>,
-    /// Whether nothing keeps a worker that has an answer from storing it.
-    keeps_answers: bool,
-    /// Whether a story is kept for people to read.
-    listening: bool,
+    /// The maximum difference between two clocks.
+    max_clock_difference: Duration,
+    max_in_flight: usize,
+    /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
+    cooldown: Option<Duration>,
+    /// Whether no fault keeps a worker from storing an answer.
+    writes_succeed: bool,
+    keep_log: bool,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 pub struct Seen {
-    pub story: Vec<String>,
+    pub log: Vec<String>,
     pub broken: Vec<String>,
-    /// Which document a job is about.
+    /// The document of each job.
     pub documents: BTreeMap<JobId, usize>,
     /// Pages, by document and number, whose AI text is stored.
     pub read: BTreeSet<(usize, u32)>,
-    /// Pages that a worker has an answer for, stored or not.
+    /// Pages for which a worker received an answer, stored or not.
     answered: BTreeSet<(usize, u32)>,
     /// When each version of a job's result was published.
     pub published: BTreeMap<JobId, Vec<Duration>>,
-    /// Each life of a job: a redriven one has one more.
-    pub lives: BTreeMap<(JobId, u32), Life>,
+    /// Each run of a job, by its number of redrives.
+    pub job_runs: BTreeMap<(JobId, u32), JobRun>,
     pub events: Vec<Event>,
     in_flight: BTreeMap<Target, usize>,
-    /// When a model failed last.
+    /// When each model failed last.
     failed: BTreeMap<Target, Duration>,
-    /// What is stored of each breaker, and when it opened last.
+    /// Each stored breaker, and when it opened last.
     breakers: BTreeMap<String, (Breaker, Duration)>,
-    /// Calls made while a breaker was half open, by its name and generation.
+    /// Number of calls while a breaker was half open, by its name and generation.
     probes: BTreeMap<(String, u64), usize>,
     pub calls: usize,
-    /// How often each sort of trouble really struck.
-    pub struck: BTreeMap<String, usize>,
+    /// How often each kind of fault occurred.
+    pub fault_counts: BTreeMap<String, usize>,
 }
 
-/// What a job went through, from its beginning or its redrive to its end.
+/// One run of a job, from its start or redrive to its end.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct JobRun {
     pub from: Duration,
     pub deadline: jiff::Timestamp,
-    /// When somebody asked for its end.
+    /// When it was cancelled.
     pub cancelled: Option<Duration>,
-    /// When its result was there, or it was clear that there would be none.
+    /// When its result or its failure was stored.
     pub ended: Option<(State, Duration)>,
-    /// When nothing more was to be done.
+    /// When it reached a terminal state.
     pub closed: Option<Duration>,
 }
 
-impl Witness {
+impl Observer {
     pub fn new(
         clock: Arc<VirtualClock>,
         records: Arc<MemoryRecords>,
-        spread: Duration,
-        cap: usize,
-        rest: Option<Duration>,
-        keeps_answers: bool,
-        listening: bool,
+        max_clock_difference: Duration,
+        max_in_flight: usize,
+        cooldown: Option<Duration>,
+        writes_succeed: bool,
+        keep_log: bool,
     ) -> Self {
         let start = clock.now();
-        Self { clock, records, start, spread, cap, rest, keeps_answers, listening, seen: Mutex::default() }
+        Self {
+            clock,
+            records,
+            start,
+            max_clock_difference,
+            max_in_flight,
+            cooldown,
+            writes_succeed,
+            keep_log,
+            seen: Mutex::default(),
+        }
     }
 
-    /// Time since the start.
+    /// Virtual time since the start of the run.
     pub fn now(&self) -> Duration {
         self.since(self.clock.now())
     }
@@ -117,82 +126,87 @@ impl Witness {
         self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A line of the story, if anybody wants it.
-    pub fn note(&self, line: impl FnOnce() -> String) {
-        if self.listening {
+    /// Adds a line to the log, if it is kept.
+    pub fn log(&self, line: impl FnOnce() -> String) {
+        if self.keep_log {
             let line = format!("{:>8}  {}", time(self.now()), line());
-            self.seen().story.push(line);
+            self.seen().log.push(line);
         }
     }
 
-    /// Some trouble did more than stand in the plan.
-    pub fn struck(&self, what: &str) {
-        *self.seen().struck.entry(what.to_owned()).or_default() += 1;
+    /// Counts a planned fault that occurred.
+    pub fn count_fault(&self, what: &str) {
+        *self.seen().fault_counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    pub fn must(&self, what: &str, held: Result<(), String>) {
-        if let Err(broken) = held {
-            self.note(|| format!("BROKEN: {what}: {broken}"));
+    /// Reports a broken invariant.
+    pub fn check(&self, what: &str, result: Result<(), String>) {
+        if let Err(broken) = result {
+            self.log(|| format!("BROKEN: {what}: {broken}"));
             self.seen().broken.push(format!("{what}: {broken} (at {})", time(self.now())));
         }
     }
 
-    /// A call to a model begins; it ends when what this answers is dropped.
-    pub fn called(self: &Arc<Self>, target: &Target, document: usize, page: u32) -> Calling {
-        self.note(|| format!("{target} is asked for page {page} of document {document}"));
+    /// A model call starts; it ends when the returned guard is dropped.
+    pub fn called(self: &Arc<Self>, target: &Target, document: usize, page: u32) -> CallInProgress {
+        self.log(|| format!("{target} is called for page {page} of document {document}"));
         let (in_flight, paid) = {
             let mut seen = self.seen();
             seen.calls += 1;
             let count = seen.in_flight.entry(target.clone()).or_default();
             *count += 1;
             let count = *count;
-            // A job that failed leaves its document to be submitted anew.
+            // After a failed job its document may be submitted again.
             let jobs = seen.documents.values().filter(|of| **of == document).count();
             let stored = seen.read.contains(&(document, page));
-            let lost = self.keeps_answers && seen.answered.contains(&(document, page));
+            let lost = self.writes_succeed && seen.answered.contains(&(document, page));
             (count, jobs == 1 && (stored || lost))
         };
-        self.must(&target.to_string(), invariants::fits(in_flight, self.cap));
+        self.check(&target.to_string(), invariants::fits(in_flight, self.max_in_flight));
         let what = format!("page {page} of document {document}");
-        self.must(&what, if paid { Err("paid for although it was read".into()) } else { Ok(()) });
-        self.must(&target.to_string(), self.left_alone(target));
-        self.must(&target.to_string(), self.probed_once(target));
-        Calling { witness: self.clone(), target: target.clone() }
+        self.check(&what, if paid { Err("paid for again after it was read".into()) } else { Ok(()) });
+        self.check(&target.to_string(), self.cooldown_is_kept(target));
+        self.check(&target.to_string(), self.probe_is_single(target));
+        CallInProgress { observer: self.clone(), target: target.clone() }
     }
 
-    /// A worker gets a good answer.
+    /// A worker received a good answer.
     pub fn answered(&self, document: usize, page: u32) {
         self.seen().answered.insert((document, page));
     }
 
-    /// A model failed, in a call begun at `started`, in a way that opens its breaker. Calls that were
-    /// on their way when it opened change nothing.
+    /// A model call that started at `started` failed in a way that opens the breaker. Calls that were in
+    /// flight when it opened change nothing.
     pub fn failed(&self, target: &Target, started: Duration) {
         let now = self.now();
         let mut seen = self.seen();
         let last = seen.failed.get(target).copied();
-        if last.is_none_or(|last| started > last + KNOWN_BY_ALL) {
+        if last.is_none_or(|last| started > last + BREAKER_CACHE_TIME) {
             seen.failed.insert(target.clone(), now);
         }
     }
 
-    /// A model that has failed is left alone, by everybody, until its rest is over. Whoever read its
-    /// breaker in the last second may not know yet.
-    fn left_alone(&self, target: &Target) -> Result<(), String> {
-        let (Some(rest), Some(failed)) = (self.rest, self.seen().failed.get(target).copied()) else {
+    /// No process calls a failed model before its cooldown is over. A process that cached the breaker in
+    /// the last second may not know yet.
+    fn cooldown_is_kept(&self, target: &Target) -> Result<(), String> {
+        let (Some(cooldown), Some(failed)) = (self.cooldown, self.seen().failed.get(target).copied()) else {
             return Ok(());
         };
         let since = self.now().saturating_sub(failed);
-        if since > KNOWN_BY_ALL && since < rest {
-            return Err(format!("called {} after it had failed, its rest is {}", time(since), time(rest)));
+        if since > BREAKER_CACHE_TIME && since < cooldown {
+            return Err(format!(
+                "called {} after it had failed, its cooldown is {}",
+                time(since),
+                time(cooldown)
+            ));
         }
         Ok(())
     }
 
-    /// While a breaker is half open one call goes out. Whoever read it as closed in the last second
-    /// before it opened may not know yet.
-    fn probed_once(&self, target: &Target) -> Result<(), String> {
-        if self.rest.is_none() {
+    /// While a breaker is half open, one call is made. A process that cached it as closed in the last
+    /// second before it opened may not know yet.
+    fn probe_is_single(&self, target: &Target) -> Result<(), String> {
+        if self.cooldown.is_none() {
             return Ok(());
         }
         let now = self.now();
@@ -200,7 +214,7 @@ impl Witness {
         for name in [Guarded::Model(target.clone()).name(), Guarded::Provider(target.provider).name()] {
             let Some((breaker, opened)) = seen.breakers.get(&name) else { continue };
             let half_open = matches!(breaker.state, breaker::State::HalfOpen { .. });
-            if !half_open || now < *opened + KNOWN_BY_ALL {
+            if !half_open || now < *opened + BREAKER_CACHE_TIME {
                 continue;
             }
             let window = (name, breaker.generation);
@@ -213,21 +227,21 @@ impl Witness {
         Ok(())
     }
 
-    /// Where nothing keeps a process from publishing what it stored, it does so at once; no index that
-    /// is behind may hide it.
-    fn is_prompt(&self, event: &Event) -> Result<(), String> {
+    /// Where no fault keeps a process from publishing what it stored, it does so without delay; a lagging
+    /// index must not hide it.
+    fn is_published_promptly(&self, event: &Event) -> Result<(), String> {
         let age = self.now().saturating_sub(self.since(event.timestamp));
-        match self.keeps_answers && self.spread.is_zero() && age > PUBLISHED_WITHIN {
+        match self.writes_succeed && self.max_clock_difference.is_zero() && age > MAX_PUBLISH_DELAY {
             true => Err(format!("event {} was published {} late", event.sequence, time(age))),
             false => Ok(()),
         }
     }
 
-    /// Calls that have not come back.
+    /// No model call is in flight.
     pub fn none_in_flight(&self) -> Result<(), String> {
         let seen = self.seen();
         match seen.in_flight.iter().find(|(_, count)| **count > 0) {
-            Some((target, count)) => Err(format!("{count} calls to {target} are in flight at rest")),
+            Some((target, count)) => Err(format!("{count} calls to {target} are in flight while idle")),
             None => Ok(()),
         }
     }
@@ -242,9 +256,9 @@ impl Witness {
             let was = before.and_then(|item| serde_json::from_str::<Page>(&item.draft.body).ok());
             let Some(outcome) = &page.outcome else { return };
             let before = was.as_ref().and_then(|page| page.outcome.as_ref());
-            self.must(&at(), invariants::read_once(before, outcome));
+            self.check(&at(), invariants::read_once(before, outcome));
             if before != Some(outcome) {
-                self.note(|| format!("page {} of {} is settled: {:?}", page.page, page.job, outcome.source));
+                self.log(|| format!("page {} of {} is settled: {:?}", page.page, page.job, outcome.source));
             }
             if outcome.is_ai() {
                 let mut seen = self.seen();
@@ -259,9 +273,9 @@ impl Witness {
             };
             let (was, is) =
                 (before.map(|item| breaker(&item.draft.body)).unwrap_or_default(), breaker(&draft.body));
-            self.note(|| format!("breaker of {} is {}", key.sort, is.state.name()));
-            self.must(&at(), invariants::one_probe(&was, &is, self.clock.now(), self.spread));
-            self.must(&at(), invariants::counted_once(&was, &is));
+            self.log(|| format!("breaker of {} is {}", key.sort, is.state.name()));
+            self.check(&at(), invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference));
+            self.check(&at(), invariants::counted_once(&was, &is));
             let now = self.now();
             let mut seen = self.seen();
             let opens = matches!(is.state, breaker::State::Open { .. });
@@ -277,9 +291,9 @@ impl Witness {
         let Ok(job) = serde_json::from_str::<Job>(&draft.body) else { return };
         let was = before.and_then(|item| serde_json::from_str::<Job>(&item.draft.body).ok());
         let published = was.as_ref().and_then(|job| job.result.as_ref());
-        let held = invariants::versions_count_up(published, job.result.as_ref());
-        self.must(&format!("job {}", job.id), held);
-        self.note(|| {
+        let result = invariants::versions_count_up(published, job.result.as_ref());
+        self.check(&format!("job {}", job.id), result);
+        self.log(|| {
             let halt = job.halt.map(|halt| format!(", halted: {halt:?}")).unwrap_or_default();
             format!("job {} is {}{halt}", job.id, job.state)
         });
@@ -288,18 +302,18 @@ impl Witness {
         let now = self.now();
         let mut seen = self.seen();
         seen.documents.insert(job.id.clone(), document);
-        let fresh = Life { from: now, deadline: job.deadline, cancelled: None, ended: None, closed: None };
-        let life = seen.lives.entry((job.id.clone(), job.redrives)).or_insert(fresh);
-        // A person may move it.
-        life.deadline = job.deadline;
+        let new = JobRun { from: now, deadline: job.deadline, cancelled: None, ended: None, closed: None };
+        let run = seen.job_runs.entry((job.id.clone(), job.redrives)).or_insert(new);
+        // A user may change it.
+        run.deadline = job.deadline;
         if job.halt == Some(Halt::Cancelled) {
-            life.cancelled.get_or_insert(now);
+            run.cancelled.get_or_insert(now);
         }
         if job.state == State::Executed || job.state.is_terminal() {
-            life.ended.get_or_insert((job.state, now));
+            run.ended.get_or_insert((job.state, now));
         }
         if job.state.is_terminal() {
-            life.closed.get_or_insert(now);
+            run.closed.get_or_insert(now);
         }
         if let Some(result) = &job.result {
             let versions = seen.published.entry(job.id.clone()).or_default();
@@ -310,35 +324,35 @@ impl Witness {
     }
 }
 
-/// A call on its way.
-pub struct Calling {
-    witness: Arc<Witness>,
+/// A model call in progress.
+pub struct CallInProgress {
+    observer: Arc<Observer>,
     target: Target,
 }
 
-impl Drop for Calling {
+impl Drop for CallInProgress {
     fn drop(&mut self) {
-        if let Some(count) = self.witness.seen().in_flight.get_mut(&self.target) {
+        if let Some(count) = self.observer.seen().in_flight.get_mut(&self.target) {
             *count -= 1;
         }
     }
 }
 
-/// The store, watched.
-pub struct Watched {
-    pub witness: Arc<Witness>,
-    /// Whether indexes lag behind for who looks through this.
+/// The store and the bus of a process, observed.
+pub struct ObservedStore {
+    pub observer: Arc<Observer>,
+    /// Whether indexes lag for the users of this store.
     pub lags: bool,
 }
 
 #[async_trait]
-impl Records for Watched {
+impl Records for ObservedStore {
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
-        self.witness.records.get(key).await
+        self.observer.records.get(key).await
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        self.witness.records.get_many(keys).await
+        self.observer.records.get_many(keys).await
     }
 
     async fn list(
@@ -348,7 +362,7 @@ impl Records for Watched {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.witness.records.list(partition, prefix, after, limit).await
+        self.observer.records.list(partition, prefix, after, limit).await
     }
 
     async fn list_index(
@@ -360,21 +374,24 @@ impl Records for Watched {
         limit: usize,
     ) -> Result<Listing, Fault> {
         if !self.lags {
-            return Ok(self.witness.records.list_index_without_lag(index, partition, after, descending, limit));
+            return Ok(self
+                .observer
+                .records
+                .list_index_without_lag(index, partition, after, descending, limit));
         }
-        self.witness.records.list_index(index, partition, after, descending, limit).await
+        self.observer.records.list_index(index, partition, after, descending, limit).await
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
         let mut before = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
-            before.push(self.witness.records.get(change.key()).await?);
+            before.push(self.observer.records.get(change.key()).await?);
         }
-        let written = self.witness.records.write(batch).await?;
+        let written = self.observer.records.write(batch).await?;
         if written == Written::Applied {
             for (before, change) in before.iter().zip(&batch.changes) {
                 if let Change::Put { draft, .. } = change {
-                    self.witness.stored(before.as_ref(), draft);
+                    self.observer.stored(before.as_ref(), draft);
                 }
             }
         }
@@ -383,16 +400,17 @@ impl Records for Watched {
 }
 
 #[async_trait]
-impl Bus for Watched {
+impl Bus for ObservedStore {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
         for event in events {
-            let stored = self.witness.records.get(&trail::key(&event.aggregate, event.sequence)).await?;
-            let held = stored.is_some_and(|item| item.draft.body.contains(&event.hash));
+            let stored = self.observer.records.get(&trail::key(&event.aggregate, event.sequence)).await?;
+            let is_stored = stored.is_some_and(|item| item.draft.body.contains(&event.hash));
             let unstored = || format!("event {} was published and is not stored", event.sequence);
-            self.witness.must(&event.aggregate.to_string(), if held { Ok(()) } else { Err(unstored()) });
-            self.witness.must(&event.aggregate.to_string(), self.witness.is_prompt(event));
+            self.observer
+                .check(&event.aggregate.to_string(), if is_stored { Ok(()) } else { Err(unstored()) });
+            self.observer.check(&event.aggregate.to_string(), self.observer.is_published_promptly(event));
         }
-        self.witness.seen().events.extend_from_slice(events);
+        self.observer.seen().events.extend_from_slice(events);
         Ok(())
     }
 }

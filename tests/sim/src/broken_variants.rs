@@ -1,8 +1,8 @@
-//! Everypage with one of its guarantees taken away. Each of these must be caught: a suite that
-//! can't fail proves nothing.
+//! Variants of Everypage that lack one guarantee each. Every one must be caught: a suite that can't fail
+//! proves nothing.
 //!
-//! All of Everypage's safety rests on what it asks of its ports (conditions on writes, leases, the
-//! outbox, visibility), so a mutant is a port that does not do what it was asked.
+//! All of Everypage's safety comes from what it requires of its ports (conditional writes, leases, the
+//! outbox, visibility), so a broken variant is a port that does not do all of it.
 
 use std::{
     path::Path,
@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
+pub enum BrokenVariant {
     NoFencing,
     UnconditionalFinalize,
     UnconditionalSlots,
@@ -41,21 +41,21 @@ pub enum Mutant {
     BreakerCountsEveryPage,
     BreakerPerProcess,
     ResultsOverwritten,
-    MessagesForgotten,
-    DonePagesForgotten,
-    DeadlineForgotten,
+    MessagesDeletedOnReceive,
+    DonePagesReclaimable,
+    LongTimersNeverFire,
     TrailRewritten,
     PasswordsKept,
     PagesSwapped,
     NoRetries,
-    SlotsKept,
+    SlotsNeverReleased,
     HalfOpenLetsAllThrough,
     FallbackTextLost,
     UnconditionalAccounts,
     PaymentsWithoutKeys,
 }
 
-impl Mutant {
+impl BrokenVariant {
     pub const ALL: [Self; 21] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
@@ -66,85 +66,85 @@ impl Mutant {
         Self::BreakerCountsEveryPage,
         Self::BreakerPerProcess,
         Self::ResultsOverwritten,
-        Self::MessagesForgotten,
-        Self::DonePagesForgotten,
-        Self::DeadlineForgotten,
+        Self::MessagesDeletedOnReceive,
+        Self::DonePagesReclaimable,
+        Self::LongTimersNeverFire,
         Self::TrailRewritten,
         Self::PasswordsKept,
         Self::PagesSwapped,
         Self::NoRetries,
-        Self::SlotsKept,
+        Self::SlotsNeverReleased,
         Self::HalfOpenLetsAllThrough,
         Self::FallbackTextLost,
         Self::UnconditionalAccounts,
         Self::PaymentsWithoutKeys,
     ];
 
-    pub fn what(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::NoFencing => "a worker that lost its page may still settle it",
-            Self::UnconditionalFinalize => "a job is written without looking whether it has moved on",
-            Self::UnconditionalSlots => "an in-flight slot is taken without looking whether it is free",
-            Self::UnleasedSlots => "an in-flight slot is held until it is given back",
+            Self::UnconditionalFinalize => "a job is written without checking its version",
+            Self::UnconditionalSlots => "an in-flight slot is taken without checking that it is free",
+            Self::UnleasedSlots => "the lease of an in-flight slot never expires",
             Self::PublishedBeforeStored => "events are published before they are stored",
-            Self::UnpublishedEvents => "events are stored and not marked to be published",
-            Self::BreakerCountsEveryPage => "each page of one outage counts as a failure of its own",
-            Self::BreakerPerProcess => "each process has breakers of its own",
-            Self::ResultsOverwritten => "a result of the same version is written over the first",
-            Self::MessagesForgotten => "a message is deleted when it is received",
-            Self::DonePagesForgotten => "a page that is done may be claimed again",
-            Self::DeadlineForgotten => "long timers never end",
-            Self::TrailRewritten => "events are changed on their way into the store",
+            Self::UnpublishedEvents => "events are stored but not marked for publishing",
+            Self::BreakerCountsEveryPage => "each page of one outage counts as a separate failure",
+            Self::BreakerPerProcess => "each process has its own breakers",
+            Self::ResultsOverwritten => "a stored result version can be overwritten",
+            Self::MessagesDeletedOnReceive => "a message is deleted when it is received",
+            Self::DonePagesReclaimable => "a page that is done may be claimed again",
+            Self::LongTimersNeverFire => "timers of more than ten seconds never fire",
+            Self::TrailRewritten => "events are changed before they are stored",
             Self::PasswordsKept => "passwords are not deleted",
-            Self::PagesSwapped => "two pages change places when they are read",
-            Self::NoRetries => "our own calls are not tried again",
-            Self::SlotsKept => "an in-flight slot is never given back",
-            Self::HalfOpenLetsAllThrough => "a breaker that is half open lets everybody through",
-            Self::FallbackTextLost => "the text that pages fall back to is stored empty",
-            Self::UnconditionalAccounts => "an account is written without looking whether it has changed",
-            Self::PaymentsWithoutKeys => "a payment that is asked for again is taken again",
+            Self::PagesSwapped => "the texts of two pages are swapped",
+            Self::NoRetries => "storage calls are not retried",
+            Self::SlotsNeverReleased => "an in-flight slot is never released",
+            Self::HalfOpenLetsAllThrough => "a half-open breaker lets every call through",
+            Self::FallbackTextLost => "the fallback text of pages is stored empty",
+            Self::UnconditionalAccounts => "an account is written without checking its version",
+            Self::PaymentsWithoutKeys => "a repeated charge is taken twice",
         }
     }
 }
 
-impl std::str::FromStr for Mutant {
+impl std::str::FromStr for BrokenVariant {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(|mutant| format!("{mutant:?}")).join(", ");
+        let known = || Self::ALL.map(|variant| format!("{variant:?}")).join(", ");
         Self::ALL
             .into_iter()
-            .find(|mutant| format!("{mutant:?}") == text)
-            .ok_or_else(|| format!("{text:?} is not a mutant: {}", known()))
+            .find(|variant| format!("{variant:?}") == text)
+            .ok_or_else(|| format!("unknown broken variant {text:?} (known: {})", known()))
     }
 }
 
-/// A port that does not do all that it is asked.
-pub struct Sabotaged<P: ?Sized> {
+/// A port without the guarantee that its variant lacks.
+pub struct BrokenPort<P: ?Sized> {
     pub inner: Arc<P>,
-    pub mutant: Mutant,
+    pub variant: BrokenVariant,
     pub process: usize,
     pub bus: Arc<dyn Bus>,
     pub calls: AtomicU64,
 }
 
-impl Sabotaged<dyn Records> {
-    /// The key under which this process finds the record.
+impl BrokenPort<dyn Records> {
+    /// The key under which this process stores the record.
     fn own(&self, key: &Key) -> Key {
-        if self.mutant == Mutant::BreakerPerProcess && key.partition == "breaker" {
+        if self.variant == BrokenVariant::BreakerPerProcess && key.partition == "breaker" {
             return Key::new(key.partition.clone(), format!("{}@{}", key.sort, self.process));
         }
         key.clone()
     }
 
     fn is_unconditional(&self, key: &Key) -> bool {
-        match self.mutant {
-            Mutant::NoFencing => key.sort.starts_with("page#") || key.sort.starts_with("pagelog#"),
-            Mutant::UnconditionalFinalize => {
+        match self.variant {
+            BrokenVariant::NoFencing => key.sort.starts_with("page#") || key.sort.starts_with("pagelog#"),
+            BrokenVariant::UnconditionalFinalize => {
                 key.sort == "job" || (key.partition.starts_with("job#") && key.sort.starts_with("event#"))
             }
-            Mutant::UnconditionalSlots => key.partition.starts_with("slots#"),
-            Mutant::UnconditionalAccounts => key.partition.starts_with("account#"),
+            BrokenVariant::UnconditionalSlots => key.partition.starts_with("slots#"),
+            BrokenVariant::UnconditionalAccounts => key.partition.starts_with("account#"),
             _ => false,
         }
     }
@@ -156,16 +156,18 @@ impl Sabotaged<dyn Records> {
             edit(&mut body);
             draft.body = body.to_string();
         };
-        match self.mutant {
-            Mutant::UnleasedSlots if draft.key.partition.starts_with("slots#") => {
+        match self.variant {
+            BrokenVariant::UnleasedSlots if draft.key.partition.starts_with("slots#") => {
                 edit(&mut draft, &|body| {
                     if body["holder"] != "" {
                         body["until"] = "9999-01-01T00:00:00Z".into();
                     }
                 });
             }
-            Mutant::UnpublishedEvents if draft.key.sort.starts_with("pagelog#") => draft.state_index = None,
-            Mutant::TrailRewritten if draft.key.sort.starts_with("event#0000000002") => {
+            BrokenVariant::UnpublishedEvents if draft.key.sort.starts_with("pagelog#") => {
+                draft.state_index = None
+            }
+            BrokenVariant::TrailRewritten if draft.key.sort.starts_with("event#0000000002") => {
                 edit(&mut draft, &|body| body["correlation_id"] = "another".into());
             }
             _ => {}
@@ -177,13 +179,19 @@ impl Sabotaged<dyn Records> {
         let unconditional = self.is_unconditional(change.key());
         let existing = if unconditional { self.inner.get(&self.own(change.key())).await? } else { None };
         Ok(match change {
-            Change::Put { draft, .. } if self.mutant == Mutant::SlotsKept && gives_back(draft) => None,
+            Change::Put { draft, .. }
+                if self.variant == BrokenVariant::SlotsNeverReleased && is_release(draft) =>
+            {
+                None
+            }
             Change::Put { draft, when } => {
                 let now = existing.map_or(When::Absent, |item| When::Version(item.version));
                 let when = if unconditional { now } else { *when };
                 Some(Change::Put { draft: self.distort(draft.clone()), when })
             }
-            Change::Delete { key, .. } if self.mutant == Mutant::PasswordsKept && key.sort == "secret" => {
+            Change::Delete { key, .. }
+                if self.variant == BrokenVariant::PasswordsKept && key.sort == "secret" =>
+            {
                 None
             }
             Change::Delete { key, version } => match (unconditional, existing) {
@@ -196,25 +204,25 @@ impl Sabotaged<dyn Records> {
 
     fn seen(&self, item: Option<Item>) -> Option<Item> {
         let mut item = item?;
-        if self.mutant == Mutant::BreakerCountsEveryPage && item.draft.key.partition == "breaker" {
+        if self.variant == BrokenVariant::BreakerCountsEveryPage && item.draft.key.partition == "breaker" {
             let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
             body["breaker"]["generation"] = 0.into();
             item.draft.body = body.to_string();
         }
-        if self.mutant == Mutant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
+        if self.variant == BrokenVariant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
             item.draft.body = item.draft.body.replace("\"half_open\"", "\"closed\"");
         }
         Some(item)
     }
 }
 
-/// Is it a slot that nobody has any more?
-fn gives_back(draft: &Draft) -> bool {
+/// Whether the draft is a released slot.
+fn is_release(draft: &Draft) -> bool {
     draft.key.partition.starts_with("slots#") && draft.body.contains("\"holder\":\"\"")
 }
 
 #[async_trait]
-impl Records for Sabotaged<dyn Records> {
+impl Records for BrokenPort<dyn Records> {
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
         Ok(self.seen(self.inner.get(&self.own(key)).await?))
     }
@@ -250,7 +258,7 @@ impl Records for Sabotaged<dyn Records> {
         for change in &batch.changes {
             changes.extend(self.change(change).await?);
         }
-        if self.mutant == Mutant::PublishedBeforeStored {
+        if self.variant == BrokenVariant::PublishedBeforeStored {
             let drafts = changes.iter().filter_map(|change| match change {
                 Change::Put { draft, when: When::Absent } => Some(draft),
                 _ => None,
@@ -261,7 +269,8 @@ impl Records for Sabotaged<dyn Records> {
         let written = self.inner.write(&Batch { stamp: batch.stamp.clone(), changes }).await?;
         Ok(match written {
             Written::Refused { index, existing: Some(mut item) }
-                if self.mutant == Mutant::DonePagesForgotten && item.draft.key.sort.starts_with("page#") =>
+                if self.variant == BrokenVariant::DonePagesReclaimable
+                    && item.draft.key.sort.starts_with("page#") =>
             {
                 let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
                 body["outcome"] = Value::Null;
@@ -274,12 +283,12 @@ impl Records for Sabotaged<dyn Records> {
 }
 
 #[async_trait]
-impl Blobs for Sabotaged<dyn Blobs> {
+impl Blobs for BrokenPort<dyn Blobs> {
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
-        if self.mutant == Mutant::ResultsOverwritten && key.contains("/result/") {
+        if self.variant == BrokenVariant::ResultsOverwritten && key.contains("/result/") {
             self.inner.delete_all(key).await?;
         }
-        if self.mutant == Mutant::FallbackTextLost && key.contains("/text/") {
+        if self.variant == BrokenVariant::FallbackTextLost && key.contains("/text/") {
             let mut pages: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             for page in pages.as_array_mut().into_iter().flatten() {
                 page["text"] = "".into();
@@ -311,14 +320,14 @@ impl Blobs for Sabotaged<dyn Blobs> {
 }
 
 #[async_trait]
-impl Queue for Sabotaged<dyn Queue> {
+impl Queue for BrokenPort<dyn Queue> {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
         self.inner.send(messages).await
     }
 
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let received = self.inner.receive(max, visibility).await?;
-        if self.mutant == Mutant::MessagesForgotten {
+        if self.variant == BrokenVariant::MessagesDeletedOnReceive {
             for delivery in &received {
                 self.inner.delete(&delivery.receipt).await?;
             }
@@ -344,11 +353,11 @@ impl Queue for Sabotaged<dyn Queue> {
 }
 
 #[async_trait]
-impl Payments for Sabotaged<dyn Payments> {
+impl Payments for BrokenPort<dyn Payments> {
     async fn charge(&self, charge: &Charge) -> Result<String, PaymentError> {
         let mut charge = charge.clone();
-        if self.mutant == Mutant::PaymentsWithoutKeys {
-            charge.key += &format!(" asked for at {}", self.calls.fetch_add(1, Ordering::Relaxed));
+        if self.variant == BrokenVariant::PaymentsWithoutKeys {
+            charge.key += &format!(" repeat {}", self.calls.fetch_add(1, Ordering::Relaxed));
         }
         self.inner.charge(&charge).await
     }
@@ -359,13 +368,13 @@ impl Payments for Sabotaged<dyn Payments> {
 }
 
 #[async_trait]
-impl Clock for Sabotaged<dyn Clock> {
+impl Clock for BrokenPort<dyn Clock> {
     fn now(&self) -> Timestamp {
         self.inner.now()
     }
 
     async fn sleep(&self, time: Duration) {
-        if self.mutant == Mutant::DeadlineForgotten && time > Duration::from_secs(10) {
+        if self.variant == BrokenVariant::LongTimersNeverFire && time > Duration::from_secs(10) {
             std::future::pending::<()>().await;
         }
         self.inner.sleep(time).await;
@@ -373,7 +382,7 @@ impl Clock for Sabotaged<dyn Clock> {
 }
 
 #[async_trait]
-impl Pdf for Sabotaged<dyn Pdf> {
+impl Pdf for BrokenPort<dyn Pdf> {
     async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
         self.inner.inspect(file, password, time).await
     }
@@ -386,7 +395,7 @@ impl Pdf for Sabotaged<dyn Pdf> {
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
         let mut readings = self.inner.read(file, password, pages, options).await?;
-        if self.mutant == Mutant::PagesSwapped
+        if self.variant == BrokenVariant::PagesSwapped
             && let [first, second, ..] = readings.as_mut_slice()
         {
             std::mem::swap(&mut first.text, &mut second.text);

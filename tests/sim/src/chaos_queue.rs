@@ -1,4 +1,5 @@
-//! A queue that keeps its word and nothing more: messages come twice, late, and back too early.
+//! A queue that guarantees at-least-once delivery and nothing more: messages are delivered twice, late,
+//! and again while they are still in work.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -17,47 +18,47 @@ use everypage_testkit::memory::MemoryQueue;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    plan::Plan,
-    trouble::{Messages, Trouble, name},
-    witness::Witness,
+    faults::{MessageFault, PlannedFault, name},
+    observer::Observer,
+    run_plan::RunPlan,
 };
 
-pub struct Post {
+pub struct ChaosQueue {
     queue: Arc<MemoryQueue>,
-    plan: Arc<Plan>,
-    witness: Arc<Witness>,
+    plan: Arc<RunPlan>,
+    observer: Arc<Observer>,
     state: Mutex<State>,
 }
 
 struct State {
-    dice: StdRng,
-    /// Sent, and not to be seen before their time.
+    rng: StdRng,
+    /// Sent messages that become visible only later, each with that time.
     late: Vec<(Duration, Outgoing)>,
     copies: u64,
 }
 
-impl Post {
-    pub fn new(queue: Arc<MemoryQueue>, plan: &Arc<Plan>, witness: &Arc<Witness>) -> Self {
-        let dice = StdRng::seed_from_u64(plan.seed.rotate_left(17));
-        let state = Mutex::new(State { dice, late: vec![], copies: 0 });
-        Self { queue, plan: plan.clone(), witness: witness.clone(), state }
+impl ChaosQueue {
+    pub fn new(queue: Arc<MemoryQueue>, plan: &Arc<RunPlan>, observer: &Arc<Observer>) -> Self {
+        let rng = StdRng::seed_from_u64(plan.seed.rotate_left(17));
+        let state = Mutex::new(State { rng, late: vec![], copies: 0 });
+        Self { queue, plan: plan.clone(), observer: observer.clone(), state }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the post does to a message just now.
-    fn moods(&self) -> Vec<Messages> {
-        let now = self.witness.now();
+    /// Draws which faults affect a message now.
+    fn draw_faults(&self) -> Vec<MessageFault> {
+        let now = self.observer.now();
         let mut state = self.lock();
-        let struck = self.plan.troubles.iter().filter_map(|trouble| match trouble {
-            Trouble::Messages { window, one_in, messages } if window.covers(now) => {
-                (state.dice.random_range(0..*one_in) == 0).then_some(*messages)
+        let drawn = self.plan.faults.iter().filter_map(|fault| match fault {
+            PlannedFault::Messages { window, one_in, kind } if window.covers(now) => {
+                (state.rng.random_range(0..*one_in) == 0).then_some(*kind)
             }
             _ => None,
         });
-        struck.collect()
+        drawn.collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -66,28 +67,28 @@ impl Post {
 }
 
 #[async_trait]
-impl Queue for Post {
+impl Queue for ChaosQueue {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
         let mut now = Vec::new();
         for message in messages {
-            let moods = self.moods();
+            let faults = self.draw_faults();
             let mut copies = vec![message.clone()];
-            for mood in moods.iter().filter(|mood| !matches!(mood, Messages::ComeBackAfter(_))) {
-                self.witness.struck(&format!("messages: {}", name(mood)));
+            for fault in faults.iter().filter(|fault| !matches!(fault, MessageFault::RedeliveredAfter(_))) {
+                self.observer.count_fault(&format!("messages: {}", name(fault)));
             }
-            if moods.contains(&Messages::ComeTwice) {
+            if faults.contains(&MessageFault::DeliveredTwice) {
                 let mut state = self.lock();
                 state.copies += 1;
                 copies
                     .push(Outgoing { name: format!("{}#{}", message.name, state.copies), ..message.clone() });
             }
-            let late = moods.iter().find_map(|mood| match mood {
-                Messages::ComeLate(by) => Some(*by),
+            let late = faults.iter().find_map(|fault| match fault {
+                MessageFault::DeliveredLate(by) => Some(*by),
                 _ => None,
             });
             match late {
                 Some(by) => {
-                    let at = self.witness.now() + by;
+                    let at = self.observer.now() + by;
                     self.lock().late.extend(copies.into_iter().map(|message| (at, message)));
                 }
                 None => now.extend(copies),
@@ -97,25 +98,25 @@ impl Queue for Post {
     }
 
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        let now = self.witness.now();
+        let now = self.observer.now();
         let due: Vec<Outgoing> =
             self.lock().late.extract_if(.., |(at, _)| *at <= now).map(|(_, message)| message).collect();
         self.queue.send(&due).await?;
-        let hidden = self.moods().into_iter().fold(visibility, |hidden, mood| match mood {
-            Messages::ComeBackAfter(after) => hidden.min(after),
+        let hidden = self.draw_faults().into_iter().fold(visibility, |hidden, fault| match fault {
+            MessageFault::RedeliveredAfter(after) => hidden.min(after),
             _ => hidden,
         });
         let dead = self.queue.dead_letter_count();
         let received = self.queue.receive(max, hidden).await?;
         for _ in dead..self.queue.dead_letter_count() {
-            self.witness.struck("messages: buried by the queue");
+            self.observer.count_fault("messages: dead-lettered by the queue");
         }
         for delivery in &received {
             if hidden < visibility {
-                self.witness.struck("messages: ComeBackAfter");
+                self.observer.count_fault("messages: RedeliveredAfter");
             }
-            self.witness
-                .note(|| format!("message {} is delivered, {}.", delivery.id, delivery.receive_count));
+            self.observer
+                .log(|| format!("message {} is delivered (receive {})", delivery.id, delivery.receive_count));
         }
         Ok(received)
     }

@@ -1,0 +1,375 @@
+//! What must hold of a run that is idle.
+
+use std::time::Duration;
+
+use everypage_core::{
+    app::App,
+    domain::{
+        account::Cause,
+        event::Aggregate,
+        job::{Halt, Job, State},
+        outcome::{MicroUsd, Source},
+        purchase::{
+            Purchase,
+            State::{Compensated, Completed, Manual},
+        },
+        target::Target,
+    },
+    invariants,
+    ports::clock::Clock,
+    store::{accounts, dead, listing, trail},
+    usecases::{
+        relay, result,
+        sweep::{SILENT, collect_dead},
+        verify::{verify_account, verify_job},
+        webhooks,
+    },
+};
+
+use crate::{
+    delays,
+    faults::{MessageFault, PlannedFault, UserAction, Window, time},
+    installation::Installation,
+    models::page_text,
+    observer::JobRun,
+    run::{all_jobs, has_result, tenant},
+    run_plan::{BOUGHT, PLENTY, PRICE, Password},
+};
+
+/// A process may end a job this much before its deadline, because clocks differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
+/// Longer than all retries of a webhook.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(60);
+/// The driver of a job polls every second for its cancellation.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+pub async fn check_every_job(installation: &Installation, inspector: &App) {
+    for job in all_jobs(inspector).await {
+        let what = format!("job {}", job.id);
+        installation.observer.check(&what, end_is_explained(installation, &job));
+        for result in ended_in_time(installation, &job) {
+            installation.observer.check(&what, result);
+        }
+        for result in results_are_complete_and_correct(installation, inspector, &job).await {
+            installation.observer.check(&what, result);
+        }
+        if only_killed_early(installation) && should_be_read(&job) {
+            installation.observer.check(&what, all_read(inspector, &job).await);
+        }
+    }
+}
+
+pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
+    for job in all_jobs(inspector).await {
+        let what = format!("repaired job {}", job.id);
+        for result in ended_in_time(installation, &job) {
+            installation.observer.check(&what, result);
+        }
+        for result in results_are_complete_and_correct(installation, inspector, &job).await {
+            installation.observer.check(&what, result);
+        }
+        if job.state == State::Failed && !locked(installation, &job) {
+            let failure = Err(format!("it failed again: {:?}", job.failure));
+            installation.observer.check(&what, failure);
+        }
+        if should_be_read(&job) {
+            installation.observer.check(&what, all_read(inspector, &job).await);
+        }
+    }
+}
+
+/// Nothing is left behind once every process is stopped and every lease has expired.
+pub async fn check_store(installation: &Installation, inspector: &App) {
+    installation.observer.clock.sleep(SILENT).await;
+    let relayed = relay::relay_silent(inspector, SILENT).await;
+    installation.observer.check("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
+    let sent = webhooks::run_for(inspector, WEBHOOK_TIMEOUT).await;
+    installation.observer.check("webhooks", sent.map(drop).map_err(|fault| fault.to_string()));
+    let items = installation.records.dump();
+    installation.observer.check("store", invariants::nothing_is_held(&items, inspector.clock.now()));
+    let collected = collect_dead(inspector).await;
+    installation.observer.check("dead-letter queue", collected.map(drop).map_err(|error| error.to_string()));
+    for letter in dead::waiting(inspector, 1000).await.unwrap_or_default() {
+        let letter = letter.value;
+        let reason = if letter.reason.trim().is_empty() { Err("it has no reason".into()) } else { Ok(()) };
+        installation.observer.check(&format!("dead letter {}", letter.id), reason);
+    }
+    let webhooks = installation.hooks.calls();
+    let dead_letters = dead::waiting(inspector, 1000).await.unwrap_or_default();
+    let mut stored = Vec::new();
+    for job in all_jobs(inspector).await {
+        let id = format!("\"id\":\"{}\"", job.id);
+        let given_up = dead_letters.iter().any(|letter| letter.value.correlation_id == job.correlation_id);
+        let notified = given_up || webhooks.iter().any(|call| call.body.contains(&id));
+        let missing = || Err("its end was neither sent to the webhook nor dead-lettered".to_owned());
+        installation.observer.check(&format!("job {}", job.id), if notified { Ok(()) } else { missing() });
+        let aggregate = Aggregate::Job(job.id.clone());
+        stored.extend(trail::read(inspector, &aggregate).await.unwrap_or_default());
+        stored.extend(trail::read_pages(inspector, &job.id).await.unwrap_or_default());
+    }
+    for aggregate in billing_aggregates(inspector).await {
+        stored.extend(trail::read(inspector, &aggregate).await.unwrap_or_default());
+    }
+    for result in account_is_correct(installation, inspector).await {
+        installation.observer.check("account", result);
+    }
+    let published = installation.observer.seen().events.clone();
+    installation.observer.check("events", invariants::published_in_order(&published, &stored));
+}
+
+async fn purchases(inspector: &App) -> Vec<Purchase> {
+    listing::purchases(inspector, &tenant(), None, 100).await.map(|page| page.items).unwrap_or_default()
+}
+
+async fn billing_aggregates(inspector: &App) -> Vec<Aggregate> {
+    let purchases = purchases(inspector).await.into_iter().map(|purchase| Aggregate::Purchase(purchase.id));
+    purchases.chain([Aggregate::Account(tenant())]).collect()
+}
+
+/// The balance is what was granted and bought less what was read, and no credits are reserved.
+async fn account_is_correct(installation: &Installation, inspector: &App) -> Vec<Result<(), String>> {
+    let Some(credits) = &installation.plan.credits else { return vec![] };
+    let mut results = Vec::new();
+    match verify_account(inspector, &tenant()).await {
+        Ok(findings) if findings.is_empty() => {}
+        found => results.push(Err(format!("it does not verify: {found:?}"))),
+    }
+    let Ok(account) = accounts::load(inspector, &tenant()).await else { return results };
+    let account = account.value;
+    if (account.reserved, account.ordered, account.allocated) != (0, 0, 0) {
+        results.push(Err(format!("credits are reserved while idle: {account:?}")));
+    }
+    let purchases = purchases(inspector).await;
+    let [purchase] = purchases.as_slice() else {
+        results.push(Err(format!("one purchase was started: {purchases:?}")));
+        return results;
+    };
+    let (paid, income) =
+        (if purchase.state == Completed { PRICE } else { MicroUsd(0) }, installation.payments.income());
+    match purchase.state {
+        Completed | Compensated if income == paid => {}
+        // A payment service that can't be reached refunds nothing: a person has to.
+        Manual if installation.plan.storage_fails() => {}
+        state => results.push(Err(format!("a purchase is {state:?} and {income:?} was taken"))),
+    }
+    let lines = accounts::ledger(inspector, &tenant()).await.unwrap_or_default();
+    let added = lines.iter().filter(|line| !matches!(line.cause, Cause::Job { .. }));
+    let added = added.map(|line| line.amount).sum::<i64>() as u64;
+    if added % PLENTY != (credits.granted + if purchase.state == Completed { BOUGHT } else { 0 }) % PLENTY {
+        results.push(Err(format!("{added} credits were granted and bought: {lines:?}")));
+    }
+    let read: u64 = all_jobs(inspector)
+        .await
+        .iter()
+        .filter(|job| job.state == State::Audited)
+        .filter_map(|job| job.result.as_ref())
+        .map(|result| u64::from(result.metadata.credits))
+        .sum();
+    // Where credits are scarce, a race may leave a healed page unpaid.
+    let is_correct = match installation.plan.credits_are_scarce() {
+        true => account.balance + read >= added && account.balance <= added,
+        false => account.balance + read == added,
+    };
+    if !is_correct {
+        let balance = account.balance;
+        results.push(Err(format!(
+            "{added} credits were added, {read} pages read, and the balance is {balance}"
+        )));
+    }
+    if installation.records.dump().iter().any(|item| item.draft.key.sort == "method") {
+        results.push(Err("a payment method is still stored".into()));
+    }
+    results
+}
+
+fn document(installation: &Installation, job: &Job) -> usize {
+    installation.observer.seen().documents.get(&job.id).copied().unwrap_or_default()
+}
+
+fn locked(installation: &Installation, job: &Job) -> bool {
+    installation.plan.arrivals[document(installation, job)].password == Password::Missing
+}
+
+/// The window of the job's last run.
+fn last_run(installation: &Installation, job: &Job) -> Window {
+    let seen = installation.observer.seen();
+    let run = seen.job_runs.get(&(job.id.clone(), job.redrives));
+    let from = run.map_or(Duration::ZERO, |run| run.from);
+    let until = run.and_then(|run| run.closed).unwrap_or(Duration::MAX);
+    Window { from, until }
+}
+
+/// Every job has ended, in a state that something in the run explains.
+fn end_is_explained(installation: &Installation, job: &Job) -> Result<(), String> {
+    let requested = |requested: UserAction| {
+        installation
+            .plan
+            .faults
+            .iter()
+            .any(|fault| matches!(fault, PlannedFault::User { action, .. } if *action == requested))
+    };
+    match job.state {
+        State::Audited if locked(installation, job) => Err("a locked document was read".into()),
+        State::Audited => Ok(()),
+        State::Cancelled if requested(UserAction::Cancel) => Ok(()),
+        State::Rejected if requested(UserAction::Reject) || installation.plan.credits_are_scarce() => Ok(()),
+        State::Failed if locked(installation, job) => Ok(()),
+        State::Failed => delays::may_fail(installation, job, last_run(installation, job)),
+        state => Err(format!("it ended as {state}: {:?}", job.failure)),
+    }
+}
+
+/// Every run of a job ended in time.
+fn ended_in_time(installation: &Installation, job: &Job) -> Vec<Result<(), String>> {
+    let runs: Vec<JobRun> = {
+        let seen = installation.observer.seen();
+        let own = seen.job_runs.iter().filter(|((id, _), _)| *id == job.id);
+        own.map(|(_, run)| run.clone()).collect()
+    };
+    runs.iter().map(|run| run_ended_in_time(installation, run)).collect()
+}
+
+/// The result, or the failure, is published a second after the deadline or the cancellation, or as soon
+/// as the delays of faults allow.
+fn run_ended_in_time(installation: &Installation, run: &JobRun) -> Result<(), String> {
+    let deadline = installation.observer.since(run.deadline) + installation.plan.max_clock_difference();
+    let due = run.cancelled.map_or(deadline, |cancelled| deadline.min(cancelled + CANCEL_POLL_INTERVAL));
+    let latest = delays::latest_end(installation, due);
+    let late = |what: &str, at: Duration| {
+        Err(format!("{what} at {}, due at {}, {} at the latest", time(at), time(due), time(latest)))
+    };
+    match (run.ended, run.closed) {
+        (Some((state, at)), _) if at > latest => late(&format!("{state}"), at),
+        (_, Some(at)) if at > latest => late("closed", at),
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err("it never ended".into()),
+    }
+}
+
+/// Every version of the result is complete, has each page's own text, and its trail verifies.
+async fn results_are_complete_and_correct(
+    installation: &Installation,
+    inspector: &App,
+    job: &Job,
+) -> Vec<Result<(), String>> {
+    let mut results = Vec::new();
+    match verify_job(inspector, &job.id).await {
+        Ok(report) if report.findings.is_empty() => {}
+        Ok(report) => results.push(Err(format!("its trail does not verify: {:?}", report.findings))),
+        Err(error) => results.push(Err(format!("its trail can't be read: {error}"))),
+    }
+    if !has_result(job) {
+        return results;
+    }
+    let index = document(installation, job);
+    let pages = installation.plan.arrivals[index].pages;
+    let versions = job.result.as_ref().map_or(0, |result| result.version);
+    for version in 1..=versions {
+        let read = result::read_document(inspector, job, Some(version)).await;
+        let Ok(Some(document)) = read else {
+            results.push(Err(format!("version {version} can't be read: {read:?}")));
+            continue;
+        };
+        results.push(invariants::whole(&document));
+        if version == 1 && job.redrives == 0 && document.metadata.timeout_occurred {
+            results.push(not_before_its_deadline(installation, job));
+        }
+        if document.metadata.total_pages != pages {
+            results.push(Err(format!("it has {} pages instead of {pages}", document.metadata.total_pages)));
+        }
+        for page in &document.pages {
+            let number = page.page.get();
+            let blank = installation.plan.arrivals[index].blank && number == pages;
+            let target = page.read_by.provider.zip(page.read_by.model.clone());
+            let expected = match (&page.source, target) {
+                (Source::Ai, Some((provider, model))) => {
+                    page_text(&Target::new(provider, model), index, number)
+                }
+                (Source::Ai, None) => "the model that read it".into(),
+                _ if blank => String::new(),
+                _ => format!("layer of page {number} of d{index}"),
+            };
+            // A page whose text layer was not read before the end has no text.
+            let unread = !page.has_text && may_be_unread(installation, job);
+            if !unread && page.text.trim() != expected {
+                results.push(Err(format!("page {number} of version {version} has the text {:?}", page.text)));
+            }
+        }
+    }
+    results
+}
+
+/// A result that reports a timeout was not published before the deadline, as far as clocks agree.
+fn not_before_its_deadline(installation: &Installation, job: &Job) -> Result<(), String> {
+    let seen = installation.observer.seen();
+    let published = seen.published.get(&job.id).and_then(|versions| versions.first().copied());
+    let due = installation
+        .observer
+        .since(job.deadline)
+        .saturating_sub(installation.plan.max_clock_difference() + CLOCK_TOLERANCE);
+    match published {
+        Some(at) if at < due => Err(format!("it timed out at {}, which is before {}", time(at), time(due))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a fault or a cancellation ended the job before the text layer of every page was read. Without
+/// one, reading takes no time.
+fn may_be_unread(installation: &Installation, job: &Job) -> bool {
+    let incomplete = job.survey.as_ref().is_some_and(|survey| !survey.complete);
+    let interrupted = installation.was_any_process_killed()
+        || installation.plan.storage_fails()
+        || job.halt == Some(Halt::Cancelled)
+        || installation.plan.faults.iter().any(|fault| matches!(fault, PlannedFault::Reader { .. }));
+    incomplete && interrupted
+}
+
+/// No lease is held while the installation is idle. A killed process, and one that could not release its
+/// lease, holds it until it expires; and where clocks disagree, workers disagree on the deadline.
+pub fn check_idle(installation: &Installation) {
+    if installation.was_any_process_killed()
+        || installation.plan.storage_fails()
+        || !installation.plan.max_clock_difference().is_zero()
+    {
+        return;
+    }
+    let items = installation.records.dump();
+    let now = installation.observer.clock.now();
+    installation.observer.check("idle", invariants::nothing_is_held(&items, now));
+    installation.observer.check("idle", installation.observer.none_in_flight());
+}
+
+/// Whether the only faults are processes that were killed early enough to recover before the deadline.
+fn only_killed_early(installation: &Installation) -> bool {
+    let early = |fault: &PlannedFault| {
+        matches!(
+            fault,
+            PlannedFault::Kill { back_after: Some(_), .. }
+                | PlannedFault::KillAtCall { back_after: Some(_), .. }
+                | PlannedFault::Messages { kind: MessageFault::DeliveredTwice, .. }
+        ) && fault.end() < Duration::from_secs(25)
+    };
+    let visibility = installation.settings.page_visibility;
+    installation.plan.faults.iter().all(early)
+        && installation.plan.skews.iter().all(|skew| *skew == 0)
+        && installation.settings.approval_threshold_usd.is_none()
+        && installation.plan.timeout >= visibility + Duration::from_secs(75)
+}
+
+/// Whether every page that was planned for AI must be read by a model.
+pub fn should_be_read(job: &Job) -> bool {
+    job.state == State::Audited
+}
+
+pub async fn all_read(inspector: &App, job: &Job) -> Result<(), String> {
+    let Ok(Some(document)) = result::read_document(inspector, job, None).await else {
+        return Err("its result can't be read".into());
+    };
+    let fallen: Vec<String> = document
+        .pages
+        .iter()
+        .filter(|page| page.source.is_fallback())
+        .map(|page| format!("page {}: {}", page.page, page.why.as_deref().unwrap_or("")))
+        .collect();
+    if fallen.is_empty() { Ok(()) } else { Err(format!("not read by a model: {fallen:?}")) }
+}

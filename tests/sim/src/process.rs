@@ -1,0 +1,120 @@
+//! What one process of a run does.
+
+use std::{sync::Arc, time::Duration};
+
+use everypage_core::{
+    app::App,
+    domain::{ids::JobId, target::Tier},
+    store::{jobs, nodes, pages, slots},
+    usecases::{purchase, relay, sweep::sweep, webhooks},
+};
+use everypage_local::{Driver, LocalFlow};
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::installation::{Installation, ORPHAN_SCAN_INTERVAL, Request};
+
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// One process: workers, relay, webhooks, sweep, requests, and the jobs that it drives.
+pub async fn run_process(
+    installation: Arc<Installation>,
+    process: usize,
+    app: Arc<App>,
+    driver: Arc<Driver>,
+    flow: Arc<LocalFlow>,
+    requests: mpsc::UnboundedReceiver<Request>,
+) {
+    tokio::join!(
+        driver.work(),
+        relay::run(&app),
+        webhooks::run(&app),
+        async {
+            // Without credits there is nothing to buy, and this would only shift the call numbers.
+            if installation.plan.credits.is_some() {
+                purchase::run(&app).await;
+            }
+        },
+        run_housekeeping(&app),
+        serve_requests(&app, requests),
+        drive_jobs(&installation, process, &app, &driver, &flow),
+    );
+}
+
+/// What a schedule runs every minute on AWS.
+async fn run_housekeeping(app: &App) {
+    loop {
+        // One missed heartbeat only delays the next.
+        let _ = nodes::seen(app).await;
+        app.clock.sleep(SWEEP_INTERVAL).await;
+        sweep(app).await;
+    }
+}
+
+async fn serve_requests(app: &Arc<App>, mut requests: mpsc::UnboundedReceiver<Request>) {
+    let mut serving = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(request) = requests.recv() => serving.push(request(app.clone())),
+            Some(()) = serving.next() => {}
+        }
+    }
+}
+
+/// Drives the jobs that are started here, and those without a driver.
+async fn drive_jobs(
+    installation: &Arc<Installation>,
+    process: usize,
+    app: &Arc<App>,
+    driver: &Arc<Driver>,
+    flow: &Arc<LocalFlow>,
+) {
+    let mut driven = JoinSet::new();
+    let mut drive = |job: JobId| {
+        let mine = *installation.state().drivers.entry(job.clone()).or_insert(process) == process;
+        if mine {
+            let (installation, driver) = (installation.clone(), driver.clone());
+            driven.spawn(async move {
+                driver.drive(&job).await;
+                installation.state().drivers.remove(&job);
+            });
+        } else {
+            flow.unwatch(&job);
+        }
+    };
+    let mut scan = app.clock.sleep(Duration::ZERO);
+    loop {
+        tokio::select! {
+            biased;
+            job = flow.next_started() => drive(job),
+            () = &mut scan => {
+                let open = jobs::open(app).await.unwrap_or_default();
+                for job in open {
+                    if !installation.state().drivers.contains_key(&job.id) {
+                        release_leases_of_killed(installation, app, &job.id).await;
+                        // Counts as started here, unless it was started a moment ago.
+                        flow.enqueue(&job.id);
+                    }
+                }
+                scan = app.clock.sleep(ORPHAN_SCAN_INTERVAL);
+            }
+        }
+    }
+}
+
+/// On one machine killed processes are known, so their leases need not expire.
+async fn release_leases_of_killed(installation: &Installation, app: &App, job: &JobId) {
+    if !installation.plan.one_machine {
+        return;
+    }
+    let killed = installation.state().killed_nodes.clone();
+    for node in killed {
+        // Leases that can't be released now expire by themselves.
+        let _ = pages::free_all_of(app, job, &node).await;
+        for target in app.settings.roster().steps(Tier::Primary) {
+            let _ = slots::free_all_of(app, &target, &node).await;
+        }
+        let _ = relay::relay(app, &node).await;
+    }
+}
