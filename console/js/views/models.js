@@ -79,7 +79,12 @@ function card(model) {
     h(
       'div',
       { class: 'model-head' },
-      h('div', {}, h('h2', {}, name === '*' ? 'All models' : name), h('p', { class: 'hint' }, `Provider: ${providerName(provider)}`)),
+      h(
+        'div',
+        {},
+        h('h2', {}, name === '*' ? 'All models' : name),
+        h('p', { class: 'hint' }, `Provider: ${providerName(provider)}`),
+      ),
       badge(BREAKER.closed),
     ),
     h('p', { class: 'model-status' }),
