@@ -1,14 +1,14 @@
-//! Asking before something is gone for good.
+//! Confirmation before something is deleted.
 
 use std::io::{IsTerminal, Write};
 
 use crate::problem::Problem;
 
-/// Puts the question to whoever sits at the terminal; an error when nobody does.
+/// Asks at the terminal; an error when standard input is not one.
 pub fn ask(question: &str, consequence: &str) -> Result<bool, Problem> {
     if !std::io::stdin().is_terminal() {
         return Err(Problem::Usage(format!(
-            "{question} This can't be undone and nobody is there to ask; pass --yes to do it"
+            "{question} This can't be undone, and there is no terminal to confirm it at; pass --yes"
         )));
     }
     eprint!("{question} {consequence} [y/N] ");
@@ -16,6 +16,6 @@ pub fn ask(question: &str, consequence: &str) -> Result<bool, Problem> {
     let mut answer = String::new();
     std::io::stdin()
         .read_line(&mut answer)
-        .map_err(|error| Problem::Failed(format!("no answer could be read: {error}")))?;
+        .map_err(|error| Problem::Failed(format!("the answer could not be read: {error}")))?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

@@ -1,23 +1,23 @@
-//! What the process tells the script that started it.
+//! Exit codes.
 
 use everypage_core::domain::{
     job::{Job, Status},
     result::ResultMetadata,
 };
 
-/// Ordered by gravity: of several documents the gravest decides.
+/// Ordered by severity: with several documents the most severe one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Every page has the text that was planned for it.
     Complete,
-    /// Some page has MuPDF's text where an AI's was planned, or the deadline came.
+    /// Some page has MuPDF's text instead of AI text, or the deadline was reached.
     Fallback,
-    /// Some page has no text from anybody.
+    /// Some page has no text at all.
     Missing,
     /// A document or the command failed.
     Failed,
     Cancelled,
-    /// Wrong usage or configuration: nothing was done, so nothing else can have happened.
+    /// Wrong usage or settings; nothing was done.
     Usage,
 }
 
@@ -33,7 +33,7 @@ impl Exit {
         }
     }
 
-    /// How a job that has ended counts.
+    /// The exit code of an ended job.
     pub fn of(job: &Job) -> Self {
         match (job.status(), &job.result) {
             (Status::Cancelled, _) => Self::Cancelled,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_document_decides() {
+    fn the_most_severe_document_wins() {
         use Exit::*;
         for (all, expected) in [
             (vec![Complete, Complete], 0),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_counts_by_its_worst_page() {
+    fn the_worst_page_decides() {
         let with = |missing: &[u32], fallbacks, timeout_occurred| {
             Exit::of_result(&ResultMetadata {
                 missing_pages: missing.iter().filter_map(|n| PageNumber::new(*n)).collect(),

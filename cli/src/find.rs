@@ -1,4 +1,4 @@
-//! Jobs and dead letters by the beginning of their names.
+//! Finds jobs and dead letters by their id or a unique prefix of it.
 
 use everypage_core::{
     app::App,
@@ -12,33 +12,38 @@ use everypage_core::{
     },
 };
 
-use crate::problem::Problem;
+use crate::{args::TenantArg, problem::Problem};
 
-/// Far more than one machine keeps.
+/// Far more than one machine stores.
 pub const ALL: usize = 1_000_000;
 
 pub fn tenant(app: &App) -> TenantId {
     TenantId::new(app.settings.tenant.clone())
 }
 
-/// The job whose id is `name` or the only one that begins so.
+/// The tenant of the option, else of the settings.
+pub fn tenant_or_default(app: &App, arg: TenantArg) -> TenantId {
+    arg.tenant.map_or_else(|| tenant(app), TenantId::new)
+}
+
+/// The job whose id is `name`, or the only one whose id starts with it.
 pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
     let id = JobId::new(name.trim().to_ascii_lowercase());
-    // Another tenant's job is as good as none.
-    let mine = |job: &Job| job.received.tenant == tenant(app);
-    if let Some(kept) = jobs::find(app, &id).await?.filter(|kept| mine(&kept.value)) {
-        return Ok(kept.value);
+    // Another tenant's job is reported as unknown.
+    let is_own = |job: &Job| job.received.tenant == tenant(app);
+    if let Some(found) = jobs::find(app, &id).await?.filter(|job| is_own(&job.value)) {
+        return Ok(found.value);
     }
     let all = jobs::list(app, &tenant(app), ALL).await?;
     only(all, |job| job.id.as_str(), name, "job", "everypage jobs list")
 }
 
-pub async fn letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
-    let all = dead::waiting(app, ALL).await?.into_iter().map(|kept| kept.value);
+pub async fn dead_letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
+    let all = dead::waiting(app, ALL).await?.into_iter().map(|letter| letter.value);
     only(all, |letter| letter.id.as_str(), name, "dead letter", "everypage dlq list")
 }
 
-/// The one whose id is `name` or the only one that begins so.
+/// The item whose id is `name`, or the only one whose id starts with it.
 pub fn only<T>(
     all: impl IntoIterator<Item = T>,
     id: impl Fn(&T) -> &str,
@@ -48,22 +53,22 @@ pub fn only<T>(
 ) -> Result<T, Problem> {
     let wanted = name.trim().to_ascii_uppercase();
     if wanted.is_empty() {
-        return Err(Problem::Usage(format!("an empty name names no {what}; see `{listed_by}`")));
+        return Err(Problem::Usage(format!("the id of the {what} is empty; `{listed_by}` lists them")));
     }
     let mut found: Vec<T> =
         all.into_iter().filter(|one| id(one).to_ascii_uppercase().starts_with(&wanted)).collect();
-    // A whole name counts even if another one begins with it.
+    // An exact match wins even if another id starts with it.
     if let Some(exact) = found.iter().position(|one| id(one).eq_ignore_ascii_case(&wanted)) {
         return Ok(found.swap_remove(exact));
     }
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Problem::Failed(format!("there is no {what} {name}; see `{listed_by}`"))),
+        0 => Err(Problem::Failed(format!("there is no {what} {name}; `{listed_by}` lists them"))),
         count => {
             let some: Vec<&str> = found.iter().take(3).map(&id).collect();
             let more = if count > some.len() { ", …" } else { "" };
             Err(Problem::Usage(format!(
-                "{count} {what}s begin with {name}: {}{more}; write more of the id",
+                "{count} {what}s start with {name}: {}{more}; write more of the id",
                 some.join(", ")
             )))
         }
@@ -80,10 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn a_unique_beginning_is_enough_in_any_case() {
+    fn a_unique_prefix_is_enough_in_either_case() {
         assert_eq!(find("01abc"), Ok("01ABC"));
         assert_eq!(find("01abd"), Ok("01ABD"));
-        assert!(find("01").unwrap_err().contains("3 jobs begin with 01"));
+        assert!(find("01").unwrap_err().contains("3 jobs start with 01"));
         assert!(find("02").unwrap_err().contains("there is no job 02"));
         assert!(find(" ").is_err());
     }

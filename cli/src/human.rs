@@ -8,10 +8,10 @@ use everypage_core::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 
-/// Ranges that a line for people lists.
-const MOST_RANGES: usize = 10;
+/// Ranges in a line for people.
+const MAX_RANGES: usize = 10;
 
-/// `3, 7-9`: ascending pages, neighbours joined.
+/// `3, 7-9`: ascending pages as ranges.
 pub fn pages(pages: impl IntoIterator<Item = PageNumber>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for page in pages.into_iter().map(PageNumber::get) {
@@ -30,12 +30,12 @@ pub fn pages(pages: impl IntoIterator<Item = PageNumber>) -> String {
     written.join(", ")
 }
 
-/// The same for people: a long list ends with how many there are.
-pub fn pages_in_short(list: &str) -> String {
+/// Shortens a long list of ranges to `1, 3, 5, and 30 more`.
+pub fn shorten_ranges(list: &str) -> String {
     let ranges: Vec<&str> = list.split(", ").collect();
-    match ranges.get(MOST_RANGES..).map_or(0, <[_]>::len) {
+    match ranges.get(MAX_RANGES..).map_or(0, <[_]>::len) {
         0 => list.to_owned(),
-        more => format!("{}, and {more} more", ranges[..MOST_RANGES].join(", ")),
+        more => format!("{}, and {more} more", ranges[..MAX_RANGES].join(", ")),
     }
 }
 
@@ -65,7 +65,7 @@ pub fn between(from: Timestamp, to: Timestamp) -> String {
     duration(until(from, to))
 }
 
-/// `3 min ago`, `2 h ago`; a date from two days on.
+/// `3 min ago`, `2 h ago`; a date after two days.
 pub fn ago(then: Timestamp, now: Timestamp) -> String {
     match until(then, now).as_secs() {
         0..5 => "just now".into(),
@@ -81,7 +81,7 @@ pub fn time(then: Timestamp) -> String {
     then.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `$0.0123`; nothing for nothing.
+/// `$0.0123`; `None` for 0.
 pub fn money(cost: MicroUsd) -> Option<String> {
     match cost.0 {
         0 => None,
@@ -100,7 +100,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time as given on the command line: a moment, a day, or so long ago.
+/// Parses a time of the command line: a timestamp, a day, or a duration ago.
 pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let text = text.trim();
     if let Ok(moment) = text.parse::<Timestamp>() {
@@ -127,19 +127,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_joined_and_gaps_kept() {
+    fn consecutive_pages_are_joined() {
         let written = |numbers: &[u32]| pages(numbers.iter().filter_map(|number| PageNumber::new(*number)));
         assert_eq!(written(&[]), "");
         assert_eq!(written(&[3]), "3");
         assert_eq!(written(&[3, 7, 8, 9, 11, 12]), "3, 7-9, 11-12");
         let odd: Vec<u32> = (0..40).map(|number| 2 * number + 1).collect();
-        let short = pages_in_short(&written(&odd));
+        let short = shorten_ranges(&written(&odd));
         assert_eq!(short, "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, and 30 more");
-        assert_eq!(pages_in_short("3, 7-9"), "3, 7-9");
+        assert_eq!(shorten_ranges("3, 7-9"), "3, 7-9");
     }
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn timestamps_days_and_durations_are_parsed() {
         let now: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap();
         let read = |text| parse_time(text, now);
         assert_eq!(read("2026-11-16T09:30Z"), read("30m"));

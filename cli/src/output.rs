@@ -1,4 +1,4 @@
-//! Results as files: whole or not there, and never two in one place.
+//! Result files: written completely or not at all, and never over each other.
 
 use std::{
     collections::HashSet,
@@ -23,7 +23,7 @@ pub fn names(files: &[PathBuf], form: Form) -> Vec<String> {
                     1 => stem.to_string(),
                     number => format!("{stem}-{number}"),
                 })
-                // Some file systems take A and a for the same.
+                // Some file systems do not distinguish A and a.
                 .find(|name| taken.insert(name.to_lowercase()))
                 .unwrap_or_default();
             format!("{name}.{}", form.extension())
@@ -31,14 +31,14 @@ pub fn names(files: &[PathBuf], form: Form) -> Vec<String> {
         .collect()
 }
 
-/// Makes the folder, so that a mistake shows before hours of work and not after.
+/// Creates the folder, so that an error shows before the work and not after it.
 pub fn prepare(folder: &Path) -> Result<(), Problem> {
     std::fs::create_dir_all(folder)
         .and_then(|()| tempfile::tempfile_in(folder).map(drop))
         .map_err(|error| Problem::Usage(format!("results can't be written to {}: {error}", folder.display())))
 }
 
-/// Writes beside the place and moves it there: a reader sees the old file or the new one.
+/// Writes a temporary file and renames it: a reader sees the old file or the new one.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written = (|| {
@@ -47,7 +47,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // As any new file: the user's mask decides.
+            // As for any new file, the user's umask decides.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inputs_of_the_same_name_get_files_of_their_own() {
+    fn inputs_of_the_same_name_get_numbered_files() {
         let files = ["a/x.pdf", "b/x.pdf", "x-2.pdf", "c/X.PDF", "noext", "two.dots.pdf"].map(PathBuf::from);
         assert_eq!(
             names(&files, Form::Text),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_atomically_and_no_temporary_file_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.txt");
         write(&path, b"old").unwrap();

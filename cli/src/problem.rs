@@ -1,8 +1,7 @@
-//! Why a command could not do what it was asked, in words for people.
+//! Why a command failed, as a message for people.
 
 use std::{io, path::Path};
 
-use everypage_aws::StackError;
 use everypage_core::{
     ports::Fault,
     store::jobs::JobError,
@@ -20,7 +19,7 @@ pub enum Problem {
     Usage(String),
     #[error("{0}")]
     Failed(String),
-    /// By the one who asked for it.
+    /// The user cancelled it.
     #[error("{0}")]
     Cancelled(String),
 }
@@ -32,6 +31,16 @@ impl Problem {
             Self::Failed(_) => Exit::Failed,
             Self::Cancelled(_) => Exit::Cancelled,
         }
+    }
+
+    /// The AWS backend was requested from a build without it.
+    #[cfg(not(feature = "aws"))]
+    pub fn without_aws() -> Self {
+        Self::Usage(
+            "this build has no AWS backend; build one with `cargo build --release --package everypage \
+             --features aws`, or run `./everypage --backend aws …` in a checkout, which builds it"
+                .into(),
+        )
     }
 
     /// A file that can't be written.
@@ -62,8 +71,10 @@ impl From<ServeError> for Problem {
     }
 }
 
-impl From<StackError> for Problem {
-    fn from(error: StackError) -> Self {
+#[cfg(feature = "aws")]
+impl From<everypage_aws::StackError> for Problem {
+    fn from(error: everypage_aws::StackError) -> Self {
+        use everypage_aws::StackError;
         match error {
             StackError::Settings(_) | StackError::Unknown { .. } => Self::Usage(error.to_string()),
             StackError::Fault(fault) => fault.into(),
@@ -74,7 +85,7 @@ impl From<StackError> for Problem {
 impl From<StepError> for Problem {
     fn from(error: StepError) -> Self {
         Self::Failed(match error {
-            // The code is for programs; the reason says it all.
+            // The code is for programs.
             StepError::Broken { reason, .. } => reason,
             error => error.to_string(),
         })

@@ -1,4 +1,4 @@
-//! How documents are getting on: a bar each on a terminal, a line per step elsewhere.
+//! Progress of documents: a bar each on a terminal, a line per step elsewhere.
 
 use std::{
     collections::HashMap,
@@ -19,10 +19,10 @@ use tokio::sync::{broadcast, oneshot};
 
 use crate::{human, screen::Screen, settings::Context};
 
-/// Names are cut to this, so that the bars fit 80 columns.
-const NAME: usize = 24;
+/// Names are truncated to this, so that the bars fit 80 columns.
+const NAME_WIDTH: usize = 24;
 
-/// Shows the jobs that it is told of.
+/// Shows the events of jobs.
 pub struct Progress {
     shared: Arc<Shared>,
     listener: Mutex<Option<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>>,
@@ -31,12 +31,12 @@ pub struct Progress {
 struct Shared {
     screen: Screen,
     verbose: bool,
-    /// How to call us again.
+    /// This program, for commands that are shown.
     program: String,
     tracks: Mutex<HashMap<JobId, Track>>,
 }
 
-/// What is known of one job; it may be told of before it has a name.
+/// The state of one job; its events may arrive before its name.
 #[derive(Default)]
 struct Track {
     name: Option<String>,
@@ -46,20 +46,20 @@ struct Track {
     read: u64,
     fallbacks: u64,
     last: String,
-    untold: Vec<String>,
+    unprinted: Vec<String>,
 }
 
 impl Progress {
-    /// Hears of everything that happens in this process.
-    pub fn follow(bus: &LocalBus, context: &Context) -> Self {
-        let Self { shared, .. } = Self::told(context);
+    /// Receives every event of this process.
+    pub fn subscribed(bus: &LocalBus, context: &Context) -> Self {
+        let Self { shared, .. } = Self::new(context);
         let (end, ended) = oneshot::channel();
         let listener = tokio::spawn(listen(bus.subscribe(), ended, shared.clone()));
         Self { shared, listener: Mutex::new(Some((end, listener))) }
     }
 
-    /// Knows only what it is told.
-    pub fn told(context: &Context) -> Self {
+    /// Shows only the events that are passed to [`record`](Self::record).
+    pub fn new(context: &Context) -> Self {
         let shared = Arc::new(Shared {
             screen: context.screen.clone(),
             verbose: context.verbose,
@@ -69,12 +69,12 @@ impl Progress {
         Self { shared, listener: Mutex::default() }
     }
 
-    pub fn take(&self, event: &Event) {
-        self.shared.take(event);
+    pub fn record(&self, event: &Event) {
+        self.shared.record(event);
     }
 
-    /// From now on the job is shown under this name.
-    pub fn begin(&self, job: &JobId, name: &str) {
+    /// Shows the job under this name from now on.
+    pub fn start(&self, job: &JobId, name: &str) {
         let screen = &self.shared.screen;
         let mut tracks = self.shared.tracks();
         let track = tracks.entry(job.clone()).or_default();
@@ -82,20 +82,22 @@ impl Progress {
         if screen.has_bars() && track.bar.is_none() {
             let bar = screen.bars.add(ProgressBar::no_length());
             bar.set_style(style("{prefix} {spinner} {wide_msg}"));
-            bar.set_prefix(console::pad_str(&short(name), NAME, console::Alignment::Left, None).into_owned());
+            bar.set_prefix(
+                console::pad_str(&short(name), NAME_WIDTH, console::Alignment::Left, None).into_owned(),
+            );
             bar.set_message("reading the PDF");
             bar.enable_steady_tick(Duration::from_millis(120));
             track.bar = Some(bar);
         }
         track.show();
-        let untold = std::mem::take(&mut track.untold);
+        let unprinted = std::mem::take(&mut track.unprinted);
         drop(tracks);
-        for line in untold {
-            self.shared.tell(name, &line);
+        for line in unprinted {
+            self.shared.print(name, &line);
         }
     }
 
-    /// What was known of the job before its events were followed.
+    /// Sets what is known of the job before its first event.
     pub fn expect(&self, job: &JobId, pages: usize, for_ai: usize) {
         let mut tracks = self.shared.tracks();
         let track = tracks.entry(job.clone()).or_default();
@@ -103,14 +105,14 @@ impl Progress {
         track.show();
     }
 
-    /// The job is over, or no longer of interest.
-    pub fn forget(&self, job: &JobId) {
+    /// Removes the bar of an ended job.
+    pub fn finish(&self, job: &JobId) {
         if let Some(bar) = self.shared.tracks().get_mut(job).and_then(|track| track.bar.take()) {
             bar.finish_and_clear();
         }
     }
 
-    /// Tells what has been published by now and takes the bars away.
+    /// Shows the events published so far and removes the bars.
     pub async fn end(&self) {
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((end, listener)) = listener {
@@ -126,7 +128,7 @@ impl Progress {
 }
 
 fn short(name: &str) -> String {
-    console::truncate_str(name, NAME, "…").into_owned()
+    console::truncate_str(name, NAME_WIDTH, "…").into_owned()
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -147,14 +149,14 @@ async fn listen(
             _ = &mut ended => break,
         };
         match received {
-            Ok(event) => shared.take(&event),
-            // A few lines are missing; the result is not.
+            Ok(event) => shared.record(&event),
+            // A few lines are lost; the result is not affected.
             Err(broadcast::error::RecvError::Lagged(_)) => {}
             Err(broadcast::error::RecvError::Closed) => return,
         }
     }
     while let Ok(event) = events.try_recv() {
-        shared.take(&event);
+        shared.record(&event);
     }
 }
 
@@ -163,7 +165,7 @@ impl Shared {
         self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, event: &Event) {
+    fn record(&self, event: &Event) {
         let (job, line) = match &event.aggregate {
             Aggregate::Page(job, page) => {
                 let Ok(PageEvent::Settled(outcome)) = decode(event) else {
@@ -190,16 +192,16 @@ impl Shared {
         track.show();
         match (line, track.name.clone()) {
             (None, _) => {}
-            (Some(line), None) => track.untold.push(line),
+            (Some(line), None) => track.unprinted.push(line),
             (Some(line), Some(name)) => {
                 drop(tracks);
-                self.tell(&name, &line);
+                self.print(&name, &line);
             }
         }
     }
 
-    /// On a terminal the bar says it; the lines are for those who ask.
-    fn tell(&self, name: &str, line: &str) {
+    /// Prints a line, unless the bar shows the same on a terminal.
+    fn print(&self, name: &str, line: &str) {
         if !self.screen.has_bars() || self.verbose {
             self.screen.note(&format!("{name}: {line}"));
         }
@@ -217,8 +219,8 @@ impl Track {
                 self.for_ai = plan.ai_pages.into();
                 planned_line(job, plan, program)
             }
-            JobEvent::DeadlineReached {} => Some("the deadline is here; publishing what there is".into()),
-            JobEvent::CancelRequested { .. } => Some("cancelling; publishing what there is".into()),
+            JobEvent::DeadlineReached {} => Some("deadline reached; publishing the result so far".into()),
+            JobEvent::CancelRequested { .. } => Some("cancelling; publishing the result so far".into()),
             JobEvent::Redriven { .. } => {
                 *self = Self { name: self.name.take(), bar: self.bar.take(), ..Self::default() };
                 Some("starting again".into())
@@ -234,7 +236,7 @@ impl Track {
         }
         self.last = match &outcome.target {
             Some(target) => format!("page {page} {}", target.model),
-            None => format!("page {page} fell back"),
+            None => format!("page {page} fallback"),
         };
     }
 
@@ -247,7 +249,7 @@ impl Track {
             bar.set_style(style("{prefix} {bar:20.cyan/dim} {pos:>4}/{len:4} {wide_msg:.dim}"));
             bar.set_length(self.pages);
         }
-        // A page that was healed has settled twice.
+        // A healed page has settled twice.
         let waiting = self.for_ai.saturating_sub(self.read + self.fallbacks);
         bar.set_position(self.pages.saturating_sub(waiting));
         let mut facts = vec![format!("ai {}/{}", self.read, self.for_ai)];
@@ -264,56 +266,58 @@ impl Track {
 fn understood_line(survey: &Survey) -> String {
     let pages = human::count(survey.page_count() as usize, "page", "pages");
     match survey.has_graphics {
-        0 => format!("{pages}, all of them plain text"),
-        eyes => format!("{pages}, {eyes} with more on them than plain text"),
+        0 => format!("{pages}, all plain text"),
+        graphics => format!("{pages}, {graphics} with graphics"),
     }
 }
 
 fn planned_line(job: &JobId, plan: &Plan, program: &str) -> Option<String> {
-    if let Some(why) = &plan.approval {
-        return Some(format!("waits for approval ({why}); run `{program} jobs approve {job}`, or reject"));
+    if let Some(reason) = &plan.approval {
+        return Some(format!(
+            "needs approval ({reason}); run `{program} jobs approve {job}` or `jobs reject`"
+        ));
     }
-    // That there is no key is said once for all documents.
+    // A missing key is reported once for all documents.
     (plan.ai_pages > 0).then(|| {
         let pages = human::count(plan.ai_pages as usize, "page", "pages");
         format!("{pages} for AI, {} first", plan.engine)
     })
 }
 
-/// Who read a page, or why nobody did, and who was asked before.
+/// The source of a page's text, and the model calls that failed before.
 pub fn outcome_line(outcome: &Outcome) -> String {
-    let asked = |result: AttemptResult| result != AttemptResult::Answered;
-    let before: Vec<String> = outcome
+    let failed: Vec<String> = outcome
         .attempts
         .iter()
-        .filter(|attempt| asked(attempt.result))
-        .map(|attempt| format!("{} {}", attempt.target.model, attempt_word(attempt.result)))
+        .filter(|call| call.result != AttemptResult::Answered)
+        .map(|call| format!("{} {}", call.target.model, call_result(call.result)))
         .collect();
     let took = human::between(outcome.started_at, outcome.settled_at);
-    match (&outcome.target, before.is_empty()) {
+    match (&outcome.target, failed.is_empty()) {
         (Some(target), true) => format!("ai {target}, {took}"),
-        (Some(target), false) => format!("ai {target}, {took} (before: {})", before.join(", ")),
+        (Some(target), false) => format!("ai {target}, {took} (after: {})", failed.join(", ")),
         (None, _) => {
-            let why = outcome.why.as_deref().unwrap_or("no model answered");
-            format!("{}, {took}: {why}", outcome.source)
+            let reason = outcome.why.as_deref().unwrap_or("no model answered");
+            format!("{}, {took}: {reason}", outcome.source)
         }
     }
 }
 
-pub fn attempt_word(result: AttemptResult) -> &'static str {
+/// The result of a model call in words.
+pub fn call_result(result: AttemptResult) -> &'static str {
     match result {
         AttemptResult::Answered => "answered",
         AttemptResult::Timeout => "timed out",
         AttemptResult::Transient => "failed",
-        AttemptResult::Exhausted => "busy",
-        AttemptResult::Configuration => "not usable",
+        AttemptResult::Exhausted => "rate limited",
+        AttemptResult::Configuration => "misconfigured",
         AttemptResult::Request => "rejected the page",
-        AttemptResult::Unknown => "failed strangely",
-        AttemptResult::Refusal => "declined",
-        AttemptResult::Empty => "answered nothing",
-        AttemptResult::Truncated => "was cut off",
+        AttemptResult::Unknown => "failed with an unknown error",
+        AttemptResult::Refusal => "refused",
+        AttemptResult::Empty => "returned no text",
+        AttemptResult::Truncated => "truncated its answer",
         AttemptResult::Repeating => "repeated itself",
-        AttemptResult::Incomplete => "left words out",
-        AttemptResult::BreakerOpen => "resting",
+        AttemptResult::Incomplete => "omitted text",
+        AttemptResult::BreakerOpen => "in cooldown",
     }
 }

@@ -1,4 +1,4 @@
-//! Standard output for results, standard error for everything else, and bars that neither tears.
+//! Standard output for results, standard error for everything else, and progress bars between them.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::problem::Problem;
 
-/// Cheap to clone; clones share the bars.
+/// Clones share the bars.
 #[derive(Clone)]
 pub struct Screen {
     pub bars: MultiProgress,
@@ -28,12 +28,12 @@ impl Screen {
         self.quiet
     }
 
-    /// Are bars seen at all?
+    /// Are bars shown?
     pub fn has_bars(&self) -> bool {
         !self.bars.is_hidden()
     }
 
-    /// Something worth knowing, on standard error.
+    /// Prints information on standard error, unless `--quiet`.
     pub fn note(&self, line: &str) {
         if !self.quiet {
             self.stderr(line);
@@ -52,12 +52,12 @@ impl Screen {
 
     fn stderr(&self, line: &str) {
         self.bars.suspend(|| {
-            // Nobody to tell that nobody can be told.
+            // If standard error fails, there is nowhere to report it.
             let _ = writeln!(io::stderr(), "{line}");
         });
     }
 
-    /// A result, on standard output. A reader that has gone away had enough: that is no error.
+    /// Prints a result on standard output. A reader that closed its end is not an error.
     pub fn print(&self, bytes: &[u8]) -> Result<(), Problem> {
         self.bars.suspend(|| {
             let mut out = io::stdout().lock();
@@ -79,7 +79,7 @@ impl Screen {
     }
 }
 
-/// Log lines go above the bars.
+/// A log line, printed above the bars.
 pub struct LogLine {
     screen: Screen,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where each page's text came from, in few lines.
+//! The source of each page's text, in a few lines.
 
 use everypage_core::domain::{
     job::{Job, Status},
@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::human;
 
-/// Pages that share their text's origin.
+/// Pages whose text has the same source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
     /// `ai openai:gpt-5.4`, `mupdf`, `mupdf_fallback`, …
     pub from: String,
     pub pages: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub fallback_reason: Option<String>,
 }
 
 fn from(page: &PageResult) -> String {
@@ -26,7 +26,7 @@ fn from(page: &PageResult) -> String {
     }
 }
 
-/// One line per origin: AI first, then MuPDF as planned, then what fell back, and why.
+/// Groups pages: AI text first, then MuPDF text as planned, then fallbacks by reason.
 pub fn origins(document: &ResultDocument) -> Vec<Origin> {
     let rank = |source| match source {
         Source::Ai => 0,
@@ -36,29 +36,32 @@ pub fn origins(document: &ResultDocument) -> Vec<Origin> {
     };
     let mut groups: Vec<(u8, String, Option<String>, Vec<_>)> = Vec::new();
     for page in &document.pages {
-        let (from, why) = (from(page), page.why.clone());
-        match groups.iter_mut().find(|group| group.1 == from && group.2 == why) {
+        let (from, reason) = (from(page), page.why.clone());
+        match groups.iter_mut().find(|group| group.1 == from && group.2 == reason) {
             Some(group) => group.3.push(page.page),
-            None => groups.push((rank(page.source), from, why, vec![page.page])),
+            None => groups.push((rank(page.source), from, reason, vec![page.page])),
         }
     }
     groups.sort_by_key(|group| group.0);
-    groups.into_iter().map(|(_, from, why, pages)| Origin { from, pages: human::pages(pages), why }).collect()
+    groups
+        .into_iter()
+        .map(|(_, from, fallback_reason, pages)| Origin { from, pages: human::pages(pages), fallback_reason })
+        .collect()
 }
 
-/// `ai openai:gpt-5.4  3, 7-9`, one under the other, and the pages without text.
+/// Aligned lines such as `ai openai:gpt-5.4  3, 7-9`, and the pages without text.
 pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
     let origins = origins(document);
     let none = human::pages(document.metadata.missing_pages.iter().copied());
     let mut rows: Vec<(String, String)> = origins
         .into_iter()
-        .map(|origin| match origin.why {
-            Some(why) => (origin.from, format!("{}  ({why})", human::pages_in_short(&origin.pages))),
-            None => (origin.from, human::pages_in_short(&origin.pages)),
+        .map(|origin| match origin.fallback_reason {
+            Some(reason) => (origin.from, format!("{}  ({reason})", human::shorten_ranges(&origin.pages))),
+            None => (origin.from, human::shorten_ranges(&origin.pages)),
         })
         .collect();
     if !none.is_empty() {
-        rows.push(("no text at all".into(), human::pages_in_short(&none)));
+        rows.push(("no text at all".into(), human::shorten_ranges(&none)));
     }
     let width = rows.iter().map(|(from, _)| from.len()).max().unwrap_or(0);
     rows.into_iter().map(|(from, pages)| format!("  {from:width$}  {pages}")).collect()
@@ -87,11 +90,11 @@ pub fn headline(job: &Job) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The status, and the deadline where it cut the work short.
+/// The status, and whether the deadline ended the work.
 pub fn status(job: &Job) -> String {
-    let late = job.result.as_ref().is_some_and(|result| result.metadata.timeout_occurred);
+    let timed_out = job.result.as_ref().is_some_and(|result| result.metadata.timeout_occurred);
     match job.status() {
-        Status::Success if late => "success, cut short by the deadline".into(),
+        Status::Success if timed_out => "success, ended by the deadline".into(),
         status => status.to_string(),
     }
 }
@@ -121,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_by_where_their_text_came_from() {
+    fn pages_are_grouped_by_the_source_of_their_text() {
         let at = Timestamp::UNIX_EPOCH;
         let read = |model: &str| {
             let outcome = Outcome::read_by(Target::new(Provider::OpenAi, model), "words", vec![], at, at);
             Some((outcome, Some("words".to_owned())))
         };
-        let failed = Some((Outcome::fallback("nobody answered".into(), vec![], at, at), None));
+        let failed = Some((Outcome::fallback("no model answered".into(), vec![], at, at), None));
         let inputs = [
             page(1, "a", None),
             page(2, "a", read("big")),
@@ -143,7 +146,7 @@ mod tests {
                 "  ai openai:big    2",
                 "  ai openai:small  3-4",
                 "  mupdf            1, 6",
-                "  mupdf_fallback   5  (nobody answered)",
+                "  mupdf_fallback   5  (no model answered)",
                 "  no text at all   5",
             ]
         );

@@ -2,7 +2,7 @@
 
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
-/// Rows under headings; the last column takes what the line has left.
+/// Rows under headings; the last column takes the rest of the line.
 pub struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
@@ -16,7 +16,7 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new(), right: Vec::new() }
     }
 
-    /// Numbers line up at their right.
+    /// Aligns these columns to the right.
     pub fn right(mut self, columns: &[usize]) -> Self {
         self.right = columns.to_vec();
         self
@@ -26,7 +26,7 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
-    /// Lines of at most `width`, where only the last column may be cut.
+    /// Lines of at most `width`; only the last column is truncated.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let columns = self.headings.len();
         let widths: Vec<usize> = (0..columns)
@@ -62,7 +62,7 @@ impl Table {
         std::iter::once(headings).filter(|line| !line.is_empty()).chain(rows).collect()
     }
 
-    /// The whole table, as wide as the terminal; uncut where there is none.
+    /// The whole table, as wide as the terminal; not truncated without one.
     pub fn text(&self) -> String {
         let mut text = self.lines(terminal_width()).join("\n");
         text.push('\n');
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Columns of standard output's terminal, if it is one.
+/// The width of the terminal, if standard output is one.
 pub fn terminal_width() -> Option<usize> {
     let terminal = console::Term::stdout();
     terminal.is_term().then(|| usize::from(terminal.size().1))
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_only_the_last_is_cut() {
+    fn columns_are_aligned_and_only_the_last_is_truncated() {
         let mut table = Table::new(["NAME", "N", "WHY"]).right(&[1]);
         table.row(["a".into(), "7".into(), "because of this".into()]);
         table.row(["längere".into(), "12".into(), "short".into()]);

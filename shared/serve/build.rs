@@ -1,4 +1,4 @@
-//! A release build holds the console: it is built again when a file of it comes or changes.
+//! A release build embeds the console: rebuild when one of its files is added or changes.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../console");

@@ -1,4 +1,4 @@
-//! `everypage account`: tenants' credits, and giving or taking some.
+//! `everypage account`: credits of tenants.
 
 use everypage_core::{
     config::Credits,
@@ -12,7 +12,7 @@ use everypage_core::{
 
 use crate::{
     args::{Account as Command, Movement},
-    engine::Engine,
+    backend::Backend,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -22,9 +22,9 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
-    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
+    let named = |tenant| find::tenant_or_default(app, tenant);
     match command {
         Command::Show { tenant, listing } => {
             let tenant = named(tenant);
@@ -38,7 +38,7 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
         Command::List(listing) => {
             let all = accounts::all(app).await?;
             if all.is_empty() && !listing.json {
-                screen.note("no tenant has an account yet; `everypage account grant` makes one");
+                screen.note("no tenant has an account yet; `everypage account grant` creates one");
             } else {
                 show(screen, &all, listing.json)?;
             }
@@ -56,12 +56,12 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
         Command::Grant(movement) => {
             let Movement { credits, note, tenant } = movement;
             let event = AccountEvent::Added { credits, cause: operator(note) };
-            moved(&engine, screen, &named(tenant), event).await?;
+            change(&backend, screen, &named(tenant), event).await?;
         }
         Command::Deduct(movement) => {
             let Movement { credits, note, tenant } = movement;
             let event = AccountEvent::Deducted { credits, cause: operator(note) };
-            moved(&engine, screen, &named(tenant), event).await?;
+            change(&backend, screen, &named(tenant), event).await?;
         }
         Command::Verify { tenant, listing } => {
             let tenant = named(tenant);
@@ -69,7 +69,7 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
             if listing.json {
                 screen.print_json(&findings)?;
             } else if findings.is_empty() {
-                screen.print_line(&format!("the books of tenant {tenant} are in order"))?;
+                screen.print_line(&format!("the account of tenant {tenant} is consistent"))?;
             }
             findings.iter().for_each(|finding| screen.error(finding));
             return Ok(if findings.is_empty() { Exit::Complete } else { Exit::Failed });
@@ -82,18 +82,18 @@ fn operator(note: String) -> Cause {
     Cause::Operator { by: "cli".into(), note }
 }
 
-async fn moved(
-    engine: &Engine,
+async fn change(
+    backend: &Backend,
     screen: &Screen,
     tenant: &TenantId,
     event: AccountEvent,
 ) -> Result<(), Problem> {
-    engine.enlist().await?;
-    let account = accounts::change(engine.app(), tenant, "cli", &event).await;
+    backend.register().await?;
+    let account = accounts::change(backend.app(), tenant, "cli", &event).await;
     let account = account.map_err(|error| Problem::Failed(error.to_string()))?;
-    engine.flush().await?;
+    backend.flush().await?;
     screen.print_line(&format!(
-        "tenant {tenant} has {} now, {} of them free",
+        "tenant {tenant} has {}, {} available",
         human::count(account.balance as usize, "credit", "credits"),
         account.available()
     ))
@@ -103,7 +103,8 @@ fn show(screen: &Screen, accounts: &[Account], json: bool) -> Result<(), Problem
     if json {
         return screen.print_json(&accounts);
     }
-    let mut table = Table::new(["TENANT", "BALANCE", "HELD", "FREE", "ON ORDER"]).right(&[1, 2, 3, 4]);
+    let mut table =
+        Table::new(["TENANT", "BALANCE", "RESERVED", "AVAILABLE", "PENDING"]).right(&[1, 2, 3, 4]);
     for account in accounts {
         table.row([
             account.tenant.to_string(),
@@ -117,14 +118,14 @@ fn show(screen: &Screen, accounts: &[Account], json: bool) -> Result<(), Problem
 }
 
 fn ledger(lines: &[LedgerEntry]) -> Table {
-    let mut table = Table::new(["TIME", "AMOUNT", "BALANCE", "WHAT FOR"]).right(&[1, 2]);
+    let mut table = Table::new(["TIME", "AMOUNT", "BALANCE", "CAUSE"]).right(&[1, 2]);
     for line in lines {
-        let what = match &line.cause {
+        let cause = match &line.cause {
             Cause::Job { job } => format!("job {job}"),
             Cause::Purchase { purchase } => format!("purchase {purchase}"),
             Cause::Operator { by, note } => format!("{note} (by {by})"),
         };
-        table.row([human::time(line.at), format!("{:+}", line.amount), line.balance.to_string(), what]);
+        table.row([human::time(line.at), format!("{:+}", line.amount), line.balance.to_string(), cause]);
     }
     table
 }

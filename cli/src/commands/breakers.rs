@@ -1,15 +1,15 @@
-//! `everypage breakers`: which models are resting.
+//! `everypage breakers`: state and cooldown of each model.
 
 use everypage_core::{domain::breaker::State, ports::clock::until, store::breakers};
 use jiff::Timestamp;
 
 use crate::{
-    args::Listing, engine::Engine, exit::Exit, human, problem::Problem, settings::Context, table::Table,
+    args::Listing, backend::Backend, exit::Exit, human, problem::Problem, settings::Context, table::Table,
 };
 
 pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let all = breakers::all(engine.app()).await?;
+    let backend = Backend::open(context).await?;
+    let all = breakers::all(backend.app()).await?;
     let screen = &context.screen;
     if listing.json {
         let all: Vec<_> = all
@@ -18,20 +18,20 @@ pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
             .collect();
         screen.print_json(&all)?;
     } else if all.is_empty() {
-        screen.note("no model has failed lately");
+        screen.note("no model has a circuit breaker yet: none has failed");
     } else {
-        screen.print(table(&all, engine.app().clock.now()).text().as_bytes())?;
+        screen.print(table(&all, backend.app().clock.now()).text().as_bytes())?;
     }
     Ok(Exit::Complete)
 }
 
 pub fn table(all: &[(String, everypage_core::domain::breaker::Breaker)], now: Timestamp) -> Table {
-    let mut table = Table::new(["MODEL", "STATE", "TRIPS", "RESTS FOR", "CAUSE"]).right(&[2]);
+    let mut table = Table::new(["MODEL", "STATE", "TRIPS", "COOLDOWN", "CAUSE"]).right(&[2]);
     for (target, breaker) in all {
-        let rest = match breaker.state {
+        let cooldown = match breaker.state {
             State::Open { until: then } => match until(now, then) {
-                rest if rest.is_zero() => "over, next call probes".into(),
-                rest => human::duration(rest),
+                left if left.is_zero() => "over, next call probes".into(),
+                left => human::duration(left),
             },
             State::Closed | State::HalfOpen { .. } => "-".into(),
         };
@@ -39,7 +39,7 @@ pub fn table(all: &[(String, everypage_core::domain::breaker::Breaker)], now: Ti
             target.clone(),
             breaker.state.name().to_owned(),
             breaker.trips.to_string(),
-            rest,
+            cooldown,
             breaker.cause.clone(),
         ]);
     }

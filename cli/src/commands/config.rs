@@ -1,4 +1,4 @@
-//! `everypage config check`: every setting, where it comes from, and what is wrong.
+//! `everypage config check`: every setting with its value, source and faults.
 
 use serde_json::json;
 
@@ -6,13 +6,17 @@ use crate::{
     args::Listing,
     exit::Exit,
     problem::Problem,
-    settings::{Address, Context, providers},
+    settings::{Address, Context, no_api_key, vision},
     table::Table,
 };
 
 pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
-    if let Address::Aws(address) = &context.address {
-        return super::stack::check(context, address, listing).await;
+    match &context.address {
+        Address::Local => {}
+        #[cfg(feature = "aws")]
+        Address::Aws(address) => return super::check_stack::check(context, address, listing).await,
+        #[cfg(not(feature = "aws"))]
+        Address::Aws(_) => return Err(Problem::without_aws()),
     }
     let screen = &context.screen;
     let mut faults: Vec<String> = Vec::new();
@@ -23,13 +27,11 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
         Ok(reading) => {
             warnings.clone_from(&reading.warnings);
             entries.clone_from(&reading.entries);
-            if let Err(problem) = providers(&reading.settings) {
+            if let Err(problem) = vision(&reading.settings) {
                 faults.push(problem.to_string());
             }
             if reading.settings.roster().engines.is_empty() {
-                warnings.push(
-                    "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): no page can be read by AI".into(),
-                );
+                warnings.push(no_api_key("no page can be read by AI"));
             }
         }
     }
@@ -45,9 +47,9 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             "data": context.data().ok(), "settings": settings, "warnings": warnings, "faults": faults,
         }))?;
     } else if !entries.is_empty() {
-        let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "WHAT IT IS"]);
+        let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "MEANING"]);
         for entry in &entries {
-            // A prompt is longer than any line.
+            // A prompt is longer than a line.
             let value = console::truncate_str(&entry.value, 32, "…").replace('\n', " ");
             table.row([
                 entry.name.to_owned(),
@@ -58,7 +60,9 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
         }
         screen.print(table.text().as_bytes())?;
         match context.data() {
-            Ok(data) => screen.print_line(&format!("\nJobs and results are kept in {}.", data.display()))?,
+            Ok(data) => {
+                screen.print_line(&format!("\nJobs and results are stored in {}.", data.display()))?
+            }
             Err(problem) => faults.push(problem.to_string()),
         }
     }

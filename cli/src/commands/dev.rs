@@ -1,10 +1,10 @@
-//! `everypage dev provider`: a provider that fails as told.
+//! `everypage dev`: a provider that fails as its script says, and the generated references.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, path::Path};
 
-use everypage_testkit::provider::{Call, Outcome, Rule, Script, ScriptedProvider};
+use everypage_scripted_provider::{Call, Outcome, Rule, Script, ScriptedProvider};
 
-use crate::{exit::Exit, problem::Problem, settings::Context};
+use crate::{docs, exit::Exit, output, problem::Problem, settings::Context};
 
 pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result<Exit, Problem> {
     let screen = &context.screen;
@@ -14,12 +14,10 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
             "port {port} of 127.0.0.1 can't be used: {error}; choose another with --port"
         ))
     })?;
-    screen.print_line(&format!(
-        "export OPENAI_BASE_URL={}\nexport ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=scripted",
-        provider.openai_base_url(),
-        provider.anthropic_base_url()
-    ))?;
-    screen.note("set these in another terminal; each call is shown here, Ctrl-C ends it");
+    for [(url, address), (key, value)] in provider.environment() {
+        screen.print_line(&format!("export {url}={address} {key}={value}"))?;
+    }
+    screen.note("set these variables in another terminal; calls are shown here, Ctrl-C stops the provider");
     let mut shown = 0;
     loop {
         tokio::select! {
@@ -38,9 +36,19 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
     Ok(Exit::Complete)
 }
 
+/// Writes the generated references.
+pub fn docs(context: &Context, folder: &Path) -> Result<Exit, Problem> {
+    for (name, text) in docs::references() {
+        let path = folder.join(name);
+        output::write(&path, text.as_bytes())?;
+        context.screen.note(&format!("wrote {}", path.display()));
+    }
+    Ok(Exit::Complete)
+}
+
 fn line(call: &Call) -> String {
     let page = call.page.map(|page| format!("page {page}")).unwrap_or_default();
-    let with = if call.has_image { "with image" } else { "text only" };
-    let left = if call.outcome == Outcome::Disconnected { " (client left)" } else { "" };
-    format!("#{} {}:{} {page} {with}: {}{left}", call.seq, call.provider, call.model, call.behaviour)
+    let content = if call.has_image { "with image" } else { "text only" };
+    let note = if call.outcome == Outcome::Disconnected { " (client disconnected)" } else { "" };
+    format!("#{} {}:{} {page} {content}: {}{note}", call.seq, call.provider, call.model, call.behaviour)
 }

@@ -1,4 +1,4 @@
-//! `everypage dlq list|show|purge`: what was given up, and why.
+//! `everypage dlq list|show|purge`: dead letters and their reasons.
 
 use everypage_core::{
     app::App,
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Dlq, Which},
+    backend::Backend,
     confirm,
-    engine::Engine,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -19,19 +19,19 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
     match command {
         Dlq::List(listing) => {
             let letters = dead::waiting(app, usize::MAX).await?;
             if listing.json {
-                let letters: Vec<Value> = letters.iter().map(|kept| told(&kept.value)).collect();
+                let letters: Vec<Value> = letters.iter().map(|letter| to_json(&letter.value)).collect();
                 screen.print_json(&letters)?;
             } else if letters.is_empty() {
                 screen.note("no dead letters");
             } else {
-                let mut table = Table::new(["ID", "WHAT", "TRIES", "SINCE", "REASON"]).right(&[2]);
-                for letter in letters.into_iter().map(|kept| kept.value) {
+                let mut table = Table::new(["ID", "SUBJECT", "RECEIVED", "SINCE", "REASON"]).right(&[2]);
+                for letter in letters.into_iter().map(|letter| letter.value) {
                     table.row([
                         letter.id.to_string(),
                         kind(&letter.subject),
@@ -44,16 +44,16 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
             }
         }
         Dlq::Show { id, listing } => {
-            let letter = find::letter(app, &id).await?;
+            let letter = find::dead_letter(app, &id).await?;
             if listing.json {
-                screen.print_json(&told(&letter))?;
+                screen.print_json(&to_json(&letter))?;
             } else {
                 let mut table = Table::new(["", ""]);
                 for (name, value) in [
                     ("id", letter.id.to_string()),
                     ("subject", subject(&letter.subject)),
                     ("reason", letter.reason.clone()),
-                    ("tries", letter.attempts.to_string()),
+                    ("receive count", letter.attempts.to_string()),
                     ("first", human::time(letter.first_at)),
                     ("last", human::time(letter.last_at)),
                     ("tenant", letter.tenant.to_string()),
@@ -62,7 +62,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                         "message",
                         letter.message.as_ref().map_or("none".into(), |message| {
                             format!(
-                                "{} (kept, not shown: it holds document text)",
+                                "{} (stored, not shown: it contains document text)",
                                 human::bytes(message.len() as u64)
                             )
                         }),
@@ -77,36 +77,40 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
         Dlq::Purge { which, yes } => {
             let letters = chosen(app, &which).await?;
             if letters.is_empty() {
-                screen.note("there is no dead letter to purge");
+                screen.note("no dead letter to purge");
                 return Ok(Exit::Complete);
             }
             let what = human::count(letters.len(), "dead letter", "dead letters");
-            if !yes && !confirm::ask(&format!("Purge {what}?"), "They and their messages are gone for good.")?
+            if !yes
+                && !confirm::ask(
+                    &format!("Purge {what}?"),
+                    "They and their messages are deleted permanently.",
+                )?
             {
                 screen.note("nothing was purged");
                 return Ok(Exit::Cancelled);
             }
-            engine.enlist().await?;
+            backend.register().await?;
             for letter in &letters {
                 purge(app, &letter.id, "cli").await?;
             }
-            engine.flush().await?;
+            backend.flush().await?;
             screen.note(&format!("purged {what}"));
         }
-        Dlq::Redrive(_) => unreachable!("has a file of its own"),
+        Dlq::Redrive(_) => unreachable!("dispatched to redrive.rs"),
     }
     Ok(Exit::Complete)
 }
 
-/// The letters that were named; all of them or an error.
+/// The dead letters that the arguments name; fails if one is unknown.
 pub async fn chosen(app: &App, which: &Which) -> Result<Vec<DeadLetter>, Problem> {
     if which.all {
         let all = dead::waiting(app, usize::MAX).await?;
-        return Ok(all.into_iter().map(|kept| kept.value).collect());
+        return Ok(all.into_iter().map(|letter| letter.value).collect());
     }
     let mut letters: Vec<DeadLetter> = Vec::new();
     for id in &which.ids {
-        let letter = find::letter(app, id).await?;
+        let letter = find::dead_letter(app, id).await?;
         if !letters.iter().any(|known| known.id == letter.id) {
             letters.push(letter);
         }
@@ -114,7 +118,7 @@ pub async fn chosen(app: &App, which: &Which) -> Result<Vec<DeadLetter>, Problem
     Ok(letters)
 }
 
-/// In a listing the id says which job.
+/// The subject without its job, whose id is in the dead letter's id.
 fn kind(subject: &Subject) -> String {
     match subject {
         Subject::Job { .. } => "document".into(),
@@ -133,8 +137,8 @@ fn subject(subject: &Subject) -> String {
     }
 }
 
-/// Everything but the message, which holds document text.
-fn told(letter: &DeadLetter) -> Value {
+/// Everything but the message, which contains document text.
+fn to_json(letter: &DeadLetter) -> Value {
     let mut value = json!(letter);
     if let Some(fields) = value.as_object_mut() {
         fields.remove("message");

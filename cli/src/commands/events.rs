@@ -1,4 +1,4 @@
-//! `everypage events`: the audit trail, read and checked.
+//! `everypage events`: reads and verifies the audit trail.
 
 use everypage_core::{
     domain::event::{Aggregate, Event},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Events, Listing},
-    engine::Engine,
+    backend::Backend,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -19,8 +19,8 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
     match command {
         Events::Verify { job, listing } => {
             let job = find::job(app, &job.job).await?;
@@ -34,7 +34,7 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
                 }))?;
             } else if report.findings.is_empty() {
                 screen.print_line(&format!(
-                    "the trail of job {} is whole: {} and {} checked",
+                    "the audit trail of job {} is intact: {} and {} checked",
                     job.id,
                     human::count(report.job_events, "event of the job", "events of the job"),
                     human::count(report.page_events, "of its pages", "of its pages"),
@@ -58,14 +58,14 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
             events.drain(..older);
             show(screen, &events, listing, true)?;
             if older > 0 {
-                screen.note(&format!("{older} older ones are not shown; see --limit"));
+                screen.note(&format!("{older} older events are not shown; see --limit"));
             }
             Ok(Exit::Complete)
         }
     }
 }
 
-/// As a table or for programs; `about` names what each is about where that differs.
+/// Prints a table or JSON; `about` adds the job to each event.
 pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) -> Result<(), Problem> {
     if listing.json {
         return screen.print_json(&events);
@@ -74,7 +74,7 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
         screen.note("no events");
         return Ok(());
     }
-    let mut table = Table::new(["TIME", "TYPE", "ABOUT", "WHAT"]);
+    let mut table = Table::new(["TIME", "TYPE", "SUBJECT", "DETAILS"]);
     for event in events {
         let subject = match &event.aggregate {
             Aggregate::Job(job) if about => job.to_string(),
@@ -86,7 +86,7 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::Account(tenant) => format!("account of {tenant}"),
             Aggregate::Purchase(id) => format!("purchase {id}"),
         };
-        table.row([human::time(event.timestamp), event.kind.clone(), subject, gist(event)]);
+        table.row([human::time(event.timestamp), event.kind.clone(), subject, details(event)]);
     }
     screen.print(table.text().as_bytes())
 }
@@ -96,8 +96,8 @@ fn deadline(event: &Event) -> Option<String> {
     Some(format!("deadline {}", human::time(deadline)))
 }
 
-/// What is worth a look in an event's data, on one line.
-fn gist(event: &Event) -> String {
+/// The main fields of an event's data, on one line.
+fn details(event: &Event) -> String {
     let text = |path: &str| match event.data.pointer(path) {
         Some(Value::String(text)) => Some(text.clone()),
         Some(Value::Number(number)) => Some(number.to_string()),
@@ -111,14 +111,14 @@ fn gist(event: &Event) -> String {
         "job.proposed" | "job.modified" => vec![
             named("for AI", "/ai_pages").or_else(|| named("for AI", "/plan/ai_pages")),
             text("/approval"),
-            text("/no_ai_because"),
+            text("/no_ai_reason"),
         ],
         "job.executed" => vec![named("version", "/version")],
         "job.healed" | "job.cancelled" => vec![named("version", "/result/version")],
         "job.audited" => vec![named("credits", "/credits")],
         kind if kind.starts_with("credit.") => vec![text("/credits"), text("/job"), text("/cause/kind")],
         "saga.started" => vec![named("credits", "/credits"), named("by", "/by")],
-        "page.settled" => vec![text("/source"), text("/target/model"), text("/why")],
+        "page.settled" => vec![text("/source"), text("/target/model"), text("/fallback_reason")],
         _ => vec![text("/step"), text("/reason"), text("/cause"), named("by", "/by")],
     };
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! `everypage heal`: the pages without AI text once more.
+//! `everypage heal`: retries the pages without AI text.
 
 use std::time::Duration;
 
@@ -9,46 +9,44 @@ use everypage_core::{
 
 use crate::{
     args::Heal,
-    engine::Engine,
+    backend::Backend,
+    ctrl_c,
     exit::Exit,
     find, human,
     problem::Problem,
-    settings::{Address, Context},
-    stop::Stop,
+    settings::{Address, Context, no_api_key},
     summary,
 };
 
 /// What settling and publishing may take after the last answer.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
+    let backend = Backend::open(context).await?;
     let screen = &context.screen;
-    let before = find::job(engine.app(), &args.job.job).await?;
-    // Whom a stack can ask is for the stack to know.
+    let before = find::job(backend.app(), &args.job.job).await?;
+    // A stack has keys of its own.
     if context.address == Address::Local && context.settings()?.roster().engines.is_empty() {
-        return Err(Problem::Usage(
-            "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): there is nobody to ask".into(),
-        ));
+        return Err(Problem::Usage(no_api_key("no model can be called")));
     }
-    let stop = Stop::on_ctrl_c(screen, engine.later());
-    let progress = engine.progress(context);
+    let cancel = ctrl_c::cancellation(screen, backend.later());
+    let progress = backend.progress(context);
     let work = async {
-        let watch = engine.watch(&before).await?;
-        progress.begin(&before.id, &before.received.document.name);
-        engine.enlist().await?;
-        let sent = heal::send(engine.app(), &before.id, args.deadline).await?;
+        let watch = backend.watch(&before).await?;
+        progress.start(&before.id, &before.received.document.name);
+        backend.register().await?;
+        let sent = heal::send(backend.app(), &before.id, args.deadline).await?;
         let pages = before.survey.as_ref().map_or(sent.len(), |survey| survey.page_count() as usize);
         progress.expect(&before.id, pages, sent.len());
-        let limit = args.deadline + AFTERWARDS;
-        engine.settle(watch, &sent, limit, &progress, &stop).await?;
-        let job = heal::publish(engine.app(), &before.id).await?;
+        let limit = args.deadline + PUBLISH_TIMEOUT;
+        backend.settle(watch, &sent, limit, &progress, &cancel).await?;
+        let job = heal::publish(backend.app(), &before.id).await?;
         Ok((sent, job))
     };
-    let (sent, job) = engine.beside(screen, &progress, &stop, work).await?;
+    let (sent, job) = backend.run_with(screen, &progress, &cancel, work).await?;
     let versions = |job: &Job| job.result.as_ref().map_or(0, |result| result.version);
     let (old, new) = (versions(&before), versions(&job));
-    let document = result::read_document(engine.app(), &job, None).await?;
+    let document = result::read_document(backend.app(), &job, None).await?;
     if args.listing.json {
         screen.print_json(&serde_json::json!({
             "job": job.id,
@@ -59,19 +57,19 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
         }))?;
     } else {
         let name = &job.received.document.name;
-        let asked = human::pages(sent.iter().copied());
+        let retried = human::pages(sent.iter().copied());
         screen.print_line(&match (sent.is_empty(), new > old) {
             (true, _) => {
-                format!("{name}: every page that was planned for AI has its AI text; nothing to heal")
+                format!("{name}: every page planned for AI has its AI text; nothing to heal")
             }
-            (false, true) => format!("{name}: asked again for pages {asked}; version {new} is published"),
+            (false, true) => format!("{name}: retried pages {retried}; version {new} is published"),
             (false, false) => {
-                format!("{name}: asked again for pages {asked}; nobody answered, version {old} stays")
+                format!("{name}: retried pages {retried}; no model answered, version {old} stays")
             }
         })?;
         for line in document.iter().flat_map(summary::origin_lines) {
             screen.print_line(&line)?;
         }
     }
-    Ok(if stop.is_requested() { Exit::Cancelled } else { Exit::of(&job) })
+    Ok(if cancel.is_cancelled() { Exit::Cancelled } else { Exit::of(&job) })
 }

@@ -1,4 +1,4 @@
-//! `everypage jobs`: look at jobs, and decide on them.
+//! `everypage jobs`: lists, shows, cancels, approves and deletes jobs.
 
 use everypage_core::{
     app::App,
@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use super::events;
 use crate::{
     args::{Ended, Jobs, Listing},
+    backend::Backend,
     confirm,
-    engine::Engine,
     exit::Exit,
     find, human, output,
     problem::Problem,
@@ -32,16 +32,16 @@ use crate::{
 };
 
 pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
     match command {
         Jobs::List { limit, listing } => {
             let jobs = jobs::list(app, &find::tenant(app), limit).await?;
             if listing.json {
-                screen.print_json(&jobs.iter().map(told).collect::<Vec<_>>())?;
+                screen.print_json(&jobs.iter().map(to_json).collect::<Vec<_>>())?;
             } else if jobs.is_empty() {
-                let maker = if context.address == Address::Local { "process" } else { "submit" };
-                screen.note(&format!("no jobs yet; `everypage {maker} FILE` makes one"));
+                let command = if context.address == Address::Local { "process" } else { "submit" };
+                screen.note(&format!("no jobs yet; `everypage {command} FILE` creates one"));
             } else {
                 screen.print(table(&jobs, app.clock.now()).text().as_bytes())?;
             }
@@ -53,19 +53,19 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Cancel { job, listing } => {
             let job = find::job(app, &job.job).await?;
             let was_over = job.is_over();
-            engine.enlist().await?;
+            backend.register().await?;
             let job = cancel(app, &job.id, "cli").await?;
-            let job = engine.end_cancelled(job).await?;
-            engine.flush().await?;
-            say(
+            let job = backend.end_cancelled(job).await?;
+            backend.flush().await?;
+            print(
                 context,
                 &job,
                 listing,
                 &match (was_over, job.state.is_terminal()) {
-                    (true, _) => format!("job {} was over already ({})", job.id, job.status()),
+                    (true, _) => format!("job {} had ended already ({})", job.id, job.status()),
                     (false, true) => format!("job {} is cancelled", job.id),
                     (false, false) => {
-                        format!("job {} will be cancelled by whoever works on it", job.id)
+                        format!("job {} will be cancelled by the process that drives it", job.id)
                     }
                 },
             )?;
@@ -73,24 +73,24 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Delete { which, yes } => {
             let ended = ended(app, &which).await?;
             if ended.is_empty() {
-                screen.note("there is no job to delete");
+                screen.note("no job to delete");
                 return Ok(Exit::Complete);
             }
             let what = human::count(ended.len(), "job", "jobs");
             if !yes
                 && !confirm::ask(
                     &format!("Delete {what}?"),
-                    "Documents, results and trails are gone for good.",
+                    "Documents, results and audit trails are deleted permanently.",
                 )?
             {
                 screen.note("nothing was deleted");
                 return Ok(Exit::Cancelled);
             }
-            engine.enlist().await?;
+            backend.register().await?;
             for id in &ended {
                 delete(app, id, "cli").await?;
             }
-            engine.flush().await?;
+            backend.flush().await?;
             screen.note(&format!("deleted {what}"));
         }
         Jobs::Result { job, format, version, output, json } => {
@@ -112,38 +112,38 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         }
         Jobs::Approve { job, listing } => {
             let job = find::job(app, &job.job).await?;
-            waits(&job)?;
-            engine.enlist().await?;
+            needs_approval(&job)?;
+            backend.register().await?;
             let job = decide(app, &job.id, "cli", Decision::Approve).await?;
-            engine.flush().await?;
+            backend.flush().await?;
             if let Some(failure) = job.failure.as_ref().filter(|_| job.state == State::Rejected) {
                 let sentence = format!("job {} is rejected: {}", job.id, failure.reason);
-                say(context, &job, listing, &sentence)?;
+                print(context, &job, listing, &sentence)?;
                 return Ok(Exit::Failed);
             }
-            let next = match engine.is_driven(&job.id).await? {
+            let next = match backend.is_driven(&job.id).await? {
                 true => "",
-                false => "; `everypage resume` goes on with it",
+                false => "; `everypage resume` continues it",
             };
-            say(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
+            print(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
         }
         Jobs::Reject { job, reason, listing } => {
             let job = find::job(app, &job.job).await?;
-            waits(&job)?;
-            engine.enlist().await?;
+            needs_approval(&job)?;
+            backend.register().await?;
             let job = decide(app, &job.id, "cli", Decision::Reject { reason }).await?;
-            engine.flush().await?;
-            say(context, &job, listing, &format!("job {} is rejected", job.id))?;
+            backend.flush().await?;
+            print(context, &job, listing, &format!("job {} is rejected", job.id))?;
         }
     }
     Ok(Exit::Complete)
 }
 
-fn waits(job: &Job) -> Result<(), Problem> {
+fn needs_approval(job: &Job) -> Result<(), Problem> {
     match job.awaits_approval() {
         true => Ok(()),
         false => {
-            Err(Problem::Failed(format!("job {} does not wait for approval: it is {}", job.id, job.status())))
+            Err(Problem::Failed(format!("job {} does not need approval: it is {}", job.id, job.status())))
         }
     }
 }
@@ -159,9 +159,9 @@ fn no_result(job: &Job, version: Option<u32>) -> Problem {
     })
 }
 
-fn say(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(), Problem> {
+fn print(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(), Problem> {
     match listing.json {
-        true => context.screen.print_json(&told(job)),
+        true => context.screen.print_json(&to_json(job)),
         false => context.screen.print_line(line),
     }
 }
@@ -196,7 +196,7 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     let screen = &context.screen;
     let document = result::read_document(app, job, None).await?;
     if listing.json {
-        let mut value = told(job);
+        let mut value = to_json(job);
         value["pages"] = json!(document.iter().flat_map(summary::origins).collect::<Vec<_>>());
         return screen.print_json(&value);
     }
@@ -218,7 +218,7 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
         None => rows.push(("deadline", human::time(job.deadline))),
     }
     rows.push((
-        "asked for",
+        "options",
         format!("pages {}, tier {}, {} first", options.pages, options.tier, options.engine),
     ));
     if let Some(survey) = &job.survey {
@@ -234,13 +234,13 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     }
     if let Some(plan) = &job.plan {
         rows.push(("plan", format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages"))));
-        rows.extend(plan.no_ai_because.clone().map(|why| ("no AI", why)));
+        rows.extend(plan.no_ai_because.clone().map(|reason| ("no AI", reason)));
         if job.state == State::Proposed {
-            rows.extend(plan.approval.clone().map(|why| ("waits", why)));
+            rows.extend(plan.approval.clone().map(|reason| ("approval", reason)));
         }
     }
     rows.extend(
-        job.failure.as_ref().map(|failure| ("why", format!("{} ({})", failure.reason, failure.code))),
+        job.failure.as_ref().map(|failure| ("failure", format!("{} ({})", failure.reason, failure.code))),
     );
     if let Some(result) = &job.result {
         rows.extend(human::money(result.metadata.cost_micro_usd).map(|cost| ("cost", cost)));
@@ -258,8 +258,8 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     screen.print_line(&lines.join("\n"))
 }
 
-/// A job for programs: what it is, without what only the engine needs.
-fn told(job: &Job) -> Value {
+/// A job as JSON, without the hash that chains its events.
+fn to_json(job: &Job) -> Value {
     let mut value = json!(job);
     value["status"] = json!(job.status());
     if let Some(fields) = value.as_object_mut() {
@@ -268,7 +268,7 @@ fn told(job: &Job) -> Value {
     value
 }
 
-/// The jobs that were named, or all that ended long enough ago.
+/// The named jobs, or all that ended long enough ago.
 async fn ended(app: &App, which: &Ended) -> Result<Vec<JobId>, Problem> {
     let Some(time) = which.older_than else {
         let mut ids = Vec::new();
@@ -282,6 +282,7 @@ async fn ended(app: &App, which: &Ended) -> Result<Vec<JobId>, Problem> {
     };
     let now = app.clock.now();
     let all = jobs::list(app, &find::tenant(app), find::ALL).await?;
-    let old = |job: &Job| job.state.is_terminal() && job.finished_at.is_some_and(|at| now >= after(at, time));
-    Ok(all.into_iter().filter(old).map(|job| job.id).collect())
+    let is_old =
+        |job: &Job| job.state.is_terminal() && job.finished_at.is_some_and(|at| now >= after(at, time));
+    Ok(all.into_iter().filter(is_old).map(|job| job.id).collect())
 }

@@ -1,28 +1,28 @@
-//! `everypage keys`: who may come in through the API.
+//! `everypage keys`: API keys.
 
 use everypage_core::{
-    domain::{caller::Caller, ids::TenantId},
+    domain::caller::Caller,
     store::keys::{self, ApiKey},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    args::Keys, engine::Engine, exit::Exit, find, human, problem::Problem, settings::Context, table::Table,
+    args::Keys, backend::Backend, exit::Exit, find, human, problem::Problem, settings::Context, table::Table,
 };
 
 pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
-    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
+    let named = |tenant| find::tenant_or_default(app, tenant);
     match command {
         Keys::Create { tenant, role, name, listing } => {
             let name = name.unwrap_or_else(|| role.to_string());
             let caller = Caller { tenant: named(tenant), user: name.clone(), role };
             let (key, secret) = keys::create(app, caller, &name).await?;
             if listing.json {
-                let mut told = told(&key);
-                told["key"] = json!(secret.expose());
-                screen.print_json(&told)?;
+                let mut created = json!(key);
+                created["key"] = json!(secret.expose());
+                screen.print_json(&created)?;
             } else {
                 screen.print_line(secret.expose())?;
                 screen.note(&format!(
@@ -35,9 +35,9 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
             let tenant = named(tenant);
             let keys = keys::list(app, &tenant).await?;
             if listing.json {
-                screen.print_json(&keys.iter().map(told).collect::<Vec<_>>())?;
+                screen.print_json(&keys)?;
             } else if keys.is_empty() {
-                screen.note(&format!("tenant {tenant} has no keys; `everypage keys create` makes one"));
+                screen.note(&format!("tenant {tenant} has no keys; `everypage keys create` creates one"));
             } else {
                 screen.print(table(&keys, app.clock.now()).text().as_bytes())?;
             }
@@ -58,12 +58,8 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
     Ok(Exit::Complete)
 }
 
-fn told(key: &ApiKey) -> Value {
-    json!(key)
-}
-
 fn table(keys: &[ApiKey], now: jiff::Timestamp) -> Table {
-    let mut table = Table::new(["ID", "ROLE", "MADE", "REVOKED", "NAME"]);
+    let mut table = Table::new(["ID", "ROLE", "CREATED", "REVOKED", "NAME"]);
     for key in keys {
         table.row([
             key.id.clone(),

@@ -2,6 +2,8 @@
 
 mod account;
 mod breakers;
+#[cfg(feature = "aws")]
+mod check_stack;
 mod completions;
 mod config;
 mod demo;
@@ -9,7 +11,6 @@ mod dev;
 mod dlq;
 mod events;
 mod heal;
-mod hostile;
 mod jobs;
 mod keys;
 pub mod password;
@@ -18,10 +19,8 @@ mod purchases;
 mod redrive;
 mod resume;
 mod serve;
-mod stack;
 mod submit;
 mod tenants;
-mod torture;
 mod webhook;
 
 use crate::{
@@ -51,19 +50,17 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Webhook(command) => webhook::run(&context, command).await,
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
-        Command::Dev(Dev::Hostile { folder, count, seed }) => hostile::run(&context, &folder, count, seed),
-        Command::Dev(Dev::Torture(args)) => torture::run(&context, args).await,
-        Command::Dev(Dev::TortureFile { file }) => torture::one(&context, &file).await,
+        Command::Dev(Dev::Docs { folder }) => dev::docs(&context, &folder),
         Command::Completions { shell } => completions::run(&context, shell),
-        // Taken care of in main, before there is a runtime.
+        // Handled in main, before there is a runtime.
         Command::PdfChild => Ok(Exit::Complete),
     }
 }
 
-/// For commands that a stack has no use for; `why` says so.
-fn only_local(context: &Context, why: &str) -> Result<(), Problem> {
+/// Rejects the AWS backend with `reason`.
+fn only_local(context: &Context, reason: &str) -> Result<(), Problem> {
     match &context.address {
         Address::Local => Ok(()),
-        Address::Aws(_) => Err(Problem::Usage(why.to_owned())),
+        Address::Aws(_) => Err(Problem::Usage(reason.to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! Passwords that no process list shows.
+//! Passwords from standard input, which no process list shows.
 
 use std::io::BufRead;
 
@@ -6,13 +6,13 @@ use everypage_core::domain::secret::Secret;
 
 use crate::problem::Problem;
 
-/// The first line of standard input.
+/// Reads the first line of standard input.
 pub fn from_stdin() -> Result<Secret, Problem> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| {
         Problem::Usage(format!("the password can't be read from standard input: {error}"))
     })?;
-    // Only the end of the line is not part of it: passwords may begin and end with spaces.
+    // Passwords may start and end with spaces, so only the line ending is removed.
     let password = line.strip_suffix('\n').unwrap_or(&line);
     let password = password.strip_suffix('\r').unwrap_or(password);
     match password {

@@ -1,21 +1,21 @@
-//! `everypage process`: files in, text out, on this machine.
+//! `everypage process`: turns files into text on this machine.
 
 use crate::{
     args::Process,
-    documents::{self, Stay},
-    engine::Engine,
+    backend::Backend,
+    documents::{self, WaitUntil},
     exit::Exit,
     problem::Problem,
-    settings::Context,
+    settings::{Context, no_api_key},
 };
 
 pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     super::only_local(context, "`process` reads documents on this machine; on AWS use `submit`")?;
     let settings = context.settings()?;
-    let password = documents::prepare(&args.documents, Stay::UntilDone)?;
+    let password = documents::prepare(&args.documents, WaitUntil::Done)?;
     if settings.roster().engines.is_empty() {
-        context.screen.note("no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY): every page gets the text that MuPDF reads");
+        context.screen.note(&no_api_key("every page gets the text that MuPDF reads"));
     }
-    let engine = Engine::open(context).await?;
-    documents::run(context, &engine, &args.documents, password, Stay::UntilDone).await
+    let backend = Backend::open(context).await?;
+    documents::run(context, &backend, &args.documents, password, WaitUntil::Done).await
 }

@@ -1,4 +1,4 @@
-//! `everypage purchases`: credits that are bought, and those purchases that wait for a person.
+//! `everypage purchases`: purchases of credits, and those that need manual action.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use everypage_core::{
 
 use crate::{
     args::Purchases,
+    backend::Backend,
     commands::{only_local, password},
-    engine::Engine,
     exit::Exit,
     find, human,
     problem::Problem,
@@ -24,25 +24,28 @@ use crate::{
     table::Table,
 };
 
-/// Somebody waits at the terminal; what takes longer goes on at the next start, or in `serve`.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the command waits; a longer purchase continues at the next start, or in `serve`.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem> {
     if let Purchases::Buy { .. } = command {
-        only_local(context, "the stack has a payment service of its own: POST /v1/account/credits")?;
+        only_local(
+            context,
+            "`purchases buy` works on this machine; a stack sells credits through its API: POST /v1/account/credits",
+        )?;
     }
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
-    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
+    let named = |tenant| find::tenant_or_default(app, tenant);
     let (id, decision) = match command {
         Purchases::List { tenant, limit, listing } => {
             let all = listing::purchases(app, &named(tenant), None, limit).await?.items;
-            list(screen, &all, listing.json, "nothing was bought yet")?;
+            list(screen, &all, listing.json, "no purchases yet")?;
             return Ok(Exit::Complete);
         }
         Purchases::Waiting(listing) => {
             let all = waiting(app).await?;
-            list(screen, &all, listing.json, "no purchase waits for a person")?;
+            list(screen, &all, listing.json, "no purchase needs manual action")?;
             return Ok(Exit::Complete);
         }
         Purchases::Show { id, tenant, listing } => {
@@ -52,30 +55,31 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
         }
         Purchases::Buy { credits, tenant, method_stdin, key } => {
             let method = method_stdin.then(password::from_stdin).transpose()?;
-            let wish =
+            let request =
                 Wish { tenant: named(tenant), by: "cli".into(), credits, method, idempotency_key: key };
-            let (begun, _) = purchase::begin(app, wish).await?;
-            return told(&engine, screen, begun).await;
+            let (started, _) = purchase::begin(app, request).await?;
+            return drive(&backend, screen, started).await;
         }
         Purchases::Resume { id } => (id, Decision::Resume),
         Purchases::Rollback { id, reason } => (id, Decision::RollBack { reason }),
         Purchases::Resolve { id, note } => (id, Decision::Resolve { note }),
     };
     let purchase = known(app, &find::tenant(app), &id).await?;
-    engine.enlist().await?;
+    backend.register().await?;
     let decided = purchase::decide(app, &purchase.id, "cli", decision).await?;
-    told(&engine, screen, decided).await
+    drive(&backend, screen, decided).await
 }
 
-/// Takes the purchase as far as it comes, and says how far that is.
-async fn told(engine: &Engine, screen: &Screen, purchase: Purchase) -> Result<Exit, Problem> {
-    // A stack does that itself, with what it knows of its payment service.
-    let purchase = match engine {
-        Engine::Local(_) => purchase::drive(engine.app(), &purchase.id, PATIENCE).await?,
-        Engine::Aws(_) => purchase,
+/// Drives the purchase as far as it gets, and prints its state.
+async fn drive(backend: &Backend, screen: &Screen, purchase: Purchase) -> Result<Exit, Problem> {
+    // A stack drives its purchases itself.
+    let purchase = match backend {
+        Backend::Local(_) => purchase::drive(backend.app(), &purchase.id, WAIT_LIMIT).await?,
+        #[cfg(feature = "aws")]
+        Backend::Aws(_) => purchase,
     };
-    engine.flush().await?;
-    screen.print_line(&sentence(&purchase, engine.later()))?;
+    backend.flush().await?;
+    screen.print_line(&sentence(&purchase, backend.later()))?;
     Ok(match purchase.state {
         State::Compensated | State::Manual => Exit::Failed,
         _ => Exit::Complete,
@@ -87,21 +91,21 @@ fn sentence(purchase: &Purchase, later: &str) -> String {
     let because = purchase.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     match purchase.state {
         State::Completed => format!("purchase {id} of {credits} is completed"),
-        State::Compensated => format!("purchase {id} of {credits} was undone{because}"),
-        State::Manual => format!("purchase {id} of {credits} waits for a person{because}"),
+        State::Compensated => format!("purchase {id} of {credits} was rolled back{because}"),
+        State::Manual => format!("purchase {id} of {credits} needs manual action{because}"),
         State::Resolved => format!("purchase {id} of {credits} is resolved{because}"),
         State::Running | State::Compensating => {
-            format!("purchase {id} of {credits} is {} and goes on {later}", purchase.state.name())
+            format!("purchase {id} of {credits} is {} and continues {later}", purchase.state.name())
         }
     }
 }
 
 async fn waiting(app: &App) -> Result<Vec<Purchase>, Problem> {
     let all = purchases::waiting_for_a_person(app, find::ALL).await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|purchase| purchase.value).collect())
 }
 
-/// A purchase of the tenant's, or of any tenant's that waits for a person or whose whole id is given.
+/// A purchase of the tenant, or of any tenant if it needs manual action or its whole id is given.
 async fn known(app: &App, tenant: &TenantId, id: &str) -> Result<Purchase, Problem> {
     if let Some(found) = purchases::find(app, &PurchaseId::new(id)).await? {
         return Ok(found.value);
@@ -119,7 +123,8 @@ fn list(screen: &Screen, purchases: &[Purchase], json: bool, none: &str) -> Resu
         screen.note(none);
         return Ok(());
     }
-    let mut table = Table::new(["ID", "TENANT", "BEGUN", "CREDITS", "PRICE", "STATE", "WHY"]).right(&[3, 4]);
+    let mut table =
+        Table::new(["ID", "TENANT", "STARTED", "CREDITS", "PRICE", "STATE", "REASON"]).right(&[3, 4]);
     for purchase in purchases {
         table.row([
             purchase.id.to_string(),
@@ -139,7 +144,7 @@ fn show(screen: &Screen, purchase: &Purchase, json: bool) -> Result<(), Problem>
         return screen.print_json(purchase);
     }
     list(screen, std::slice::from_ref(purchase), false, "")?;
-    let mut table = Table::new(["STEP", "STATE", "TRIES", "WHY"]).right(&[2]);
+    let mut table = Table::new(["STEP", "STATE", "TRIES", "REASON"]).right(&[2]);
     for record in &purchase.steps {
         let state = serde_json::to_value(record.state)?;
         table.row([

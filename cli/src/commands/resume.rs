@@ -1,4 +1,4 @@
-//! `everypage resume`: finish what was left open.
+//! `everypage resume`: finishes the unfinished jobs of this machine.
 
 use std::sync::Arc;
 
@@ -6,37 +6,37 @@ use everypage_core::store::jobs;
 use futures::future::join_all;
 
 use crate::{
-    engine::Engine,
+    backend::Backend,
+    ctrl_c,
     exit::Exit,
     human,
     problem::Problem,
-    settings::{Context, open_engine},
-    stop::Stop,
+    settings::{Context, open_local},
     summary,
 };
 
 pub async fn run(context: &Context) -> Result<Exit, Problem> {
-    super::only_local(context, "`resume` is for jobs of this machine; a stack finishes its own by itself")?;
-    let local = Arc::new(open_engine(context.settings()?, context.data()?, context.traces.clone()).await?);
-    let engine = Engine::Local(local.clone());
+    super::only_local(context, "`resume` is for jobs of this machine; a stack finishes its jobs itself")?;
+    let local = Arc::new(open_local(context.settings()?, context.data()?, context.traces.clone()).await?);
+    let backend = Backend::Local(local.clone());
     let screen = &context.screen;
-    let open = jobs::open(engine.app()).await?;
+    let open = jobs::open(backend.app()).await?;
     if open.is_empty() {
-        screen.note("no job is open");
+        screen.note("no unfinished job");
     }
-    let stop = Stop::on_ctrl_c(screen, engine.later());
-    let progress = engine.progress(context);
+    let cancel = ctrl_c::cancellation(screen, backend.later());
+    let progress = backend.progress(context);
     let work = async {
         let ended = join_all(open.iter().map(|job| local.wait_for(&job.id)));
         tokio::select! {
             ended = ended => Ok(Some(ended)),
-            () = stop.requested() => Ok(None),
+            () = cancel.cancelled() => Ok(None),
         }
     };
-    let Some(ended) = engine.beside(screen, &progress, &stop, work).await? else {
+    let Some(ended) = backend.run_with(screen, &progress, &cancel, work).await? else {
         screen.note(&format!(
-            "left; {} at the next start",
-            human::count(open.len(), "job goes on", "jobs go on")
+            "cancelled; {} at the next start",
+            human::count(open.len(), "job continues", "jobs continue")
         ));
         return Ok(Exit::Cancelled);
     };

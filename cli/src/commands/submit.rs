@@ -1,9 +1,9 @@
-//! `everypage submit`: files into a stack's bucket, text out.
+//! `everypage submit`: turns files into text on a stack.
 
 use crate::{
     args::Submit,
-    documents::{self, Stay},
-    engine::Engine,
+    backend::Backend,
+    documents::{self, WaitUntil},
     exit::Exit,
     problem::Problem,
     settings::{Address, Context},
@@ -12,11 +12,11 @@ use crate::{
 pub async fn run(context: &Context, args: Submit) -> Result<Exit, Problem> {
     if context.address == Address::Local {
         return Err(Problem::Usage(
-            "`submit` uploads documents to a stack: name it with --stack NAME (or --engine aws); on this machine use `process`".into(),
+            "`submit` uploads documents to a stack: pass --stack NAME (or --backend aws); on this machine use `process`".into(),
         ));
     }
-    let stay = if args.detach { Stay::UntilAccepted } else { Stay::UntilDone };
-    let password = documents::prepare(&args.documents, stay)?;
-    let engine = Engine::open(context).await?;
-    documents::run(context, &engine, &args.documents, password, stay).await
+    let wait = if args.detach { WaitUntil::Accepted } else { WaitUntil::Done };
+    let password = documents::prepare(&args.documents, wait)?;
+    let backend = Backend::open(context).await?;
+    documents::run(context, &backend, &args.documents, password, wait).await
 }

@@ -1,4 +1,4 @@
-//! `everypage tenants`: a tenant's own values of some settings.
+//! `everypage tenants`: settings of one tenant.
 
 use everypage_core::{
     config::TENANT_VARIABLES,
@@ -6,11 +6,11 @@ use everypage_core::{
     store::tenants::{self, Overrides, TenantError},
 };
 
-use crate::{args::Tenants, engine::Engine, exit::Exit, problem::Problem, settings::Context, table::Table};
+use crate::{args::Tenants, backend::Backend, exit::Exit, problem::Problem, settings::Context, table::Table};
 
 pub async fn run(context: &Context, command: Tenants) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let app = engine.app();
+    let backend = Backend::open(context).await?;
+    let app = backend.app();
     let (overrides, json) = match command {
         Tenants::Show { tenant, listing } => {
             (tenants::overrides(app, &TenantId::new(tenant)).await?, listing.json)
@@ -51,9 +51,7 @@ fn show(context: &Context, overrides: &Overrides, json: bool) -> Result<(), Prob
     }
     if overrides.variables.is_empty() {
         let names = TENANT_VARIABLES.join(", ");
-        context
-            .screen
-            .note(&format!("nothing is set otherwise for this tenant; it may have its own {names}"));
+        context.screen.note(&format!("this tenant overrides no settings; it may override {names}"));
         return Ok(());
     }
     let mut table = Table::new(["VARIABLE", "VALUE"]);

@@ -1,22 +1,24 @@
-//! `everypage webhook`: where a tenant is told of the ends of its jobs.
+//! `everypage webhook`: notifies a URL when a job ends.
 
-use everypage_core::{domain::ids::TenantId, store::webhooks};
+use everypage_core::store::webhooks;
 use serde_json::json;
 
-use crate::{args::Webhook, engine::Engine, exit::Exit, find, human, problem::Problem, settings::Context};
+use crate::{args::Webhook, backend::Backend, exit::Exit, find, human, problem::Problem, settings::Context};
 
 pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
-    let engine = Engine::open(context).await?;
-    let (app, screen) = (engine.app(), &context.screen);
-    let named = |tenant: Option<String>| tenant.map_or_else(|| find::tenant(app), TenantId::new);
+    let backend = Backend::open(context).await?;
+    let (app, screen) = (backend.app(), &context.screen);
+    let named = |tenant| find::tenant_or_default(app, tenant);
     match command {
         Webhook::Set { url, tenant } => {
             let tenant = named(tenant);
-            app.hooks.check(&url).map_err(|why| Problem::Usage(format!("{url} can't be used: {why}")))?;
+            app.hooks
+                .check(&url)
+                .map_err(|reason| Problem::Usage(format!("{url} can't be used: {reason}")))?;
             let secret = webhooks::set(app, &tenant, &url).await?;
             screen.print_line(secret.expose())?;
             screen.note(&format!(
-                "tenant {tenant} is told at {url}; messages are signed with this secret, which can't be shown again"
+                "ended jobs of tenant {tenant} are posted to {url}; this secret signs the messages and can't be shown again"
             ));
         }
         Webhook::Show { tenant, listing } => {
@@ -37,7 +39,7 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
         Webhook::Unset { tenant } => {
             let tenant = named(tenant);
             screen.print_line(&match webhooks::unset(app, &tenant).await? {
-                true => format!("tenant {tenant} is told of nothing any more"),
+                true => format!("the webhook of tenant {tenant} is removed"),
                 false => format!("tenant {tenant} had no webhook"),
             })?;
         }

@@ -1,4 +1,4 @@
-//! What became of one file.
+//! The outcome of one file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +12,19 @@ use crate::exit::Exit;
 pub struct Document {
     pub file: PathBuf,
     pub exit: Exit,
-    /// Why there is no result, or none where it should be.
+    /// Why there is no result, or why it was not written.
     pub error: Option<String>,
+    /// The job existed already.
     pub repeated: bool,
     pub job: Option<Job>,
     pub result: Option<ResultDocument>,
-    /// The result in the form asked for.
+    /// The result in the requested format.
     pub bytes: Option<Vec<u8>>,
     pub written: Option<PathBuf>,
 }
 
 impl Document {
-    /// Nothing has become of it yet.
+    /// A file that was not processed yet.
     pub fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
@@ -38,10 +39,10 @@ impl Document {
     }
 }
 
-/// What is to be said of a job that did not end with a result.
-pub fn ending(job: &Job) -> Option<(Exit, String)> {
+/// Exit code and message of a job that did not end with a result.
+pub fn failure(job: &Job) -> Option<(Exit, String)> {
     let failure = job.failure.as_ref();
-    let reason = || failure.map_or("no reason was kept", |failure| failure.reason.as_str());
+    let reason = || failure.map_or("no reason was stored", |failure| failure.reason.as_str());
     match job.status() {
         Status::Success => None,
         Status::Cancelled => {
@@ -52,7 +53,7 @@ pub fn ending(job: &Job) -> Option<(Exit, String)> {
             let advice = failure.and_then(|failure| advice(&failure.code)).unwrap_or_default();
             Some((Exit::Failed, format!("{}{advice} (job {})", reason(), job.id)))
         }
-        _ => Some((Exit::Cancelled, format!("left to whoever works on it (job {})", job.id))),
+        _ => Some((Exit::Cancelled, format!("not finished; another process works on it (job {})", job.id))),
     }
 }
 
@@ -61,9 +62,9 @@ fn advice(code: &str) -> Option<&'static str> {
         "password_needed" | "password_wrong" => Some("; pass the right one with --password-stdin"),
         "not_a_pdf" => Some("; only PDFs can be read"),
         "empty_file" => Some("; copy or download it again"),
-        "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it anew"),
+        "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it again"),
         "too_many_pages" => Some("; split it or raise the limit"),
-        "no_such_pages" => Some("; choose others with --pages"),
+        "no_such_pages" => Some("; choose other pages with --pages"),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Files in, text out: what `process` and `submit` share.
+//! Turns files into text: what `process` and `submit` share.
 
 mod document;
 mod report;
@@ -11,33 +11,34 @@ use everypage_core::{
     usecases::{intake::Submission, result, wishes::Wishes},
 };
 use futures::future::join_all;
+use tokio_util::sync::CancellationToken;
 
-use self::document::{Document, ending};
+use self::document::{Document, failure};
 use crate::{
     args::Documents,
+    backend::{Backend, Request},
     commands::password,
-    engine::{Engine, Request},
+    ctrl_c,
     exit::Exit,
     find, human, output,
     problem::Problem,
     progress::Progress,
     screen::Screen,
     settings::Context,
-    stop::Stop,
 };
 
-/// How long a command stays with its documents.
+/// When a command exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stay {
-    UntilDone,
-    UntilAccepted,
+pub enum WaitUntil {
+    Done,
+    Accepted,
 }
 
-/// Before anything is opened: what can't work, and the password.
-pub fn prepare(args: &Documents, stay: Stay) -> Result<Option<Secret>, Problem> {
-    if args.files.len() > 1 && args.output.is_none() && !args.json && stay == Stay::UntilDone {
+/// Checks what can't work before anything is opened, and reads the password.
+pub fn prepare(args: &Documents, wait: WaitUntil) -> Result<Option<Secret>, Problem> {
+    if args.files.len() > 1 && args.output.is_none() && !args.json && wait == WaitUntil::Done {
         return Err(Problem::Usage(
-            "several files need a folder for their results: pass -o DIR (or --json to leave them with their jobs)".into(),
+            "several files need a folder for their results: pass -o DIR (or --json to leave the results with their jobs)".into(),
         ));
     }
     if let Some(folder) = &args.output {
@@ -51,16 +52,24 @@ pub fn prepare(args: &Documents, stay: Stay) -> Result<Option<Secret>, Problem> 
 
 pub async fn run(
     context: &Context,
-    engine: &Engine,
+    backend: &Backend,
     args: &Documents,
     password: Option<Secret>,
-    stay: Stay,
+    wait: WaitUntil,
 ) -> Result<Exit, Problem> {
     let screen = &context.screen;
-    let stop = Stop::on_ctrl_c(screen, engine.later());
-    let progress = engine.progress(context);
-    let run =
-        Run { engine, screen, progress: &progress, stop: &stop, wishes: args.wishes(), password, args, stay };
+    let cancel = ctrl_c::cancellation(screen, backend.later());
+    let progress = backend.progress(context);
+    let run = Run {
+        backend,
+        screen,
+        progress: &progress,
+        cancel: &cancel,
+        overrides: args.overrides(),
+        password,
+        args,
+        wait,
+    };
     let names = output::names(&args.files, args.format);
     let work = async {
         let documents = args.files.iter().zip(&names).map(|(file, name)| {
@@ -69,11 +78,11 @@ pub async fn run(
         });
         Ok(join_all(documents).await)
     };
-    let documents = engine.beside(screen, &progress, &stop, work).await?;
-    report::tell(screen, &documents, stay);
+    let documents = backend.run_with(screen, &progress, &cancel, work).await?;
+    report::print(screen, &documents, wait);
     if args.json {
-        screen.print_json(&report::for_programs(&documents, args.format, &context.program))?;
-    } else if stay == Stay::UntilAccepted {
+        screen.print_json(&report::summary(&documents, args.format, &context.program))?;
+    } else if wait == WaitUntil::Accepted {
         for job in documents.iter().filter_map(|document| document.job.as_ref()) {
             screen.print_line(job.id.as_str())?;
         }
@@ -85,20 +94,20 @@ pub async fn run(
     Ok(report::exit(&documents))
 }
 
-/// What all documents of one command share.
+/// What the documents of one command share.
 struct Run<'a> {
-    engine: &'a Engine,
+    backend: &'a Backend,
     screen: &'a Screen,
     progress: &'a Progress,
-    stop: &'a Stop,
-    wishes: Wishes,
+    cancel: &'a CancellationToken,
+    overrides: Wishes,
     password: Option<Secret>,
     args: &'a Documents,
-    stay: Stay,
+    wait: WaitUntil,
 }
 
 impl Run<'_> {
-    /// One file to its end; what goes wrong with it stays with it.
+    /// Processes one file to its end; an error concerns this file alone.
     async fn document(&self, file: &Path, place: Option<PathBuf>) -> Document {
         let mut document = Document::new(file);
         if let Err(problem) = self.process(&mut document, place).await {
@@ -113,36 +122,36 @@ impl Run<'_> {
     }
 
     async fn process(&self, document: &mut Document, place: Option<PathBuf>) -> Result<(), Problem> {
-        let app = self.engine.app();
-        if self.stop.is_requested() {
-            return Err(Problem::Cancelled("cancelled before it was begun".into()));
+        let app = self.backend.app();
+        if self.cancel.is_cancelled() {
+            return Err(Problem::Cancelled("cancelled before it was started".into()));
         }
         let name = document.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let submitted = self.engine.accept(self.request(&document.file, &name).await?, self.stop).await?;
+        let submitted = self.backend.accept(self.request(&document.file, &name).await?, self.cancel).await?;
         document.repeated = submitted.existed;
         let id = submitted.job.id.clone();
         if submitted.existed {
             let when = human::ago(submitted.job.received_at, app.clock.now());
             self.screen.note(&format!(
-                "{name}: the same request as job {id} ({}, {when}); --again starts anew",
+                "{name}: same request as job {id} ({}, {when}); --force starts a new job",
                 submitted.job.status()
             ));
         }
-        if self.stay == Stay::UntilAccepted {
+        if self.wait == WaitUntil::Accepted {
             document.exit = Exit::Complete;
             document.job = Some(submitted.job);
             return Ok(());
         }
         if !submitted.job.state.is_terminal() {
-            self.progress.begin(&id, &name);
+            self.progress.start(&id, &name);
         }
         document.job = Some(submitted.job);
-        let job = self.engine.finish(&id, !document.repeated, self.progress, self.stop).await?;
-        self.progress.forget(&id);
+        let job = self.backend.finish(&id, !document.repeated, self.progress, self.cancel).await?;
+        self.progress.finish(&id);
         document.exit = Exit::of(&job);
         document.bytes = result::read(app, &job, self.args.format, None).await?;
         document.result = result::read_document(app, &job, None).await?;
-        let error = ending(&job);
+        let error = failure(&job);
         document.job = Some(job);
         if let (Some(place), Some(bytes)) = (place, &document.bytes) {
             output::write(&place, bytes)?;
@@ -156,7 +165,7 @@ impl Run<'_> {
     }
 
     async fn request(&self, file: &Path, name: &str) -> Result<Request, Problem> {
-        let app = self.engine.app();
+        let app = self.backend.app();
         let tenant = find::tenant(app);
         let settings = tenants::settings(app, &tenant).await?;
         let submission = Submission {
@@ -166,10 +175,10 @@ impl Run<'_> {
             name: name.to_owned(),
             file: file.to_owned(),
             password: self.password.clone(),
-            options: self.wishes.over(settings.default_options()),
+            options: self.overrides.over(settings.default_options()),
             traceparent: None,
-            idempotency_key: self.wishes.again.then(|| app.ids.fresh()),
+            idempotency_key: self.overrides.again.then(|| app.ids.fresh()),
         };
-        Ok(Request { submission, wishes: self.wishes.clone() })
+        Ok(Request { submission, overrides: self.overrides.clone() })
     }
 }

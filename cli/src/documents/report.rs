@@ -1,21 +1,21 @@
-//! What became of the files of one command, for people and for programs.
+//! The outcome of the files of one command, for people and for programs.
 
 use everypage_core::{domain::result::ResultMetadata, usecases::result::Form};
 use serde::Serialize;
 
-use super::{Stay, document::Document};
+use super::{WaitUntil, document::Document};
 use crate::{exit::Exit, screen::Screen, summary};
 
 pub fn exit(documents: &[Document]) -> Exit {
     documents.iter().map(|document| document.exit).max().unwrap_or(Exit::Complete)
 }
 
-/// Everything but the text itself, on standard error.
-pub fn tell(screen: &Screen, documents: &[Document], stay: Stay) {
+/// Prints everything but the text, on standard error.
+pub fn print(screen: &Screen, documents: &[Document], wait: WaitUntil) {
     for document in documents {
         let file = document.file.display();
         match document.job.as_ref() {
-            Some(job) if stay == Stay::UntilAccepted => {
+            Some(job) if wait == WaitUntil::Accepted => {
                 screen.note(&format!("{file}: {} (job {})", job.status(), job.id));
             }
             Some(job) if job.result.is_some() => {
@@ -38,28 +38,29 @@ pub fn tell(screen: &Screen, documents: &[Document], stay: Stay) {
     }
 }
 
-/// The summary for programs.
+/// The summary of `--json`.
 #[derive(Serialize)]
-pub struct Report<'a> {
-    documents: Vec<Told<'a>>,
+pub struct Summary<'a> {
+    documents: Vec<DocumentSummary<'a>>,
     exit_code: u8,
 }
 
-/// `program` is how to call us again.
-pub fn for_programs<'a>(documents: &'a [Document], form: Form, program: &str) -> Report<'a> {
-    let told = documents.iter().map(|document| Told::of(document, form, program)).collect();
-    Report { documents: told, exit_code: exit(documents).code() }
+/// `program` is this program, for commands in the summary.
+pub fn summary<'a>(documents: &'a [Document], form: Form, program: &str) -> Summary<'a> {
+    let exit_code = exit(documents).code();
+    let documents = documents.iter().map(|document| DocumentSummary::of(document, form, program)).collect();
+    Summary { documents, exit_code }
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct DocumentSummary<'a> {
     file: String,
     status: String,
     exit_code: u8,
     repeated: bool,
     job: Option<&'a str>,
     error: Option<Error<'a>>,
-    result: Option<Kept>,
+    result: Option<ResultLocation>,
     pages: Vec<summary::Origin>,
     metadata: Option<&'a ResultMetadata>,
 }
@@ -70,17 +71,16 @@ struct Error<'a> {
     reason: &'a str,
 }
 
-/// Where the result is.
 #[derive(Serialize)]
-struct Kept {
+struct ResultLocation {
     version: u32,
-    /// Set when it was written to a folder.
+    /// Set when the result was written to a folder.
     file: Option<String>,
-    /// Prints it, now and later.
+    /// Prints the result.
     command: String,
 }
 
-impl<'a> Told<'a> {
+impl<'a> DocumentSummary<'a> {
     fn of(document: &'a Document, form: Form, program: &str) -> Self {
         let job = document.job.as_ref();
         let result = job.and_then(|job| job.result.as_ref());
@@ -97,7 +97,7 @@ impl<'a> Told<'a> {
                 code: code.unwrap_or(if cancelled { "cancelled" } else { "not_processed" }),
                 reason,
             }),
-            result: job.zip(result).map(|(job, result)| Kept {
+            result: job.zip(result).map(|(job, result)| ResultLocation {
                 version: result.version,
                 file: document.written.as_ref().map(|path| path.display().to_string()),
                 command: format!("{program} jobs result {} --format {}", job.id, form_name(form)),

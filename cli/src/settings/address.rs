@@ -1,12 +1,12 @@
-//! Which engine a command is meant for.
+//! The backend that a command addresses.
 
 use crate::{
-    args::{EngineKind, Global},
+    args::{BackendKind, Global},
     problem::Problem,
 };
 
-/// As deployed by the steps in docs/deploy.md.
-const STACK: &str = "everypage";
+/// The name in docs/deploy.md.
+const DEFAULT_STACK: &str = "everypage";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -14,41 +14,41 @@ pub enum Address {
     Aws(StackAddress),
 }
 
-/// A stack, as far as it must be told; profile and credentials are the SDK's own business.
+/// How to find a stack; the SDK finds profile and credentials itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackAddress {
     pub stack: String,
     pub region: Option<String>,
-    /// An emulator's.
+    /// URL of an emulator.
     pub endpoint: Option<String>,
 }
 
 impl Address {
-    /// Options count more than variables; who names a stack means AWS.
+    /// Options win over variables; naming a stack selects AWS.
     pub fn read(global: &Global, var: impl Fn(&str) -> Option<String>) -> Result<Self, Problem> {
         let given =
             |name: &str| var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let kind = match (global.engine, &global.stack, given("EVERYPAGE_ENGINE")) {
+        let kind = match (global.backend, &global.stack, given("EVERYPAGE_BACKEND")) {
             (Some(kind), ..) => kind,
-            (None, Some(_), _) => EngineKind::Aws,
-            (None, None, None) => EngineKind::Local,
-            (None, None, Some(named)) => named.parse().map_err(|error| {
-                Problem::Usage(format!("EVERYPAGE_ENGINE is {named:?}, which can't be used: {error}"))
-            })?,
+            (None, Some(_), _) => BackendKind::Aws,
+            (None, None, None) => BackendKind::Local,
+            (None, None, Some(named)) => named
+                .parse()
+                .map_err(|error| Problem::Usage(format!("EVERYPAGE_BACKEND can't be used: {error}")))?,
         };
         match kind {
-            EngineKind::Local => match &global.stack {
-                Some(stack) => {
-                    Err(Problem::Usage(format!("a stack ({stack}) is on AWS, not on the local engine")))
-                }
+            BackendKind::Local => match &global.stack {
+                Some(stack) => Err(Problem::Usage(format!(
+                    "--stack {stack} needs the backend aws; leave out --backend local"
+                ))),
                 None => Ok(Self::Local),
             },
-            EngineKind::Aws => Ok(Self::Aws(StackAddress {
+            BackendKind::Aws => Ok(Self::Aws(StackAddress {
                 stack: global
                     .stack
                     .clone()
                     .or_else(|| given("EVERYPAGE_STACK"))
-                    .unwrap_or_else(|| STACK.to_owned()),
+                    .unwrap_or_else(|| DEFAULT_STACK.to_owned()),
                 region: global.region.clone().or_else(|| given("AWS_REGION")),
                 endpoint: global.endpoint.clone().or_else(|| given("AWS_ENDPOINT_URL")),
             })),
@@ -56,12 +56,12 @@ impl Address {
     }
 }
 
-/// This program with the options that lead to the same engine, for commands that are shown to be run.
+/// This program with the options that select the same backend, for commands that are shown.
 pub fn program(global: &Global) -> String {
     let mut words = vec!["everypage".to_owned()];
-    let engine = global.engine.map(|engine| engine.to_string());
+    let backend = global.backend.map(|backend| backend.to_string());
     let options = [
-        ("--engine", &engine),
+        ("--backend", &backend),
         ("--stack", &global.stack),
         ("--region", &global.region),
         ("--endpoint", &global.endpoint),
@@ -97,22 +97,22 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_on_the_engine_counts() {
+    fn options_win_over_variables_and_a_stack_means_aws() {
         assert_eq!(read("", &[]), Ok(Address::Local));
         assert_eq!(read("", &[("EVERYPAGE_STACK", "s")]), Ok(Address::Local));
-        assert_eq!(read("--engine aws", &[]), stack("everypage", None));
+        assert_eq!(read("--backend aws", &[]), stack("everypage", None));
         assert_eq!(read("--stack s", &[("AWS_REGION", "r")]), stack("s", Some("r")));
-        assert_eq!(read("", &[("EVERYPAGE_ENGINE", "aws"), ("EVERYPAGE_STACK", "s")]), stack("s", None));
+        assert_eq!(read("", &[("EVERYPAGE_BACKEND", "aws"), ("EVERYPAGE_STACK", "s")]), stack("s", None));
         assert_eq!(read("--region x --stack t", &[("AWS_REGION", "r")]), stack("t", Some("x")));
-        assert_eq!(read("--engine local", &[("EVERYPAGE_ENGINE", "aws")]), Ok(Address::Local));
-        assert!(read("", &[("EVERYPAGE_ENGINE", "gcp")]).unwrap_err().contains("local or aws"));
-        assert!(read("--engine local --stack s", &[]).is_err());
+        assert_eq!(read("--backend local", &[("EVERYPAGE_BACKEND", "aws")]), Ok(Address::Local));
+        assert!(read("", &[("EVERYPAGE_BACKEND", "gcp")]).unwrap_err().contains("local, aws"));
+        assert!(read("--backend local --stack s", &[]).is_err());
     }
 
     #[test]
-    fn a_shown_command_leads_to_the_same_engine() {
+    fn a_shown_command_selects_the_same_backend() {
         assert_eq!(program(&global("")), "everypage");
-        let words = "--engine aws --stack s --endpoint http://127.0.0.1:1";
+        let words = "--backend aws --stack s --endpoint http://127.0.0.1:1";
         assert_eq!(program(&global(words)), format!("everypage {words}"));
     }
 }

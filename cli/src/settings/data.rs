@@ -1,13 +1,13 @@
-//! Where jobs and results are kept.
+//! The folder of jobs and results.
 
 use std::path::PathBuf;
 
-/// `--data`, else `EVERYPAGE_DATA`, else the place where programs of a user keep their data.
+/// `--data`, else `EVERYPAGE_DATA`, else the user's folder for programs' data.
 pub fn folder(option: Option<PathBuf>, var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let given = |name: &str| {
         var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).map(PathBuf::from)
     };
-    // The specification of XDG says that relative paths are to be ignored.
+    // The XDG specification requires that relative paths are ignored.
     let xdg = || given("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
     option
         .or_else(|| given("EVERYPAGE_DATA"))
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_on_the_folder_counts() {
+    fn the_option_wins_over_variables_and_defaults() {
         let all = ["EVERYPAGE_DATA", "XDG_DATA_HOME", "HOME"];
         let with = |known: &'static [&'static str]| {
             move |name: &str| known.contains(&name).then(|| format!("/{}", name.to_lowercase()))

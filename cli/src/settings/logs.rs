@@ -1,4 +1,4 @@
-//! The log: to standard error or a file, for programs or for people, never with document text.
+//! The log: to standard error or a file, as JSON or for people, never with document text.
 
 use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
 
@@ -7,7 +7,7 @@ use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
 
 use crate::{problem::Problem, screen::Screen};
 
-/// `LOG_LEVEL`, unless `-v` asks for more.
+/// `LOG_LEVEL`, unless `-v` raises it.
 fn level(configured: &str, verbose: u8) -> &str {
     match (verbose, configured) {
         (0, configured) => configured,
@@ -23,7 +23,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     let chosen = |name| reading.entries.iter().any(|entry| entry.name == name && entry.from_environment);
     let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
     let filter = match verbose == 0 && !chosen("LOG_LEVEL") {
-        // The commands themselves say how documents and models fared; a demo says everything.
+        // The commands report documents and models themselves; the demo reports everything.
         true if demo => "off".to_owned(),
         true if at_terminal || screen.is_quiet() => "error,everypage_core::usecases::bury=off".to_owned(),
         _ => LogSettings::filter(level(&log.level, verbose)),
@@ -38,7 +38,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
             (BoxMakeWriter::new(Mutex::new(file)), false)
         }
     };
-    // Nobody reads JSON at a terminal unless they ask for it.
+    // JSON at a terminal only if LOG_PRETTY demands it.
     let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbose_never_says_less_than_configured() {
+    fn verbose_never_lowers_the_configured_level() {
         assert_eq!(level("warn", 0), "warn");
         assert_eq!(level("warn", 1), "info");
         assert_eq!(level("debug", 1), "debug");

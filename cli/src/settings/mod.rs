@@ -1,10 +1,12 @@
-//! From the command line and the environment to what a command works with.
+//! Reads the command line and the environment into the context of a command.
 
+mod adapters;
 mod address;
 mod data;
-mod engine;
 mod logs;
+#[cfg(feature = "aws")]
 mod stack;
+mod variables;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,6 +15,7 @@ use std::{
 
 use everypage_core::{
     config::{Reading, Settings},
+    domain::target::Provider,
     ports::traces::{NoTraces, Traces},
 };
 
@@ -22,20 +25,29 @@ use crate::{
     screen::Screen,
 };
 
-pub use address::{Address, StackAddress};
-pub use engine::{open_engine, own_program, providers};
+pub use adapters::{open_local, vision};
+pub use address::Address;
+#[cfg(feature = "aws")]
+pub use address::StackAddress;
+#[cfg(feature = "aws")]
 pub use stack::connect;
+pub use variables::PROGRAM_VARIABLES;
 
-/// What every command is given.
+/// A message about missing API keys, with their variables and the consequence.
+pub fn no_api_key(consequence: &str) -> String {
+    format!("no API key is set ({}): {consequence}", Provider::api_key_variables().join(", "))
+}
+
+/// What every command works with.
 pub struct Context {
     pub screen: Screen,
-    /// Every mistake in the settings, for the one command that lists them.
+    /// The settings or all their faults, which `config check` lists.
     pub reading: Result<Reading, Vec<String>>,
     pub address: Address,
-    /// How to call this program again for the same engine.
+    /// This program with the options of the same backend, for commands that are shown.
     pub program: String,
     data: Option<PathBuf>,
-    /// Told before the process ends.
+    /// Flushed before the process ends.
     pub traces: Arc<dyn Traces>,
     pub verbose: bool,
 }
@@ -48,16 +60,16 @@ impl Context {
         }
     }
 
-    /// Where jobs and results are kept.
+    /// The folder of jobs and results.
     pub fn data(&self) -> Result<&Path, Problem> {
         self.data.as_deref().ok_or_else(|| {
-            let reason = "there is no home folder to keep jobs in; pass --data DIR or set EVERYPAGE_DATA";
+            let reason = "no home folder was found to store jobs in; pass --data DIR or set EVERYPAGE_DATA";
             Problem::Usage(reason.into())
         })
     }
 }
 
-/// Reads everything there is to read, once, and starts the log.
+/// Reads the environment once and starts the log.
 pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) -> Result<Context, Problem> {
     let reading = Settings::read(&var);
     let data = data::folder(cli.global.data.clone(), &var);
@@ -70,16 +82,16 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
         traces: Arc::new(NoTraces),
         verbose: cli.global.verbose > 0,
     };
-    // These need no settings, and must work however wrong those are.
-    let careless = matches!(
+    // These need no settings and must work however wrong they are.
+    let ignores_settings = matches!(
         cli.command,
         Command::Config(_) | Command::Completions { .. } | Command::Dev(_) | Command::Demo
     );
-    match (&context.reading, careless) {
+    match (&context.reading, ignores_settings) {
         (Ok(reading), _) => {
             logs::start(reading, cli.global.verbose, screen, matches!(cli.command, Command::Demo))?;
-            if !careless {
-                context.traces = engine::traces(&reading.settings)?;
+            if !ignores_settings {
+                context.traces = adapters::traces(&reading.settings)?;
                 for warning in &reading.warnings {
                     screen.warn(warning);
                 }

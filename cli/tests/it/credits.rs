@@ -1,4 +1,4 @@
-//! Credits as an operator sees them: given, bought, spent, and put right by hand.
+//! Credits as an operator uses them: granted, bought, spent and corrected.
 
 use everypage_testkit::{fake_payment_server::FakePaymentServer, memory::PaymentBehaviour};
 
@@ -14,14 +14,14 @@ async fn shop(payment_server: &FakePaymentServer) -> Bench {
 }
 
 #[tokio::test]
-async fn a_document_needs_credits_and_pays_for_what_was_read() {
+async fn a_document_needs_credits_and_pays_for_the_pages_read() {
     let payment_server = FakePaymentServer::start().await.unwrap();
     let bench = shop(&payment_server).await;
     let ran = bench.run(&["process", &report()]).await;
-    ran.says("not enough credits: 4 are needed and 0 are available");
+    ran.reports("not enough credits: 4 are needed and 0 are available");
 
     let ran = bench.run(&["account", "grant", "3", "--note", "welcome"]).await.code(0);
-    ran.prints("tenant local has 3 credits now, 3 of them free");
+    ran.prints("tenant local has 3 credits, 3 available");
     bench.run(&["purchases", "buy", "7"]).await.code(0).prints("of 7 credits is completed");
     assert_eq!(payment_server.payments.income().0, 350_000);
     bench.run(&["process", &report()]).await.code(0);
@@ -32,9 +32,9 @@ async fn a_document_needs_credits_and_pays_for_what_was_read() {
     let amounts: Vec<_> = ledger.as_array().unwrap().iter().map(|line| line["amount"].as_i64()).collect();
     assert_eq!(amounts, [Some(-4), Some(7), Some(3)]);
     bench.run(&["account", "ledger"]).await.code(0).prints("welcome (by cli)");
-    bench.run(&["account", "verify"]).await.code(0).prints("the books of tenant local are in order");
+    bench.run(&["account", "verify"]).await.code(0).prints("the account of tenant local is consistent");
     let ran = bench.run(&["account", "deduct", "7", "--note", "too many"]).await.code(1);
-    ran.says("7 are needed and 6 are available");
+    ran.reports("7 are needed and 6 are available");
     let mut events = bench.run(&["events", "list"]).await.code(0);
     for kind in ["credit.added", "credit.reserved", "credit.settled", "saga.completed", "payment.completed"] {
         events = events.prints(kind);
@@ -42,7 +42,7 @@ async fn a_document_needs_credits_and_pays_for_what_was_read() {
 }
 
 #[tokio::test]
-async fn a_purchase_that_is_stuck_waits_for_a_person_who_puts_it_right() {
+async fn a_stuck_purchase_needs_manual_action_and_can_be_rolled_back() {
     let payment_server = FakePaymentServer::start().await.unwrap();
     payment_server.payments.script_charges([
         PaymentBehaviour::LosesReply,
@@ -52,22 +52,22 @@ async fn a_purchase_that_is_stuck_waits_for_a_person_who_puts_it_right() {
     ]);
     payment_server.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
     let bench = shop(&payment_server).await;
-    bench.run(&["purchases", "buy", "10"]).await.code(1).prints("waits for a person");
+    bench.run(&["purchases", "buy", "10"]).await.code(1).prints("needs manual action");
     let waiting = bench.run(&["purchases", "waiting", "--json"]).await.code(0).json();
     let id = waiting[0]["id"].as_str().unwrap();
     bench.run(&["purchases", "show", id]).await.code(0).prints("take_payment").prints("stuck");
-    bench.run(&["purchases", "resume", id]).await.code(1).says("may have been given back");
+    bench.run(&["purchases", "resume", id]).await.code(1).reports("may have been given back");
     let ran = bench.run(&["purchases", "rollback", id, "--reason", "the service is back"]).await;
-    ran.prints("was undone");
+    ran.prints("was rolled back");
     assert_eq!(payment_server.payments.income().0, 0);
-    bench.run(&["purchases", "waiting"]).await.code(0).says("no purchase waits");
+    bench.run(&["purchases", "waiting"]).await.code(0).reports("no purchase needs manual action");
 }
 
 #[tokio::test]
-async fn without_a_shop_nothing_is_sold_and_without_a_meter_nothing_is_needed() {
+async fn without_a_payment_service_no_credits_are_sold_and_unlimited_tenants_need_none() {
     let bench = Bench::new(&[]).await;
-    bench.run(&["purchases", "buy", "10"]).await.code(2).says("PAYMENT_URL and CREDIT_PRICE_USD");
-    bench.run(&["account", "show"]).await.code(0).says("needs no credits");
+    bench.run(&["purchases", "buy", "10"]).await.code(2).reports("PAYMENT_URL and CREDIT_PRICE_USD");
+    bench.run(&["account", "show"]).await.code(0).reports("needs no credits");
     let half = Bench::new(&[]).await.with("PAYMENT_URL", "http://127.0.0.1:9");
-    half.run(&["config", "check"]).await.code(2).says("CREDIT_PRICE_USD is not");
+    half.run(&["config", "check"]).await.code(2).reports("CREDIT_PRICE_USD is not");
 }

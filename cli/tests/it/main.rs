@@ -1,6 +1,6 @@
-//! The real program against the scripted provider, each test in a data folder of its own.
+//! The program against the scripted provider, each test in a data folder of its own.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod commands;
 mod credits;

@@ -1,8 +1,8 @@
-//! Running the program as a user would.
+//! Runs the program as a user does.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
-use everypage_testkit::provider::{Script, ScriptedProvider};
+use everypage_scripted_provider::{Script, ScriptedProvider};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 use tokio::{
@@ -10,8 +10,8 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// Nothing here takes a tenth of it; a test that hangs should say so.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Ten times what any step takes; a test that hangs fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Bench {
     pub folder: TempDir,
@@ -30,13 +30,13 @@ pub fn sample(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Twelve pages: 4 a chart, 5 a photo, 9 a scan, 10 a map, the others plain text.
+/// Twelve pages: 4 is a chart, 5 a photo, 9 a scan, 10 a map, the others are plain text.
 pub fn report() -> String {
     sample("harbour-report-2026.pdf")
 }
 
 pub async fn bounded<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("took too long")
+    tokio::time::timeout(TIMEOUT, work).await.expect("took too long")
 }
 
 impl Bench {
@@ -53,7 +53,7 @@ impl Bench {
         Self { folder, provider, vars }
     }
 
-    /// A variable of the program's environment; an empty one counts as not set.
+    /// Sets a variable of the program's environment; an empty one counts as not set.
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         self.vars.push((name, value.to_owned()));
         self
@@ -77,7 +77,7 @@ impl Bench {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // As a shell does: Ctrl-C goes to the program and its children.
+            // As in a shell: Ctrl-C reaches the program and its children.
             .process_group(0)
             .kill_on_drop(true);
         command
@@ -90,7 +90,7 @@ impl Bench {
     pub async fn run_with(&self, args: &[&str], input: &str) -> Ran {
         let mut child = self.start(args);
         let mut stdin = child.stdin.take().unwrap();
-        // A program that does not read its input may be gone before it is written.
+        // A program that does not read its input may end before it is written.
         let _ = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
         end(child).await
@@ -100,7 +100,7 @@ impl Bench {
         self.command(args).spawn().unwrap()
     }
 
-    /// Returns once this many calls have come to the provider.
+    /// Waits until this many calls have reached the provider.
     pub async fn calls(&self, count: u64) {
         bounded(self.provider.until(|counts| counts.total >= count)).await;
     }
@@ -111,7 +111,7 @@ impl Bench {
         listed[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Asks until the latest job has this status.
+    /// Polls until the latest job has this status.
     pub async fn until_status(&self, status: &str) -> String {
         bounded(async {
             loop {
@@ -148,7 +148,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn says(self, words: &str) -> Self {
+    pub fn reports(self, words: &str) -> Self {
         assert!(self.stderr.contains(words), "no {words:?} in stderr:\n{}", self.stderr);
         self
     }

@@ -1,4 +1,4 @@
-//! Bad input gets a clear error, and good input beside it gets its text.
+//! Bad input gets a clear error, and good input next to it gets its text.
 
 use std::{cell::Cell, path::Path};
 
@@ -16,34 +16,34 @@ use crate::{
 /// Words of every page that [`Page::prose`] makes.
 const PROSE: &str = "The committee met again";
 
-/// What becomes of a file.
-enum Becomes {
-    /// Accepted, failed, and in the DLQ with this code.
+/// The expected outcome of a file.
+enum Expected {
+    /// Accepted, failed, and a dead letter with this code.
     DeadLetter { code: &'static str },
-    /// Refused before there is a job.
-    Refused,
-    /// Read; so many pages hold their text, and the exit code would be this.
+    /// Rejected before a job is created.
+    Rejected,
+    /// Read: the number of pages with text, and the exit code of the file alone.
     Read { with_text: usize, exit: u64 },
 }
 
-use Becomes::{DeadLetter, Read, Refused};
+use Expected::{DeadLetter, Read, Rejected};
 
 struct Case {
     name: &'static str,
-    becomes: Becomes,
-    /// What the message or the summary says of it.
-    says: &'static str,
+    expected: Expected,
+    /// Part of the message or the summary.
+    message: &'static str,
 }
 
-fn case(name: &'static str, becomes: Becomes, says: &'static str) -> Case {
-    Case { name, becomes, says }
+fn case(name: &'static str, expected: Expected, message: &'static str) -> Case {
+    Case { name, expected, message }
 }
 
 fn three() -> Vec<u8> {
     document(&[Page::prose(1), Page::prose(2), Page::prose(3)])
 }
 
-/// What the file looks like: made by `make`, or already there.
+/// Writes a file and returns its path.
 fn write(bench: &Bench, name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = bench.path(name);
     std::fs::write(&path, bytes).unwrap();
@@ -54,7 +54,7 @@ fn noise(count: u32) -> impl Iterator<Item = u8> {
     (0..count).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
 }
 
-/// Every kind of bad file that section 15 of the specification names.
+/// Every kind of bad file that the specification names.
 fn make_files(bench: &Bench) -> Vec<Case> {
     let whole = three();
     write(bench, "good.pdf", &whole);
@@ -84,7 +84,7 @@ fn make_files(bench: &Bench) -> Vec<Case> {
     std::fs::create_dir(bench.path("folder.pdf")).unwrap();
     std::os::unix::fs::symlink("round.pdf", bench.path("round.pdf")).unwrap();
     std::os::unix::fs::symlink("/proc/self/mem", bench.path("broken-disk.pdf")).unwrap();
-    // As long as the limit and one byte more, and no room on the disk.
+    // One byte over the limit, as a sparse file.
     let large = std::fs::File::create(bench.path("large.pdf")).unwrap();
     large.set_len(MAX_FILE_BYTES + 1).unwrap();
     vec![
@@ -98,7 +98,7 @@ fn make_files(bench: &Bench) -> Vec<Case> {
         case("picture.pdf", DeadLetter { code: "not_a_pdf" }, "this is not a PDF: it looks like a PNG image"),
         case("empty.pdf", DeadLetter { code: "empty_file" }, "the file is empty (0 bytes); copy"),
         case("header.pdf", DeadLetter { code: "corrupt_pdf" }, "the PDF is damaged beyond repair"),
-        // The first page begins and the others are not there: that is not the same as blank pages.
+        // The first page is incomplete and the others are missing, which differs from blank pages.
         case("cut-early.pdf", Read { with_text: 1, exit: 4 }, "the page is missing from the file"),
         case("cut-late.pdf", Read { with_text: 3, exit: 0 }, "success, 3 pages"),
         case(
@@ -128,11 +128,11 @@ fn make_files(bench: &Bench) -> Vec<Case> {
             DeadLetter { code: "password_needed" },
             "the PDF is encrypted and no password was given; pass the right one with --password-stdin",
         ),
-        case("folder.pdf", Refused, "it is a folder: name the PDFs in it"),
-        case("missing.pdf", Refused, "No such file or directory"),
-        case("round.pdf", Refused, "Too many levels of symbolic links"),
-        case("broken-disk.pdf", Refused, "Input/output error"),
-        case("large.pdf", Refused, "it has 67108865 bytes; the limit is 67108864 (MAX_FILE_BYTES)"),
+        case("folder.pdf", Rejected, "it is a folder: name the PDFs in it"),
+        case("missing.pdf", Rejected, "No such file or directory"),
+        case("round.pdf", Rejected, "Too many levels of symbolic links"),
+        case("broken-disk.pdf", Rejected, "Input/output error"),
+        case("large.pdf", Rejected, "it has 67108865 bytes; the limit is 67108864 (MAX_FILE_BYTES)"),
     ]
 }
 
@@ -140,7 +140,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const MAX_MEMORY_BYTES: u64 = 512 << 20;
 
 #[tokio::test]
-async fn each_bad_file_is_told_and_none_stops_the_others() {
+async fn each_bad_file_is_reported_and_none_stops_the_others() {
     let bench = Bench::new(&[])
         .await
         .with("MAX_FILE_BYTES", &MAX_FILE_BYTES.to_string())
@@ -154,47 +154,47 @@ async fn each_bad_file_is_told_and_none_stops_the_others() {
     args.extend(files.iter().map(String::as_str));
 
     let child = bench.start(&args);
-    let (pid, most) = (child.id().unwrap(), Cell::default());
+    let (pid, peak) = (child.id().unwrap(), Cell::default());
     let ran = tokio::select! {
         ran = end(child) => ran.code(1),
-        () = watch_memory(pid, &most) => unreachable!("it watches for ever"),
+        () = watch_memory(pid, &peak) => unreachable!("it watches until the program ends"),
     };
-    let (own, parser) = most.get();
-    println!("most memory: {own} kB, and {parser} kB of a parser's process");
+    let (own, parser) = peak.get();
+    println!("peak memory: {own} kB, and {parser} kB of a parser's process");
     assert!(own < 300_000, "{own} kB");
     assert!(parser <= MAX_MEMORY_BYTES >> 10, "{parser} kB");
 
     let summary = ran.json();
     let listed = bench.run(&["jobs", "list", "--limit", "100", "--json"]).await.code(0).json();
     let letters = bench.run(&["dlq", "list", "--json"]).await.code(0).json();
-    for (case, told) in cases.iter().zip(summary["documents"].as_array().unwrap()) {
-        check(case, told, &ran, &listed, &letters, Path::new(&out));
+    for (case, document) in cases.iter().zip(summary["documents"].as_array().unwrap()) {
+        check(case, document, &ran, &listed, &letters, Path::new(&out));
     }
-    let dead = cases.iter().filter(|case| matches!(case.becomes, DeadLetter { .. })).count();
+    let dead = cases.iter().filter(|case| matches!(case.expected, DeadLetter { .. })).count();
     assert_eq!(letters.as_array().unwrap().len(), dead);
 }
 
-fn check(case: &Case, told: &Value, ran: &Ran, listed: &Value, letters: &Value, out: &Path) {
-    let Case { name, becomes, says } = case;
+fn check(case: &Case, summary: &Value, ran: &Ran, listed: &Value, letters: &Value, out: &Path) {
+    let Case { name, expected, message } = case;
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    let job = listed.as_array().unwrap().iter().find(|job| job["id"] == told["job"]);
+    let job = listed.as_array().unwrap().iter().find(|job| job["id"] == summary["job"]);
     let error = lines.iter().find(|line| line.starts_with("error: ") && line.contains(&format!("/{name}: ")));
-    match becomes {
+    match expected {
         DeadLetter { code } => {
             let job = job.unwrap_or_else(|| panic!("{name} has no job"));
             assert_eq!((&job["state"], &job["status"]), (&"FAILED".into(), &"failed".into()), "{name}");
-            assert_eq!(told["error"]["code"], *code, "{name}");
+            assert_eq!(summary["error"]["code"], *code, "{name}");
             let letter =
                 letters.as_array().unwrap().iter().find(|letter| letter["subject"]["job"] == job["id"]);
             let reason =
                 letter.unwrap_or_else(|| panic!("{name} has no dead letter"))["reason"].as_str().unwrap();
             assert!(reason.starts_with(&format!("{code}: ")), "{name}: {reason}");
         }
-        Refused => assert!(job.is_none(), "{name}: {job:?}"),
+        Rejected => assert!(job.is_none(), "{name}: {job:?}"),
         Read { with_text, exit } => {
-            let job = job.unwrap_or_else(|| panic!("{name} has no job: {told}"));
+            let job = job.unwrap_or_else(|| panic!("{name} has no job: {summary}"));
             assert_eq!(job["state"], "AUDITED", "{name}");
-            assert_eq!(told["exit_code"], *exit, "{name}: {told}");
+            assert_eq!(summary["exit_code"], *exit, "{name}: {summary}");
             let text = std::fs::read_to_string(out.join(name).with_extension("txt")).unwrap();
             let pages: Vec<&str> = text.split("=== Page ").skip(1).collect();
             assert_eq!(pages.len(), 3, "{name}");
@@ -203,20 +203,20 @@ fn check(case: &Case, told: &Value, ran: &Ran, listed: &Value, letters: &Value, 
                 assert!(page.contains(PROSE) != page.contains(&stands_for), "{name}: {page:.200}");
             }
             assert_eq!(pages.iter().filter(|page| page.contains(PROSE)).count(), *with_text, "{name}");
-            let said = told["pages"].to_string() + &ran.stderr;
-            assert!(said.contains(says), "{name}: no {says:?} in {said}");
+            let said = summary["pages"].to_string() + &ran.stderr;
+            assert!(said.contains(message), "{name}: no {message:?} in {said}");
             assert!(error.is_none(), "{name}: {error:?}");
             return;
         }
     }
-    assert_eq!((&told["status"], &told["exit_code"]), (&"failed".into(), &1.into()), "{name}");
-    let error = error.unwrap_or_else(|| panic!("nothing is said of {name}:\n{}", ran.stderr));
-    assert!(error.contains(says), "{name}: no {says:?} in {error}");
+    assert_eq!((&summary["status"], &summary["exit_code"]), (&"failed".into(), &1.into()), "{name}");
+    let error = error.unwrap_or_else(|| panic!("no error about {name}:\n{}", ran.stderr));
+    assert!(error.contains(message), "{name}: no {message:?} in {error}");
     assert_eq!(error.matches(name).count(), 1, "{name} is named once: {error}");
 }
 
 #[tokio::test]
-async fn a_file_that_may_not_be_read_is_told() {
+async fn a_file_without_read_permission_is_reported() {
     let bench = Bench::new(&[]).await;
     let file = write(&bench, "private.pdf", three());
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
@@ -225,7 +225,7 @@ async fn a_file_that_may_not_be_read_is_told() {
     match rustix::process::geteuid().is_root() {
         // Nothing is unreadable to root.
         true => drop(ran.code(0)),
-        false => drop(ran.code(1).says("private.pdf: Permission denied")),
+        false => drop(ran.code(1).reports("private.pdf: Permission denied")),
     }
 }
 
@@ -238,7 +238,7 @@ async fn an_encrypted_file_needs_the_right_password_and_does_not_stop_others() {
     let right = ["process", &locked, &good, "-o", &second, "--password-stdin"];
     let words =
         "encrypted.pdf: the PDF is encrypted and the password given does not open it; pass the right one";
-    bench.run(&wrong).await.code(1).says(words).says("good.pdf: success, 3 pages");
+    bench.run(&wrong).await.code(1).reports(words).reports("good.pdf: success, 3 pages");
     assert!(bench.read("wrong/good.txt").contains(PROSE));
     bench.run_with(&right, "harbour\n").await.code(0);
     assert!(bench.read("right/encrypted.txt").contains("customs house"));
@@ -253,15 +253,15 @@ async fn a_parser_that_crashes_costs_its_page_and_nothing_else() {
     let trap = write(&bench, "trap.pdf", document(&[Page::prose(1), runaway(), Page::prose(3)]));
     let (good, out) = (write(&bench, "good.pdf", three()), bench.path("out"));
     let child = bench.start(&["process", &trap, &good, "-o", &out]);
-    // Not SIGSEGV: Rust looks at that one first, and lets it pass when nothing has overflowed.
-    // Twice: a page gets another try where the process had read others before it.
+    // Not SIGSEGV: Rust handles that one first, and passes it on when no stack has overflowed.
+    // Twice: a page is retried if its process had read others before it.
     let first = signal_busy_child(&child, Signal::ILL).await;
     wait_until_gone(first).await;
     signal_busy_child(&child, Signal::ILL).await;
     let ran = end(child).await.code(4);
-    ran.says("the parser crashed (signal 4, SIGILL) at this page")
-        .says("no text at all  2")
-        .says("good.pdf: success");
+    ran.reports("the parser crashed (signal 4, SIGILL) at this page")
+        .reports("no text at all  2")
+        .reports("good.pdf: success");
     let text = bench.read("out/trap.txt");
     assert_eq!(text.matches("line 0.").count(), 2, "{text}");
     assert!(text.contains("[Page 2 - text not available]"));
@@ -269,22 +269,26 @@ async fn a_parser_that_crashes_costs_its_page_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn pages_outside_the_document_are_told_and_those_inside_are_read() {
+async fn pages_outside_the_document_are_reported_and_those_inside_are_read() {
     let bench = Bench::new(&[]).await;
     let good = write(&bench, "good.pdf", three());
     for (pages, exit, words) in [
-        ("7-9", 1, "good.pdf: pages 7-9 were asked for, but the document has 3; choose others with --pages"),
+        (
+            "7-9",
+            1,
+            "good.pdf: pages 7-9 were asked for, but the document has 3; choose other pages with --pages",
+        ),
         ("2-9", 0, "mupdf  2-3"),
         ("0", 2, "not a page"),
         ("3-1", 2, "3-1"),
         ("one", 2, "one"),
     ] {
-        bench.run(&["process", &good, "--pages", pages]).await.code(exit).says(words);
+        bench.run(&["process", &good, "--pages", pages]).await.code(exit).reports(words);
     }
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_there_or_not_yours_is_not_there() {
+async fn a_job_of_another_tenant_is_reported_as_unknown() {
     let bench = Bench::new(&["page=4=400"]).await.with("TENANT", "anna");
     bench.run(&["-q", "process", &report(), "--pages", "4"]).await.code(3);
     let job = bench.job().await;
@@ -296,11 +300,11 @@ async fn a_job_that_is_not_there_or_not_yours_is_not_there() {
         for command in ["show", "cancel", "result", "events", "approve", "reject"] {
             commands.push((
                 vec!["jobs", command, id],
-                format!("there is no job {id}; see `everypage jobs list`"),
+                format!("there is no job {id}; `everypage jobs list` lists them"),
             ));
         }
         for command in [vec!["events", "verify", id], vec!["heal", id]] {
-            commands.push((command, format!("there is no job {id}; see `everypage jobs list`")));
+            commands.push((command, format!("there is no job {id}; `everypage jobs list` lists them")));
         }
     }
     for command in [
@@ -308,7 +312,8 @@ async fn a_job_that_is_not_there_or_not_yours_is_not_there() {
         vec!["dlq", "redrive", unknown],
         vec!["dlq", "purge", "--yes", unknown],
     ] {
-        commands.push((command, format!("there is no dead letter {unknown}; see `everypage dlq list`")));
+        commands
+            .push((command, format!("there is no dead letter {unknown}; `everypage dlq list` lists them")));
     }
     for some in commands.chunks(6) {
         let ran = join_all(some.iter().map(|(args, _)| bench.run(args))).await;
@@ -322,13 +327,13 @@ async fn a_job_that_is_not_there_or_not_yours_is_not_there() {
             );
         }
     }
-    // And nothing happened to it.
+    // The job is unchanged.
     let bench = bench.with("TENANT", "anna");
     assert_eq!(bench.run(&["jobs", "show", &job, "--json"]).await.code(0).json()["status"], "success");
 }
 
 #[tokio::test]
-async fn all_bad_variables_are_named_at_once_and_nothing_is_done() {
+async fn all_bad_variables_are_reported_together_and_nothing_is_done() {
     let bad = [
         ("REQUEST_TIMEOUT", "fast"),
         ("JOB_TIMEOUT", "0s"),
@@ -356,7 +361,7 @@ async fn all_bad_variables_are_named_at_once_and_nothing_is_done() {
         for (name, value) in bad {
             let line =
                 ran.stderr.lines().find(|line| line.contains(&format!("{name} is \"{value}\"; accepted: ")));
-            assert!(line.is_some(), "{args:?} says nothing of {name}:\n{}", ran.stderr);
+            assert!(line.is_some(), "{args:?} does not report {name}:\n{}", ran.stderr);
         }
     }
     assert_eq!(bench.provider.counts().total, 0);
@@ -364,12 +369,12 @@ async fn all_bad_variables_are_named_at_once_and_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn a_data_folder_that_cannot_be_one_is_told() {
+async fn an_unusable_data_folder_is_reported() {
     let bench = Bench::new(&[]).await;
     let file = write(&bench, "taken", "a file");
     let inside = format!("{file}/data");
     let ran = bench.run(&["jobs", "list", "--data", &inside]).await.code(1);
-    ran.says(&inside).says("EVERYPAGE_DATA");
+    ran.reports(&inside).reports("EVERYPAGE_DATA");
     std::fs::create_dir(bench.path("other")).unwrap();
     write(
         &bench,
@@ -377,5 +382,10 @@ async fn a_data_folder_that_cannot_be_one_is_told() {
         "not a database at all, but long enough to be taken for one".repeat(40),
     );
     let other = bench.path("other");
-    bench.run(&["jobs", "list", "--data", &other]).await.code(1).says("everypage.db").says("not a database");
+    bench
+        .run(&["jobs", "list", "--data", &other])
+        .await
+        .code(1)
+        .reports("everypage.db")
+        .reports("not a database");
 }

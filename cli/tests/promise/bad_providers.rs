@@ -1,11 +1,11 @@
-//! However a provider misbehaves, every page ends with text, inside the deadline.
+//! However a provider fails, every page ends with text, within the deadline.
 
 use everypage_testkit::sample_pdf;
 use futures::future::join_all;
 
 use crate::support::Bench;
 
-/// As the scripted provider's grammar names them.
+/// Names of the scripted provider's grammar.
 const BEHAVIOURS: [&str; 17] = [
     "garbage",
     "html",
@@ -27,7 +27,7 @@ const BEHAVIOURS: [&str; 17] = [
 ];
 const PAGES: u32 = 3;
 
-/// One run of the program; `rule` decides what the models do.
+/// Runs the program with a provider that follows `rule`.
 async fn run(rule: &str, exit: i32, wanted: impl Fn(&serde_json::Value) -> bool) {
     let bench = Bench::new(&[rule])
         .await
@@ -54,12 +54,12 @@ async fn run(rule: &str, exit: i32, wanted: impl Fn(&serde_json::Value) -> bool)
 }
 
 #[tokio::test]
-async fn when_all_models_misbehave_every_page_has_mupdfs_text() {
+async fn when_all_models_fail_every_page_has_mupdfs_text() {
     for some in BEHAVIOURS.chunks(4) {
         join_all(some.iter().map(|rule| {
             run(rule, 3, |page| {
-                let attempts = page["attempts"].as_array().unwrap();
-                page["source"] == "mupdf_fallback" && page["why"].is_string() && !attempts.is_empty()
+                let calls = page["calls"].as_array().unwrap();
+                page["source"] == "mupdf_fallback" && page["fallback_reason"].is_string() && !calls.is_empty()
             })
         }))
         .await;
@@ -67,7 +67,7 @@ async fn when_all_models_misbehave_every_page_has_mupdfs_text() {
 }
 
 #[tokio::test]
-async fn when_one_provider_misbehaves_the_other_reads_the_pages() {
+async fn when_one_provider_fails_the_other_reads_the_pages() {
     for some in BEHAVIOURS.chunks(4) {
         let rules: Vec<String> = some.iter().map(|behaviour| format!("openai:*={behaviour}")).collect();
         join_all(
@@ -80,11 +80,9 @@ async fn when_one_provider_misbehaves_the_other_reads_the_pages() {
 }
 
 #[tokio::test]
-async fn a_page_that_no_model_takes_is_not_sent_to_all_of_them() {
+async fn a_page_that_one_model_rejects_is_not_sent_to_the_others() {
     for some in [["400", "413", "422"]] {
-        join_all(
-            some.iter().map(|rule| run(rule, 3, |page| page["attempts"].as_array().unwrap().len() == 1)),
-        )
-        .await;
+        join_all(some.iter().map(|rule| run(rule, 3, |page| page["calls"].as_array().unwrap().len() == 1)))
+            .await;
     }
 }

@@ -1,4 +1,4 @@
-//! Dead models cost one wave of calls each, not one call per page.
+//! A model that hangs costs one batch of calls, not one call per page.
 
 use everypage_testkit::sample_pdf;
 
@@ -20,7 +20,7 @@ async fn two_models_hang_and_two_hundred_pages_are_read() {
     assert_eq!(result["metadata"]["final_ai_pages"], 200);
     for model in ["gpt-5.4", "gpt-5.4-mini"] {
         let calls = bench.provider.calls_to(model);
-        println!("calls to {model}, which hangs: {calls} for 200 pages, 20 at once");
+        println!("calls to {model}, which hangs: {calls} for 200 pages, 20 in parallel");
         assert!(calls <= 20, "{calls} calls to {model}");
     }
 }

@@ -1,4 +1,4 @@
-//! `kill -9` at random moments, again and again: every accepted job still ends with every page.
+//! `kill -9` at random moments, repeatedly: every accepted job still ends with every page.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,11 +14,11 @@ use crate::support::{Bench, bounded};
 
 const PAGES: u32 = 40;
 
-/// A small generator with a seed, so that a failing run can be had again.
-struct Dice(u64);
+/// A seeded random number generator, so that a failing run can be repeated.
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, bound: u64) -> u64 {
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
@@ -44,26 +44,26 @@ async fn stored(bench: &Bench) -> BTreeSet<u32> {
         .collect()
 }
 
-/// One story: killed a few times at moments the seed decides, then left alone.
+/// Kills the program a few times, at moments that the seed decides, then lets it finish.
 async fn killed_and_restarted(seed: u64) {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let bench = Bench::new(&["answer;delay=60ms"])
         .await
         .with("MAX_INFLIGHT_PER_MODEL", "4")
         .with("JOB_TIMEOUT", "60s")
         .with("IMAGE_DPI", "30")
         .with("RANGE_PAGES", "8")
-        // Killed in the middle of the same page three times, it would be given up by right.
+        // Killed three times in the middle of one page, the page would become a dead letter.
         .with("MAX_RECEIVE_COUNT", "10");
     let file = bench.path("report.pdf");
     std::fs::write(&file, sample_pdf::with_pictures(PAGES)).unwrap();
     let args = ["process", &file, "-o", &bench.path("out"), "--format", "json", "--quiet"];
     let mut calls_before = 0;
     let mut paid: BTreeSet<u32> = BTreeSet::new();
-    for _ in 0..1 + dice.roll(3) {
+    for _ in 0..1 + random.below(3) {
         let mut child = bench.start(&args);
-        let after = Duration::from_millis(dice.roll(700));
-        // The moment is what the seed is about: time passes or the program ends by itself.
+        let after = Duration::from_millis(random.below(700));
+        // Either the time passes or the program ends by itself.
         if tokio::time::timeout(after, child.wait()).await.is_err() {
             let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
@@ -105,7 +105,7 @@ fn check_not_paid_again(bench: &Bench, seed: u64, paid: &BTreeSet<u32>, calls_be
             *again.entry(page).or_default() += 1;
         }
     }
-    assert!(again.is_empty(), "seed {seed}: stored pages were asked for again: {again:?}");
+    assert!(again.is_empty(), "seed {seed}: stored pages were sent to a model again: {again:?}");
     *calls_before = calls.len();
 }
 

@@ -1,4 +1,4 @@
-//! The promise, kept by the real program: real processes, real files, a provider that misbehaves.
+//! The guarantees of the program: real processes, real files, a provider that fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,6 +13,5 @@ mod serve;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests, which use more of it")]
 mod support;
-mod torture;
 
 use everypage_hostile::{builder, pages as hostile};

@@ -1,5 +1,5 @@
-//! Results are the only place for a document's words: no log, no event and no message has any, nor
-//! a prompt, a key or a password. Every scenario logs all there is, for programs and for people.
+//! Only results contain document text: no log, event or message does, and none contains a prompt, a
+//! key or a password. Every scenario logs at the most detailed level, as JSON and as text.
 
 use std::{
     path::Path,
@@ -12,11 +12,8 @@ use everypage_core::{
     ports::records::{Key, Records},
 };
 use everypage_local::{Database, SqliteRecords};
-use everypage_testkit::{
-    http::Answer,
-    provider::{Behaviour, Script},
-    sample_pdf,
-};
+use everypage_scripted_provider::{Behaviour, Script};
+use everypage_testkit::{http::Answer, sample_pdf};
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 use rustix::process::Signal;
 use tokio::{
@@ -31,7 +28,7 @@ use crate::{
     support::{Bench, Ran, bounded, end, interrupt},
 };
 
-/// Nothing but a leak puts these anywhere.
+/// Markers that only a leak can put elsewhere.
 const WORDS: [&str; 2] = ["Wmarkerone", "Wmarkertwo"];
 const ANSWER: &str = "Amarker";
 const PROMPT: &str = "Pmarker";
@@ -39,7 +36,7 @@ const KEY: &str = "Kmarker";
 const PASSWORD: &str = "Smarker";
 const MARKERS: [&str; 6] = [WORDS[0], WORDS[1], ANSWER, PROMPT, KEY, PASSWORD];
 
-/// How a scenario logs: for programs or for people, to standard error or to a file.
+/// How a scenario logs: as JSON or as text, to standard error or to a file.
 #[derive(Clone, Copy, Debug)]
 enum Log {
     Json,
@@ -83,24 +80,24 @@ fn locked(plain: &[u8]) -> Vec<u8> {
 }
 
 #[track_caller]
-fn says_nothing(of: &str, what: &str) {
+fn has_no_marker(text: &str, what: &str) {
     for marker in MARKERS {
-        if let Some(at) = of.find(marker) {
-            let (from, to) = (at.saturating_sub(200), (at + 200).min(of.len()));
-            panic!("{what} has {marker}: …{}…", String::from_utf8_lossy(&of.as_bytes()[from..to]));
+        if let Some(at) = text.find(marker) {
+            let (from, to) = (at.saturating_sub(200), (at + 200).min(text.len()));
+            panic!("{what} has {marker}: …{}…", String::from_utf8_lossy(&text.as_bytes()[from..to]));
         }
     }
 }
 
-/// Everything but the result that the program said, logged or keeps for people to look at.
+/// Checks everything but the result: messages, logs, and what the commands show.
 async fn nothing_leaked(bench: &Bench, log: Log, ran: &Ran) {
-    says_nothing(&ran.stderr, &format!("{log:?}: standard error"));
+    has_no_marker(&ran.stderr, &format!("{log:?}: standard error"));
     let logged = match log {
         Log::Json | Log::Pretty => ran.stderr.clone(),
         Log::JsonFile | Log::PrettyFile => bench.read("log"),
     };
     assert!(logged.contains("INFO") || logged.contains("WARN"), "{log:?} logs nothing: {logged}");
-    says_nothing(&logged, &format!("{log:?}: the log"));
+    has_no_marker(&logged, &format!("{log:?}: the log"));
     let job = bench.job().await;
     for look in [
         vec!["events", "list", "--limit", "1000", "--json"],
@@ -113,16 +110,16 @@ async fn nothing_leaked(bench: &Bench, log: Log, ran: &Ran) {
         vec!["config", "check"],
     ] {
         let ran = bench.run(&look).await.code(0);
-        says_nothing(&ran.stderr, &format!("{look:?}, standard error"));
-        // The prompt is a setting, and this command is there to show them.
+        has_no_marker(&ran.stderr, &format!("{look:?}, standard error"));
+        // The prompt is a setting, and this command shows settings.
         let shown = if look[0] == "config" { ran.stdout.replace(PROMPT, "") } else { ran.stdout };
-        says_nothing(&shown, &format!("{look:?}"));
+        has_no_marker(&shown, &format!("{look:?}"));
     }
     assert!(!stored(bench).contains(PASSWORD), "{log:?}: the database has the password");
     assert!(!stored(bench).contains(KEY), "{log:?}: the database has the key");
 }
 
-/// Every byte of the database and its log, also those that no record uses any more.
+/// Every byte of the database and its write-ahead log, including those of deleted records.
 fn stored(bench: &Bench) -> String {
     let bytes = |name: &str| std::fs::read(bench.folder.path().join("data").join(name)).unwrap_or_default();
     let all = [bytes("everypage.db"), bytes("everypage.db-wal")].concat();
@@ -131,7 +128,7 @@ fn stored(bench: &Bench) -> String {
 }
 
 #[tokio::test]
-async fn when_all_is_well() {
+async fn when_nothing_fails() {
     for log in LOGS {
         let answer = format!("text=\"{ANSWER}: what the model read\"");
         let bench = log.bench(&[&answer]).await;
@@ -141,7 +138,7 @@ async fn when_all_is_well() {
 }
 
 #[tokio::test]
-async fn when_models_fail_and_providers_talk_nonsense() {
+async fn when_models_fail_and_providers_send_garbage() {
     let answer = format!("text=\"{ANSWER}: what the model read\"");
     let logs = LOGS.iter().copied().cycle();
     for (rules, log) in [
@@ -166,14 +163,14 @@ async fn when_models_fail_and_providers_talk_nonsense() {
 #[tokio::test]
 async fn when_a_page_becomes_a_dead_letter() {
     for log in [Log::Json, Log::PrettyFile] {
-        // Nobody knows what this means, so a person is shown the message, but not its words.
+        // An unknown error becomes a dead letter, whose message is not shown.
         let bench = log.bench(&["page=1=418"]).await;
         let ran = bench.run(&["process", &bench.path("open.pdf")]).await.code(3);
         let letters = bench.run(&["dlq", "list", "--json"]).await.json();
         assert_eq!(letters.as_array().unwrap().len(), 1, "{}", ran.stderr);
         let id = letters[0]["id"].as_str().unwrap();
         for look in [vec!["dlq", "show", id], vec!["dlq", "show", id, "--json"]] {
-            says_nothing(&bench.run(&look).await.code(0).stdout, &format!("{look:?}"));
+            has_no_marker(&bench.run(&look).await.code(0).stdout, &format!("{look:?}"));
         }
         nothing_leaked(&bench, log, &ran).await;
     }
@@ -189,25 +186,27 @@ async fn when_the_password_is_wrong_and_when_it_is_right() {
         nothing_leaked(&bench, log, &ran).await;
         let ran = bench.run(&["process", &file, "--password", PASSWORD]).await.code(0).prints(WORDS[1]);
         nothing_leaked(&bench, log, &ran).await;
-        assert!(secret(&bench).await.is_none(), "{log:?}: the sealed password outlives intake");
+        assert!(secret(&bench).await.is_none(), "{log:?}: the sealed password is stored after intake");
         let right = format!("{PASSWORD}\n");
         let ran = bench.run_with(&["dlq", "redrive", "--all", "--password-stdin"], &right).await.code(0);
         nothing_leaked(&bench, log, &ran).await;
     }
 }
 
-/// Takes whatever is posted, and keeps every byte of it.
+/// A server that stores every byte posted to it.
 async fn receiver() -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let all = kept.clone();
+    let stored: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let all = stored.clone();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let all = all.clone();
             tokio::spawn(async move {
                 let mut request = Vec::new();
-                while !is_whole(&request) && stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {}
+                while !is_complete(&request) && stream.read_buf(&mut request).await.is_ok_and(|read| read > 0)
+                {
+                }
                 all.lock().unwrap().extend(request);
                 let _ = stream
                     .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
@@ -215,18 +214,17 @@ async fn receiver() -> (String, Arc<Mutex<Vec<u8>>>) {
             });
         }
     });
-    (address, kept)
+    (address, stored)
 }
 
-fn is_whole(request: &[u8]) -> bool {
+fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_lowercase();
     let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     let end = request.windows(4).position(|four| four == b"\r\n\r\n");
     end.is_some_and(|end| request.len() >= end + 4 + length.unwrap_or(0))
 }
 
-/// What a service says about requests, keys and webhooks, to its log and to whoever collects its
-/// traces and is told of its ends.
+/// The log, the traces and the webhooks of a server contain no document text, key or secret.
 #[tokio::test]
 async fn when_it_serves() {
     for log in [Log::Json, Log::PrettyFile] {
@@ -267,13 +265,13 @@ async fn when_it_serves() {
         let locked = file("locked.pdf");
         for password in [&wrong, right] {
             let headers = [pdf, ("everypage-password", password)];
-            ended(ask("POST", "/v1/jobs?again=true", &headers, &locked).await).await;
+            ended(ask("POST", "/v1/jobs?force=true", &headers, &locked).await).await;
         }
-        // Mistakes: a password in the address, somebody else's key.
-        let refused = ask("POST", &format!("/v1/jobs?password={PASSWORD}"), &[pdf], &file("open.pdf")).await;
-        assert_eq!(refused.status, 422, "{refused:?}");
-        let stranger = ("authorization", "Bearer ep_Kmarker_stranger");
-        assert_eq!(served.ask("GET", "/v1/jobs", &[stranger], b"").await.status, 401);
+        // Mistakes: a password in the URL, an unknown key.
+        let rejected = ask("POST", &format!("/v1/jobs?password={PASSWORD}"), &[pdf], &file("open.pdf")).await;
+        assert_eq!(rejected.status, 422, "{rejected:?}");
+        let unknown = ("authorization", "Bearer ep_Kmarker_unknown");
+        assert_eq!(served.ask("GET", "/v1/jobs", &[unknown], b"").await.status, 401);
         let result = ask("GET", &format!("/v1/jobs/{open}/result?format=text"), &[], b"").await;
         assert!(result.body.contains(ANSWER), "{result:?}");
         for path in
@@ -281,7 +279,7 @@ async fn when_it_serves() {
         {
             let answer = ask("GET", path, &[], b"").await;
             assert_eq!(answer.status, 200, "{path}: {answer:?}");
-            says_nothing(&answer.body, path);
+            has_no_marker(&answer.body, path);
             assert!(!answer.body.contains(&secret) && !answer.body.contains(&key), "{path}: {answer:?}");
         }
         served.signal(Signal::TERM);
@@ -291,19 +289,20 @@ async fn when_it_serves() {
             Log::JsonFile | Log::PrettyFile => bench.read("log"),
         };
         let heard = String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
-        assert!(heard.contains("/v1/traces") && heard.contains("finalize"), "spans were told");
-        assert!(heard.contains("/hook") && heard.contains("job.success"), "ends were told");
-        says_nothing(&heard, "traces and webhooks");
-        for (told, what) in [(&ran.stderr, "standard error"), (&logged, "the log"), (&heard, "the outside")] {
-            assert!(!told.contains(&key), "{log:?}: {what} has the API key");
-            assert!(!told.contains(&secret), "{log:?}: {what} has the webhook's secret");
+        assert!(heard.contains("/v1/traces") && heard.contains("finalize"), "spans were exported");
+        assert!(heard.contains("/hook") && heard.contains("job.success"), "webhooks were sent");
+        has_no_marker(&heard, "traces and webhooks");
+        for (text, what) in [(&ran.stderr, "standard error"), (&logged, "the log"), (&heard, "the receiver")]
+        {
+            assert!(!text.contains(&key), "{log:?}: {what} has the API key");
+            assert!(!text.contains(&secret), "{log:?}: {what} has the webhook's secret");
         }
         assert!(!logged.contains("Tmarker"), "{log:?}: the log has the collector's key");
         nothing_leaked(&bench, log, &ran).await;
     }
 }
 
-/// The sealed password of the latest job, while it is kept.
+/// The sealed password of the latest job, while it is stored.
 async fn secret(bench: &Bench) -> Option<String> {
     let job = JobId::new(bench.job().await);
     let database = Database::open(Path::new(&bench.path("data/everypage.db"))).unwrap();
@@ -323,7 +322,7 @@ async fn when_the_job_is_cancelled() {
     }
 }
 
-/// The password must outlive the process, as the job does, and must not be readable meanwhile.
+/// The password must survive a crash, as the job does, and must not be readable in the database.
 #[tokio::test]
 async fn while_intake_runs_and_after_a_crash_the_password_is_sealed() {
     let log = Log::JsonFile;
@@ -348,7 +347,7 @@ async fn while_intake_runs_and_after_a_crash_the_password_is_sealed() {
     assert!(!stored(&bench).contains(PASSWORD), "in clear after a crash");
 
     bench.provider.set_script(Script::always(Behaviour::Answer));
-    let ran = bench.run(&["resume"]).await.code(4).says("success, 3 pages");
-    assert!(secret(&bench).await.is_none(), "kept after intake");
+    let ran = bench.run(&["resume"]).await.code(4).reports("success, 3 pages");
+    assert!(secret(&bench).await.is_none(), "stored after intake");
     nothing_leaked(&bench, log, &ran).await;
 }

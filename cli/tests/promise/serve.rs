@@ -1,5 +1,4 @@
-//! The served program: open on this machine until a key is made, stopped in good order, killed and
-//! started again.
+//! `everypage serve`: access without and with keys, a graceful stop, and a restart after a kill.
 
 use std::net::SocketAddr;
 
@@ -21,7 +20,7 @@ use crate::support::{Bench, Ran, bounded, end};
 pub struct Served {
     process: Child,
     address: SocketAddr,
-    /// Read while it runs: a process whose log nobody reads stops at a full pipe.
+    /// Read while it runs: a process whose log is not read blocks at a full pipe.
     logged: JoinHandle<String>,
 }
 
@@ -29,7 +28,7 @@ impl Served {
     pub async fn start(bench: &Bench) -> Self {
         let mut process = bench.start(&["serve", "--listen", "127.0.0.1:0"]);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = bounded(lines.next_line()).await.unwrap().expect("it says where it listens");
+        let line = bounded(lines.next_line()).await.unwrap().expect("it prints its address");
         let address = line.trim_start_matches("http://").parse().unwrap();
         let mut stderr = process.stderr.take().unwrap();
         let logged = tokio::spawn(async move {
@@ -82,10 +81,10 @@ impl Served {
 }
 
 #[tokio::test]
-async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
+async fn without_keys_only_this_machine_has_access_and_with_one_only_its_holder() {
     let bench = Bench::new(&[]).await;
-    let refused = bench.run(&["serve", "--listen", "0.0.0.0:0"]).await.code(2);
-    refused.says("keys create");
+    let rejected = bench.run(&["serve", "--listen", "0.0.0.0:0"]).await.code(2);
+    rejected.reports("keys create");
     let served = Served::start(&bench).await;
     assert_eq!(served.get("/readyz").await.status, 200);
     assert_eq!(served.get("/v1/jobs").await.status, 200);
@@ -94,14 +93,14 @@ async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
     assert!(console.header("content-security-policy").unwrap().contains("default-src 'none'"), "{console:?}");
     let tag = console.header("etag").unwrap();
     assert_eq!(served.ask("GET", "/", &[("if-none-match", tag)], b"").await.status, 304);
-    // Other sites' pages in a browser of this machine, by their name or through ours.
+    // Requests from other sites' pages in a browser of this machine, by origin or by host name.
     for header in [("origin", "http://evil.example"), ("host", "evil.example")] {
         let answer = served.ask("GET", "/v1/jobs", &[header], b"").await;
         assert!([400, 403].contains(&answer.status), "{answer:?}");
     }
     let missing = served.get("/nothing").await;
     assert_eq!((missing.status, missing.header("content-type")), (404, Some("application/problem+json")));
-    // From the moment there is a key, one is needed.
+    // Once there is a key, every request needs one.
     let key = bench.run(&["keys", "create", "--role", "operator"]).await.code(0).stdout;
     assert_eq!(served.get("/v1/jobs").await.status, 401);
     let bearer = format!("Bearer {}", key.trim());
@@ -111,7 +110,7 @@ async fn without_keys_only_this_machine_gets_in_and_with_one_only_its_holder() {
 }
 
 #[tokio::test]
-async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
+async fn a_stop_finishes_the_pages_in_progress_and_the_next_start_the_rest() {
     let bench = Bench::new(&["answer;delay=300ms"])
         .await
         .with("JOB_TIMEOUT", "60s")
@@ -121,19 +120,19 @@ async fn a_stop_finishes_the_pages_in_hand_and_the_next_start_the_rest() {
     let job = served.submit(12).await;
     bench.calls(2).await;
     served.signal(Signal::TERM);
-    served.ended().await.code(0).says("stopping");
-    let asked = bench.provider.calls().len();
+    served.ended().await.code(0).reports("stopping");
+    let calls_before = bench.provider.calls().len();
     let served = Served::start(&bench).await;
     let done = served.until_success(&job).await;
     assert_eq!(done["result"]["metadata"]["final_ai_pages"], 12, "{done}");
-    // What was in hand at the stop was finished, not thrown away and paid for again.
-    assert_eq!(bench.provider.calls().len(), 12, "{asked} before the stop");
+    // The pages in progress at the stop were finished, not discarded and paid for again.
+    assert_eq!(bench.provider.calls().len(), 12, "{calls_before} before the stop");
     served.signal(Signal::INT);
     served.ended().await.code(0);
 }
 
-/// A receiver that takes one message: its head and body.
-async fn taken(listener: &TcpListener) -> (String, String) {
+/// Receives one message; returns its head and body.
+async fn received(listener: &TcpListener) -> (String, String) {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut bytes = Vec::new();
     loop {
@@ -150,7 +149,7 @@ async fn taken(listener: &TcpListener) -> (String, String) {
 }
 
 #[tokio::test]
-async fn killed_while_it_serves_it_goes_on_when_started_again_and_tells_of_the_end() {
+async fn a_killed_server_continues_after_a_restart_and_notifies_of_the_end() {
     let bench = Bench::new(&["answer;delay=60ms"])
         .await
         .with("JOB_TIMEOUT", "60s")
@@ -169,13 +168,13 @@ async fn killed_while_it_serves_it_goes_on_when_started_again_and_tells_of_the_e
     let served = Served::start(&bench).await;
     let done = served.until_success(&job).await;
     assert_eq!(done["result"]["metadata"]["final_ai_pages"], 20, "{done}");
-    let (head, body) = bounded(taken(&receiver)).await;
+    let (head, body) = bounded(received(&receiver)).await;
     let header = |name: &str| {
         let mut lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(found, _)| *found == name).unwrap().1.to_owned()
     };
-    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((&told["type"], &told["data"]["id"]), (&"job.success".into(), &job.as_str().into()));
+    let message: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&message["type"], &message["data"]["id"]), (&"job.success".into(), &job.as_str().into()));
     let (time, secret) = (header("webhook-timestamp").parse().unwrap(), Secret::new(secret.trim()));
     let signature = webhook::sign(&secret, &header("webhook-id"), time, &body);
     assert_eq!(header("webhook-signature"), signature.to_lowercase());

@@ -1,5 +1,5 @@
-//! The HTTP API behind API Gateway, and its authorizer: who calls is asked first, by an event of its
-//! own, and told to the routes with every request.
+//! The HTTP API behind API Gateway, and its authorizer. API Gateway invokes the authorizer first, with an
+//! event of its own, and adds its result to every request.
 
 mod gateway;
 
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 pub use gateway::behind_gateway;
 
-/// A question of the authorizer, or a request. `routes` are those of [`behind_gateway`].
+/// Handles an event of the authorizer, or a request. `routes` are those of [`behind_gateway`].
 pub async fn handle(app: &App, routes: &Router, event: LambdaEvent<Value>) -> Result<Value, FailedStep> {
-    // First of all, because questions have the shape of requests.
+    // First, because events of the authorizer have the shape of requests.
     match event.payload["type"] == "REQUEST" {
         true => authorize(app, &event.payload).await,
-        false => gateway::answer(routes, event).await,
+        false => gateway::respond(routes, event).await,
     }
 }
 
-/// The answer that API Gateway keeps for a minute, and hands to [`handle`] with each request.
+/// Authenticates a caller. API Gateway caches the result for a minute and adds it to each request.
 async fn authorize(app: &App, event: &Value) -> Result<Value, FailedStep> {
     let header = event["identitySource"][0].as_str().or(event["headers"]["authorization"].as_str());
     let caller = authenticate(app, header).await.map_err(StepError::from)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 async fn main() -> Result<(), Error> {
     let instance = Instance::start(|_| Arc::new(NoPdf)).await?;
     let (app, blobs) = (&instance.stack.app, &instance.stack.blobs);
-    let api = Api::new(app.clone()).with_links(blobs.clone()).with_downloads(blobs.clone());
+    let api = Api::new(app.clone()).with_upload_links(blobs.clone()).with_download_links(blobs.clone());
     let routes = behind_gateway(router(api));
     let (instance, routes) = (&instance, &routes);
     run(service_fn(async |event: LambdaEvent<Value>| {

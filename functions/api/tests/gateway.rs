@@ -1,4 +1,4 @@
-//! Events as API Gateway sends them, on memory.
+//! Events as API Gateway sends them, over test doubles.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,26 +37,30 @@ fn body(answer: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_authorizer_knows_whose_key_it_is() {
+async fn the_authorizer_authenticates_keys() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let caller = Caller { tenant: TenantId::new("acme"), user: "ann".into(), role: Role::Operator };
     let (_, secret) = keys::create(&process.app, caller, "test").await.unwrap();
-    let mut question = event(include_str!("../events/authorizer.json"));
-    question["identitySource"] = json!([format!("Bearer {}", secret.expose())]);
-    let known = answer(&process, question.clone()).await;
+    let mut authorization = event(include_str!("../events/authorizer.json"));
+    authorization["identitySource"] = json!([format!("Bearer {}", secret.expose())]);
+    let authorized = answer(&process, authorization.clone()).await;
     assert_eq!(
-        known,
+        authorized,
         json!({ "isAuthorized": true, "context": { "tenant": "acme", "user": "ann", "role": "operator" } })
     );
-    for strange in ["", "Bearer ep_no", "Basic x", "Bearer"] {
-        question["identitySource"] = json!([strange]);
-        assert_eq!(answer(&process, question.clone()).await, json!({ "isAuthorized": false }), "{strange}");
+    for invalid in ["", "Bearer ep_no", "Basic x", "Bearer"] {
+        authorization["identitySource"] = json!([invalid]);
+        assert_eq!(
+            answer(&process, authorization.clone()).await,
+            json!({ "isAuthorized": false }),
+            "{invalid}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_answered_for_the_callers_tenant() {
+async fn a_request_sees_its_callers_tenant_only() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
@@ -71,7 +75,7 @@ async fn a_request_is_answered_for_the_callers_tenant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_may_come_in_the_body() {
+async fn a_document_can_be_submitted_in_the_body() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let mut posted = request();
@@ -86,33 +90,34 @@ async fn a_document_may_come_in_the_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
+async fn a_result_over_the_limit_is_redirected_to_the_bucket() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let mut large = FakeDocument::mixed(1);
     large.pages[0].text = "words ".repeat(1 << 20);
     let id = process.submit(&large).await.unwrap().job.id;
     process.finish(&id).await;
-    let mut asked = request();
-    asked["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
-    asked["rawQueryString"] = json!("format=markdown");
-    let refused = answer(&process, asked.clone()).await;
+    let mut get = request();
+    get["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
+    get["rawQueryString"] = json!("format=markdown");
+    let refused = answer(&process, get.clone()).await;
     assert_eq!(refused["statusCode"], json!(413));
     assert_eq!(refused["headers"]["content-type"], json!("application/problem+json"));
     assert_eq!(body(&refused)["code"], json!("answer_too_large"));
 
     let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
     let bucket = Arc::new(S3Blobs::new(clients.s3, "bucket"));
-    let sent_on = answer_of(Api::new(process.app.clone()).with_downloads(bucket), &process, asked).await;
-    assert_eq!(sent_on["statusCode"], json!(303), "{sent_on}");
-    let link = sent_on["headers"]["location"].as_str().unwrap();
+    let redirected =
+        answer_of(Api::new(process.app.clone()).with_download_links(bucket), &process, get).await;
+    assert_eq!(redirected["statusCode"], json!(303), "{redirected}");
+    let link = redirected["headers"]["location"].as_str().unwrap();
     assert!(link.starts_with(&format!("http://127.0.0.1:9/bucket/jobs/{id}/result/v1.md?")), "{link}");
     assert!(link.contains("X-Amz-Signature=") && link.contains("response-content-type=text"), "{link}");
-    assert_eq!(sent_on["headers"]["everypage-result-version"], json!("1"));
+    assert_eq!(redirected["headers"]["everypage-result-version"], json!("1"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_is_a_picture() {
+async fn an_image_over_the_limit_is_redirected_to_the_bucket() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
@@ -120,44 +125,41 @@ async fn so_is_a_picture() {
     let key = format!("jobs/{id}/pages/1.jpg");
     process.app.blobs.delete(&key).await.unwrap();
     process.app.blobs.put_new(&key, vec![0xff; 5 << 20]).await.unwrap();
-    let mut asked = request();
-    asked["rawPath"] = json!(format!("/v1/jobs/{id}/pages/1/image"));
-    asked["rawQueryString"] = json!("");
+    let mut get = request();
+    get["rawPath"] = json!(format!("/v1/jobs/{id}/pages/1/image"));
+    get["rawQueryString"] = json!("");
     let clients = Clients::connect(Some("http://127.0.0.1:9".into()), Some("eu-west-1".into())).await;
     let bucket = Arc::new(S3Blobs::new(clients.s3, "bucket"));
-    let sent_on = answer_of(Api::new(process.app.clone()).with_downloads(bucket), &process, asked).await;
-    assert_eq!(sent_on["statusCode"], json!(303), "{sent_on}");
-    let link = sent_on["headers"]["location"].as_str().unwrap();
+    let redirected =
+        answer_of(Api::new(process.app.clone()).with_download_links(bucket), &process, get).await;
+    assert_eq!(redirected["statusCode"], json!(303), "{redirected}");
+    let link = redirected["headers"]["location"].as_str().unwrap();
     assert!(link.starts_with(&format!("http://127.0.0.1:9/bucket/{key}?")), "{link}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_text_is_carried_as_base64() {
+async fn binary_bodies_are_encoded_as_base64() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let job = process.submit(&FakeDocument::mixed(2)).await.unwrap().job;
     let id = &job.id;
     process.finish(id).await;
-    let mut asked = request();
-    asked["rawPath"] = json!(format!("/v1/jobs/{id}/pages/2/image"));
-    asked["rawQueryString"] = json!("");
-    let picture = answer(&process, asked.clone()).await;
-    assert_eq!(
-        (&picture["statusCode"], &picture["isBase64Encoded"]),
-        (&json!(200), &json!(true)),
-        "{picture}"
-    );
+    let mut get = request();
+    get["rawPath"] = json!(format!("/v1/jobs/{id}/pages/2/image"));
+    get["rawQueryString"] = json!("");
+    let image = answer(&process, get.clone()).await;
+    assert_eq!((&image["statusCode"], &image["isBase64Encoded"]), (&json!(200), &json!(true)), "{image}");
     let stored = process.app.blobs.get(&format!("jobs/{id}/pages/2.jpg")).await.unwrap();
-    assert_eq!(BASE64.decode(picture["body"].as_str().unwrap()).unwrap(), stored.unwrap());
-    asked["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
-    let text = answer(&process, asked).await;
+    assert_eq!(BASE64.decode(image["body"].as_str().unwrap()).unwrap(), stored.unwrap());
+    get["rawPath"] = json!(format!("/v1/jobs/{id}/result"));
+    let text = answer(&process, get).await;
     assert_eq!((&text["statusCode"], &text["isBase64Encoded"]), (&json!(200), &json!(false)));
     assert!(text["body"].as_str().unwrap().starts_with("=== Page 1 ==="), "{text}");
 }
 
-/// API Gateway hands on what a client wrote, and clients write anything.
+/// API Gateway passes on what a client sent, and clients send anything.
 #[tokio::test(start_paused = true)]
-async fn an_odd_address_is_answered() {
+async fn a_malformed_url_gets_a_response() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     process.submit(&FakeDocument::mixed(1)).await.unwrap();
@@ -178,12 +180,12 @@ async fn an_odd_address_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_a_request_is_a_clear_error() {
+async fn an_unknown_event_is_a_clear_error() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let routes = behind_gateway(router(Api::new(process.app.clone())));
-    for strange in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
-        let event = LambdaEvent::new(strange, Context::default());
+    for unknown in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
+        let event = LambdaEvent::new(unknown, Context::default());
         let failed = handle(&process.app, &routes, event).await.unwrap_err();
         assert_eq!((failed.name, failed.code.as_str()), (ErrorName::StepBroken, "unknown_event"));
     }

@@ -1,4 +1,4 @@
-//! Who is calling.
+//! Authentication and roles.
 
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -12,11 +12,11 @@ pub use everypage_core::domain::caller::{Caller, Role};
 
 use crate::{
     Api,
-    problem::{self, Problem},
+    problem::{Code, Problem},
 };
 
-/// Who shows this `Authorization` header; `None` when nobody we know does. For authorizers that
-/// stand before the router.
+/// The caller that an `Authorization` header authenticates; `None` when its key is not valid. For
+/// authorizers in front of the router.
 pub async fn authenticate(app: &App, header: Option<&str>) -> Result<Option<Caller>, Fault> {
     let Some((scheme, secret)) = header.and_then(|header| header.trim().split_once(' ')) else {
         return Ok(None);
@@ -27,14 +27,14 @@ pub async fn authenticate(app: &App, header: Option<&str>) -> Result<Option<Call
     Ok(keys::find(app, secret.trim()).await?.map(|key| key.caller))
 }
 
-/// Lets the routes know who calls; those that must know refuse whom this did not recognize.
+/// Middleware: puts the caller of a valid key into the request. Routes that need one refuse the others.
 pub async fn check_key(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     match authenticate(&api.app, header).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller.clone());
             let mut response = next.run(request).await;
-            // For whoever writes down who was answered.
+            // For the access log.
             response.extensions_mut().insert(caller);
             response
         }
@@ -43,7 +43,7 @@ pub async fn check_key(State(api): State<Api>, mut request: Request, next: Next)
     }
 }
 
-/// A caller of any role.
+/// Extracts a caller of any role; 401 without one.
 pub struct Known(pub Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Known {
@@ -51,13 +51,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Known {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         parts.extensions.get::<Caller>().cloned().map(Self).ok_or_else(|| {
-            let detail = "send an API key that is in force: Authorization: Bearer ep_…";
-            Problem::new(&problem::UNAUTHENTICATED, detail).with_header("www-authenticate", "Bearer")
+            let detail = "send a valid API key: Authorization: Bearer ep_…";
+            Problem::new(Code::Unauthenticated, detail).with_header("www-authenticate", "Bearer")
         })
     }
 }
 
-/// A caller who may look after the system.
+/// Extracts a caller with the role of an operator; 403 for others.
 pub struct Operator(pub Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Operator {
@@ -67,9 +67,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
         let Known(caller) = Known::from_request_parts(parts, state).await?;
         match caller.role {
             Role::Operator => Ok(Self(caller)),
-            Role::User => {
-                Err(Problem::new(&problem::FORBIDDEN, "this takes a key with the role of an operator"))
-            }
+            Role::User => Err(Problem::forbidden("this route needs a key with the role operator")),
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The HTTP API: one router for every engine, over [`everypage_core::app::App`].
+//! The HTTP API: one router for both backends, over [`everypage_core::app::App`].
 //!
 //! ```text
 //! let api = Api::new(app).checking_keys();          // `Authorization: Bearer ep_…`
 //! let router = everypage_api::router(api);          // an axum::Router
 //! ```
 //!
-//! Where somebody else has checked who is calling (a Lambda authorizer, a test), leave
-//! [`Api::checking_keys`] out and put a [`Caller`] into the request's extensions. A request without
-//! one gets `401`, so that nothing is open by mistake.
+//! Where something in front of the router authenticates (a Lambda authorizer, a test), leave
+//! [`Api::checking_keys`] out and put a [`Caller`] into the request's extensions. A request without one
+//! gets `401`, so that no route is open by accident.
 
-mod accept;
-mod answer;
 mod auth;
 mod cursor;
-mod document;
-mod documents;
+mod format;
 mod limit;
+mod lookup;
+mod openapi;
 mod problem;
+mod request;
+mod result_cache;
 mod routes;
 pub mod shape;
-mod spool;
 mod stream;
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
@@ -36,50 +36,50 @@ use tower_http::{
 };
 
 pub use auth::{Caller, Role, authenticate};
-pub use document::openapi;
 pub use limit::Peer;
-pub use problem::{Problem, Rejected};
+pub use openapi::openapi;
+pub use problem::{FieldError, Problem};
 
-/// Bodies other than documents are small.
-const MOST_JSON: usize = 64 * 1024;
+/// Largest body that is no document.
+const MAX_JSON: usize = 64 * 1024;
 
-/// How long an estimate or a redrive may take before it answers with what is left; API Gateway waits 30 s.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// An estimate or a redrive responds after this time and reports what remains; API Gateway waits 30 s.
+const BATCH_TIME: Duration = Duration::from_secs(20);
 
-/// How long a link for an upload is good.
-const LINK_TIME: Duration = Duration::from_secs(3600);
+/// How long an upload link is valid.
+const UPLOAD_LINK_TTL: Duration = Duration::from_secs(3600);
 
-/// What a function on AWS can answer with: Lambda has 6 MB, of which base64 and JSON take their share.
-pub const MOST_CARRIED: usize = 4 << 20;
+/// Largest response of a Lambda function: its 6 MB less the overhead of base64 and JSON.
+pub const MAX_RESPONSE: usize = 4 << 20;
 
-/// How long a link for a large result is good.
-const DOWNLOAD_TIME: Duration = Duration::from_secs(300);
+/// How long a link to a large result is valid.
+const DOWNLOAD_LINK_TTL: Duration = Duration::from_secs(300);
 
-/// Makes the messages of a job that has ended come to a worker, where that takes more than sending
-/// them: a local engine delivers them only to the process that has taken the job on.
+/// Makes a worker take new messages of a job that has ended. Needed where sending them is not enough: the
+/// local backend delivers a job's messages only to the process that drives the job.
 pub trait Workers: Send + Sync {
-    /// Messages of the job were sent. Should this be forgotten by a crash, they are found later.
-    fn attend(&self, job: &JobId);
+    /// Called after messages of the job were sent. If a crash comes first, the next start finds them.
+    fn resume(&self, job: &JobId);
 }
 
-/// Writes what this process has recorded, as Prometheus has it.
+/// Renders the metrics of this process as Prometheus text.
 pub type Metrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What the routes work with.
+/// The state of the routes.
 #[derive(Clone)]
 pub struct Api {
     app: Arc<App>,
-    documents: Arc<documents::Documents>,
-    links: Option<Arc<dyn UploadLinks>>,
-    downloads: Option<Arc<dyn DownloadLinks>>,
+    results: Arc<result_cache::ResultCache>,
+    upload_links: Option<Arc<dyn UploadLinks>>,
+    download_links: Option<Arc<dyn DownloadLinks>>,
     workers: Option<Arc<dyn Workers>>,
     metrics: Option<Metrics>,
     streams: Option<stream::Streams>,
-    draws: bool,
+    renders: bool,
     limits: Option<Arc<limit::Limits>>,
     spool: Option<PathBuf>,
-    patience: Duration,
-    link_time: Duration,
+    batch_time: Duration,
+    upload_link_ttl: Duration,
     checks_keys: bool,
 }
 
@@ -87,67 +87,66 @@ impl Api {
     pub fn new(app: Arc<App>) -> Self {
         Self {
             app,
-            documents: Default::default(),
-            links: None,
-            downloads: None,
+            results: Default::default(),
+            upload_links: None,
+            download_links: None,
             workers: None,
             metrics: None,
             streams: None,
-            draws: false,
+            renders: false,
             limits: None,
             spool: None,
-            patience: PATIENCE,
-            link_time: LINK_TIME,
+            batch_time: BATCH_TIME,
+            upload_link_ttl: UPLOAD_LINK_TTL,
             checks_keys: false,
         }
     }
 
-    /// Large documents may be uploaded past the API.
-    pub fn with_links(self, links: Arc<dyn UploadLinks>) -> Self {
-        Self { links: Some(links), ..self }
+    /// Offers links for uploading documents directly to the storage.
+    pub fn with_upload_links(self, links: Arc<dyn UploadLinks>) -> Self {
+        Self { upload_links: Some(links), ..self }
     }
 
-    /// Results over [`MOST_CARRIED`] are read past the API.
-    pub fn with_downloads(self, downloads: Arc<dyn DownloadLinks>) -> Self {
-        Self { downloads: Some(downloads), ..self }
+    /// Redirects responses over [`MAX_RESPONSE`] to the storage.
+    pub fn with_download_links(self, links: Arc<dyn DownloadLinks>) -> Self {
+        Self { download_links: Some(links), ..self }
     }
 
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         Self { workers: Some(workers), ..self }
     }
 
-    /// What the process has recorded is told at `/metrics`.
+    /// Serves the metrics of the process at `/metrics`.
     pub fn with_metrics(self, metrics: Metrics) -> Self {
         Self { metrics: Some(metrics), ..self }
     }
 
-    /// Events may be listened to as they happen, until `stop` is asked for.
+    /// Offers event streams, which end when `stop` is requested.
     pub fn streaming(self, stop: Stop) -> Self {
         Self { streams: Some(stream::Streams::new(stop)), ..self }
     }
 
-    /// Pages that went to no model are drawn for whoever looks at them.
-    pub fn drawing(self) -> Self {
-        Self { draws: true, ..self }
+    /// Renders images of pages that were not sent to a model, on request.
+    pub fn rendering(self) -> Self {
+        Self { renders: true, ..self }
     }
 
-    /// Each caller may ask so often a second over a while, and twice as often for a moment.
+    /// Limits each caller to a rate, with a burst of two seconds of it.
     pub fn limiting(self, per_second: NonZeroU32) -> Self {
-        Self { limits: Some(Arc::new(limit::Limits::new(per_second))), ..self }
+        Self { limits: Some(Arc::new(limit::Limits::new(per_second, self.app.clock.clone()))), ..self }
     }
 
-    /// Documents wait in this folder while they are read from the network, instead of in the
-    /// system's temporary one.
+    /// Stores documents in this folder while they are received, instead of the system's temporary one.
     pub fn spooling_in(self, folder: PathBuf) -> Self {
         Self { spool: Some(folder), ..self }
     }
 
-    /// How long a request may take that does many things one after the other.
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Sets the time after which a request that handles many dead letters responds.
+    pub fn with_batch_time(self, batch_time: Duration) -> Self {
+        Self { batch_time, ..self }
     }
 
-    /// Callers show an API key: `Authorization: Bearer ep_…`.
+    /// Authenticates callers by API key: `Authorization: Bearer ep_…`.
     pub fn checking_keys(self) -> Self {
         Self { checks_keys: true, ..self }
     }
@@ -155,20 +154,19 @@ impl Api {
 
 /// Every route, ready to be served.
 pub fn router(api: Api) -> Router {
-    router_beside(api, Router::new())
+    router_with(api, Router::new())
 }
 
-/// The same with files beside them: the same errors hold for those, but nobody is counted for reading
-/// them.
-pub fn router_beside(api: Api, others: Router<Api>) -> Router {
-    let (router, _) = document::routes().split_for_parts();
+/// Every route, and `others` next to them: errors of those are problems too, but no rate limit applies.
+pub fn router_with(api: Api, others: Router<Api>) -> Router {
+    let (router, _) = openapi::routes().split_for_parts();
     let ids = RequestIds(api.app.clone());
     let router = match &api.limits {
-        Some(_) => router.layer(middleware::from_fn_with_state(api.clone(), limit::count)),
+        Some(_) => router.layer(middleware::from_fn_with_state(api.clone(), limit::limit)),
         None => router,
     };
-    // In this order what is nowhere is counted too: of two routers' answers to it the second's stays.
-    let router = others.merge(router).layer(DefaultBodyLimit::max(MOST_JSON));
+    // In this order the rate limit applies to unknown paths too: the fallback of the second router stays.
+    let router = others.merge(router).layer(DefaultBodyLimit::max(MAX_JSON));
     let router = match api.checks_keys {
         true => router.layer(middleware::from_fn_with_state(api.clone(), auth::check_key)),
         false => router,
@@ -181,7 +179,7 @@ pub fn router_beside(api: Api, others: Router<Api>) -> Router {
         .with_state(api)
 }
 
-/// Names requests that come without a name.
+/// Gives an id to requests without `x-request-id`.
 #[derive(Clone)]
 struct RequestIds(Arc<App>);
 

@@ -1,92 +1,116 @@
-//! How often one caller may ask.
+//! Rate limit per caller: `RATE_LIMIT` requests per second, and a burst of twice as many.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    num::NonZeroU32,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use everypage_core::ports::clock::until;
+use everypage_core::ports::clock::{Clock, until};
+use governor::{Quota, RateLimiter, middleware::NoOpMiddleware, state::keyed::HashMapStateStore};
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{
     Api, Caller,
-    problem::{self, Problem},
+    problem::{Code, Problem},
 };
 
-/// For a moment a caller may ask as often as in so many seconds.
-const BURST: f64 = 2.0;
-/// Callers that are remembered; those who have not asked for a while are forgotten first.
-const MOST_CALLERS: usize = 10_000;
+/// The burst, in seconds of the rate.
+const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+/// Callers that the limiter tracks at a time; those with a full quota are discarded first.
+const MAX_CALLERS: usize = 10_000;
 
-/// Where a request comes from, for whom no key tells; put into its extensions by the server.
+/// The address that a request comes from: identifies callers without a key. The server puts it into the
+/// request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
 
-/// A bucket of tokens for each caller: one is taken by each request, and they come back with time.
-pub struct Limits {
-    per_second: f64,
-    buckets: Mutex<HashMap<String, Bucket>>,
-}
+type Limiter = RateLimiter<String, HashMapStateStore<String>, MonotonicClock, NoOpMiddleware<Duration>>;
 
-#[derive(Clone, Copy)]
-struct Bucket {
-    tokens: f64,
-    at: Timestamp,
+/// One quota for each caller.
+pub struct Limits {
+    per_second: NonZeroU32,
+    clock: MonotonicClock,
+    limiter: RwLock<Limiter>,
 }
 
 impl Limits {
-    pub fn new(per_second: NonZeroU32) -> Self {
-        Self { per_second: f64::from(per_second.get()), buckets: Mutex::default() }
+    pub fn new(per_second: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
+        let clock = MonotonicClock::new(clock);
+        Self { per_second, limiter: RwLock::new(limiter(per_second, &clock)), clock }
     }
 
-    /// Takes a token; else says when there will be one.
-    fn take(&self, who: String, now: Timestamp) -> Result<(), Duration> {
-        let full = self.per_second * BURST;
-        let filled = |bucket: Bucket| {
-            (bucket.tokens + until(bucket.at, now).as_secs_f64() * self.per_second).min(full)
-        };
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST_CALLERS && !buckets.contains_key(&who) {
-            buckets.retain(|_, bucket| filled(*bucket) < full);
-            // All of them at once is an attack, and nobody in particular is to be spared.
-            if buckets.len() >= MOST_CALLERS {
-                buckets.clear();
-            }
+    /// Counts one request of `caller`; `Err` is the time until the next one is allowed.
+    fn check(&self, caller: &String) -> Result<(), Duration> {
+        self.make_room();
+        let now = governor::clock::Clock::now(&self.clock);
+        self.limiter.read().check_key(caller).map_err(|refused| refused.wait_time_from(now))
+    }
+
+    /// Discards callers when there are too many to track.
+    fn make_room(&self) {
+        if self.limiter.read().len() < MAX_CALLERS {
+            return;
         }
-        let bucket = buckets.entry(who).or_insert(Bucket { tokens: full, at: now });
-        let tokens = filled(*bucket);
-        *bucket = Bucket { tokens: if tokens >= 1.0 { tokens - 1.0 } else { tokens }, at: now };
-        match tokens >= 1.0 {
-            true => Ok(()),
-            false => Err(Duration::from_secs_f64((1.0 - tokens) / self.per_second)),
+        let mut current = self.limiter.write();
+        current.retain_recent();
+        // So many active callers are an attack: discarding all of them favours none.
+        if current.len() >= MAX_CALLERS {
+            *current = limiter(self.per_second, &self.clock);
         }
     }
 }
 
-/// Lets a request pass if its caller has not asked too often.
-pub async fn count(State(api): State<Api>, request: Request, next: Next) -> Response {
+fn limiter(per_second: NonZeroU32, clock: &MonotonicClock) -> Limiter {
+    let quota = Quota::per_second(per_second).allow_burst(per_second.saturating_mul(BURST));
+    RateLimiter::hashmap_with_clock(quota, clock.clone())
+}
+
+/// The service's clock as governor needs it: while the wall clock is set back, no time passes. Otherwise
+/// callers would be refused until it has caught up.
+#[derive(Clone)]
+struct MonotonicClock {
+    wall: Arc<dyn Clock>,
+    /// The last reading of the wall clock, and the time that has passed up to it.
+    reading: Arc<Mutex<(Timestamp, Duration)>>,
+}
+
+impl MonotonicClock {
+    fn new(wall: Arc<dyn Clock>) -> Self {
+        let reading = Arc::new(Mutex::new((wall.now(), Duration::ZERO)));
+        Self { wall, reading }
+    }
+}
+
+impl governor::clock::Clock for MonotonicClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        let mut reading = self.reading.lock();
+        let (last, elapsed) = *reading;
+        let now = self.wall.now();
+        *reading = (now, elapsed.saturating_add(until(last, now)));
+        reading.1
+    }
+}
+
+/// Middleware: answers 429 with `Retry-After` when the caller is over its rate.
+pub async fn limit(State(api): State<Api>, request: Request, next: Next) -> Response {
     let Some(limits) = &api.limits else { return next.run(request).await };
     let extensions = request.extensions();
-    let who = match (extensions.get::<Caller>(), extensions.get::<Peer>()) {
+    let caller = match (extensions.get::<Caller>(), extensions.get::<Peer>()) {
         (Some(caller), _) => format!("{}/{}", caller.tenant, caller.user),
         (None, Some(Peer(address))) => address.to_string(),
         (None, None) => String::new(),
     };
-    match limits.take(who, api.app.clock.now()) {
+    match limits.check(&caller) {
         Ok(()) => next.run(request).await,
         Err(wait) => {
-            let detail =
-                format!("more than {} requests a second over a while (RATE_LIMIT)", limits.per_second);
+            let detail = format!("more than {} requests per second (RATE_LIMIT)", limits.per_second);
             let seconds = wait.as_secs_f64().ceil().max(1.0);
-            Problem::new(&problem::TOO_MANY_REQUESTS, detail)
+            Problem::new(Code::TooManyRequests, detail)
                 .with_header("retry-after", &seconds.to_string())
                 .into_response()
         }
@@ -95,30 +119,61 @@ pub async fn count(State(api): State<Api>, request: Request, next: Next) -> Resp
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
 
-    #[test]
-    fn each_caller_has_a_burst_and_then_its_rate() {
-        let limits = Limits::new(NonZeroU32::new(5).unwrap());
-        let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
-        let taken = |who: &str, now: i64, times: usize| {
-            (0..times).filter(|_| limits.take(who.to_owned(), at(now)).is_ok()).count()
-        };
-        assert_eq!(taken("a", 0, 20), 10, "a burst");
-        assert_eq!(limits.take("a".into(), at(0)), Err(Duration::from_millis(200)));
-        assert_eq!(taken("b", 0, 3), 3, "somebody else's bucket");
-        assert_eq!(taken("a", 1000, 20), 5);
-        assert_eq!(taken("a", 900_000, 20), 10, "never more than full");
-        // A clock that goes back gives nothing and breaks nothing.
-        assert_eq!(taken("a", 0, 1), 0);
+    struct TestClock(Mutex<Timestamp>);
+
+    #[async_trait]
+    impl Clock for TestClock {
+        fn now(&self) -> Timestamp {
+            *self.0.lock()
+        }
+
+        async fn sleep(&self, _: Duration) {}
+    }
+
+    fn limits(per_second: u32) -> (Limits, impl Fn(i64)) {
+        let clock = Arc::new(TestClock(Mutex::new(Timestamp::UNIX_EPOCH)));
+        let limits = Limits::new(NonZeroU32::new(per_second).unwrap(), clock.clone());
+        (limits, move |millis| *clock.0.lock() = Timestamp::from_millisecond(millis).unwrap())
     }
 
     #[test]
-    fn callers_are_not_remembered_without_end() {
-        let limits = Limits::new(NonZeroU32::new(1).unwrap());
-        for number in 0..3 * MOST_CALLERS {
-            let _ = limits.take(number.to_string(), Timestamp::UNIX_EPOCH);
+    fn each_caller_has_a_burst_and_then_its_rate() {
+        let (limits, set_clock) = limits(5);
+        let allowed = |caller: &str, times: usize| {
+            (0..times).filter(|_| limits.check(&caller.to_owned()).is_ok()).count()
+        };
+        assert_eq!(allowed("a", 20), 10, "a burst");
+        assert_eq!(limits.check(&"a".into()), Err(Duration::from_millis(200)));
+        assert_eq!(allowed("b", 3), 3, "another caller's quota");
+        set_clock(1000);
+        assert_eq!(allowed("a", 20), 5);
+        set_clock(900_000);
+        assert_eq!(allowed("a", 20), 10, "never more than the burst");
+        // A clock that is set back allows nothing more, and then counts on from there.
+        set_clock(0);
+        assert_eq!(allowed("a", 1), 0);
+        set_clock(1000);
+        assert_eq!(allowed("a", 20), 5);
+    }
+
+    #[test]
+    fn the_number_of_tracked_callers_is_limited() {
+        let (limits, set_clock) = limits(1);
+        for number in 0..3 * MAX_CALLERS {
+            let _ = limits.check(&number.to_string());
         }
-        assert!(limits.buckets.lock().unwrap().len() <= MOST_CALLERS);
+        assert!(limits.limiter.read().len() <= MAX_CALLERS);
+        // Callers with a full quota go first; one that is over its rate is still refused.
+        while limits.check(&"busy".into()).is_ok() {}
+        set_clock(1000);
+        while limits.check(&"busy".into()).is_ok() {}
+        for number in 0..MAX_CALLERS / 2 {
+            let _ = limits.check(&format!("again {number}"));
+        }
+        assert!(limits.check(&"busy".into()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Connections: taken up to a number, with limits on those that only hold them open.
+//! Connections: a limit on their number, and timeouts for clients that only hold them open.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,26 +24,26 @@ use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 use tracing::{debug, warn};
 
-/// More wait until one of these is closed.
-const MOST_CONNECTIONS: usize = 1024;
-/// A request's head has to be there by then; a connection without a request is closed then.
-const HEAD: Duration = Duration::from_secs(30);
-/// And so soon must a body go on.
-const NEXT_BYTES: Duration = Duration::from_secs(30);
-/// A large document over a slow line takes a while; longer than this nothing takes.
-const WHOLE_REQUEST: Duration = Duration::from_secs(30 * 60);
-/// Where connections can't be taken, for want of files mostly, it is tried again after this.
-const NO_ROOM: Duration = Duration::from_millis(200);
+/// Further connections wait until one is closed.
+const MAX_CONNECTIONS: usize = 1024;
+/// Time to receive the head of a request; also closes idle connections.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time to receive the next part of a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for a whole request: enough for a large document over a slow line.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(30 * 60);
+/// The pause after a connection could not be accepted, mostly for lack of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Answers until `stop` is asked for, then until the requests that were begun are answered.
+/// Handles requests until `stop` is requested, and then those that have started.
 pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>, stop: &Stop) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut open = JoinSet::new();
     loop {
         let permit = tokio::select! {
             biased;
             () = stop.asked() => break,
-            Ok(permit) = room.clone().acquire_owned() => permit,
+            Ok(permit) = slots.clone().acquire_owned() => permit,
         };
         while open.try_join_next().is_some() {}
         let accepted = tokio::select! {
@@ -60,8 +60,8 @@ pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>
                 });
             }
             Err(error) => {
-                warn!(%error, "a connection was not taken");
-                clock.sleep(NO_ROOM).await;
+                warn!(%error, "connection not accepted");
+                clock.sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -69,12 +69,12 @@ pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>
 }
 
 async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, clock: Arc<dyn Clock>, stop: &Stop) {
-    // Answers are small and whole: waiting for more to send only makes them late.
+    // Responses are small and written whole: Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| answer(router.clone(), clock.clone(), peer, request));
+    let service = service_fn(move |request| respond(router.clone(), clock.clone(), peer, request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -85,20 +85,20 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, clock: 
         }
     };
     if let Err(error) = ended {
-        debug!(%error, "a connection ended badly");
+        debug!(%error, "connection failed");
     }
 }
 
-async fn answer(
+async fn respond(
     router: Router,
     clock: Arc<dyn Clock>,
     peer: SocketAddr,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let mut request = request.map(|body| Body::new(TimeoutBody::new(NEXT_BYTES, body)));
+    let mut request = request.map(|body| Body::new(TimeoutBody::new(BODY_TIMEOUT, body)));
     request.extensions_mut().insert(Peer(peer.ip()));
-    match within(clock.as_ref(), WHOLE_REQUEST, router.oneshot(request)).await {
-        Some(answered) => answered,
+    match within(clock.as_ref(), MAX_REQUEST_TIME, router.oneshot(request)).await {
+        Some(response) => response,
         None => Ok(Problem::timeout().into_response()),
     }
 }

@@ -1,4 +1,4 @@
-//! The web console: static files that ask nobody but this server.
+//! The web console: static files that send requests to this server only.
 
 use axum::{
     Router,
@@ -21,12 +21,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; f
     img-src 'self' blob: data:; connect-src 'self'; manifest-src 'self'; form-action 'none'; base-uri 'none'; \
     frame-ancestors 'none'";
 
-/// One route per file. A new file of a release needs a new build, so they are known from the start.
+/// One route per file: all files are known when the server starts.
 pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = Router::new().route("/", get(|request| file("index.html".into(), request)));
     for name in Files::iter() {
         let path = format!("/{name}");
-        // Folders of the console's own source hold nothing to serve.
+        // Tests and hidden files of the console's source are not served.
         if !name.split('/').any(|part| part.starts_with('.') || part == "tests") {
             router = router.route(&path, get(move |request| file(name.clone().into_owned(), request)));
         }
@@ -38,18 +38,18 @@ async fn file(name: String, request: Request) -> Response {
     let Some(found) = Files::get(&name) else { return StatusCode::NOT_FOUND.into_response() };
     let hash = found.metadata.sha256_hash();
     let tag = format!("\"{}\"", hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-    let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let if_none_match = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let headers = [
-        // A file keeps its name when it changes: browsers ask each time, and mostly hear 304.
+        // A file keeps its name when it changes: browsers revalidate each time, and mostly get 304.
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))),
         (CONTENT_TYPE, HeaderValue::from_static(media_type(&name))),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     ];
-    let has_it =
-        known.is_some_and(|known| known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
-    match has_it {
+    let is_current = if_none_match
+        .is_some_and(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
+    match is_current {
         true => (StatusCode::NOT_MODIFIED, headers).into_response(),
         false => (headers, found.data.into_owned()).into_response(),
     }

@@ -1,9 +1,9 @@
-//! Everypage as a service in one process: API, workers and console over the embedded engine.
+//! Everypage as a service in one process: API, workers and console over the local backend.
 
-mod access;
+mod access_log;
 mod connections;
 mod console;
-mod door;
+mod guard;
 
 use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -15,19 +15,20 @@ use everypage_telemetry::prometheus::Prometheus;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
-/// What is held when a stop is asked for may take so long to be finished.
+/// The time that a stopping server has to finish its work.
 pub const GRACE: Duration = Duration::from_secs(20);
 
-const UPKEEP: Duration = Duration::from_secs(300);
+/// How often histograms are compacted.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(300);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(
-        "no API key was ever made here, so only this machine may come in: listen on 127.0.0.1, or make a key \
-         first with `everypage keys create --role operator`; asked for was {0}"
+        "can't listen on {0}: no API key exists, so only this machine may connect; listen on 127.0.0.1, or \
+         create a key with `everypage keys create --role operator`"
     )]
     Open(SocketAddr),
-    #[error("{address} can't be listened on: {error}")]
+    #[error("can't listen on {address}: {error}")]
     Address { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
     Engine(#[from] OpenError),
@@ -35,40 +36,40 @@ pub enum ServeError {
     Fault(#[from] Fault),
 }
 
-/// A server that listens and does not answer yet.
+/// A server that has its address and handles no requests yet.
 pub struct Server {
-    engine: Arc<LocalBackend>,
+    backend: Arc<LocalBackend>,
     listener: TcpListener,
     address: SocketAddr,
-    /// Nobody needs a key, for there is none.
+    /// No API key exists, so that requests of this machine need none.
     pub open: bool,
     prometheus: Option<Prometheus>,
     grace: Duration,
 }
 
-/// Pages of ended jobs come to the process that serves.
-struct Here(Arc<LocalBackend>);
+/// Lets this process drive the messages of jobs that have ended.
+struct LocalWorkers(Arc<LocalBackend>);
 
-impl Workers for Here {
-    fn attend(&self, job: &JobId) {
+impl Workers for LocalWorkers {
+    fn resume(&self, job: &JobId) {
         self.0.resume(job);
     }
 }
 
 impl Server {
-    /// Takes the address. Without any key it has to be one that only this machine reaches.
-    pub async fn bind(engine: Arc<LocalBackend>, address: SocketAddr) -> Result<Self, ServeError> {
-        let open = !keys::any(&engine.app).await?;
+    /// Binds the address; fails where no API key exists and other machines could connect.
+    pub async fn bind(backend: Arc<LocalBackend>, address: SocketAddr) -> Result<Self, ServeError> {
+        let open = !keys::any(&backend.app).await?;
         if open && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
         }
         let failed = |error| ServeError::Address { address, error };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { engine, listener, address, open, prometheus: None, grace: GRACE })
+        Ok(Self { backend, listener, address, open, prometheus: None, grace: GRACE })
     }
 
-    /// Metrics of this process are answered at `/metrics`.
+    /// Serves the metrics of this process at `/metrics`.
     pub fn with_metrics(self, prometheus: Prometheus) -> Self {
         Self { prometheus: Some(prometheus), ..self }
     }
@@ -77,18 +78,18 @@ impl Server {
         Self { grace, ..self }
     }
 
-    /// Where it listens; the port is the one that was given where 0 was asked for.
+    /// The address that the server listens on, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     fn router(&self, stop: &Stop) -> Result<Router, ServeError> {
-        let app = &self.engine.app;
+        let app = &self.backend.app;
         let mut api = Api::new(app.clone())
-            .with_workers(Arc::new(Here(self.engine.clone())))
+            .with_workers(Arc::new(LocalWorkers(self.backend.clone())))
             .streaming(stop.clone())
-            .drawing()
-            .spooling_in(self.engine.spool()?)
+            .rendering()
+            .spooling_in(self.backend.spool()?)
             .checking_keys();
         if let Some(limit) = NonZeroU32::new(app.settings.rate_limit) {
             api = api.limiting(limit);
@@ -96,36 +97,36 @@ impl Server {
         if let Some(prometheus) = self.prometheus.clone() {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
-        let router = everypage_api::router_beside(api, console::routes());
-        Ok(access::logged(door::guard(router, app.clone(), self.open), app.clock.clone()))
+        let router = everypage_api::router_with(api, console::routes());
+        Ok(access_log::layer(guard::layer(router, app.clone(), self.open), app.clock.clone()))
     }
 
-    /// What histograms gather is taken in from time to time even where nobody scrapes.
+    /// Compacts histograms, which otherwise grow until the next scrape.
     async fn upkeep(&self) {
         loop {
-            self.engine.app.clock.sleep(UPKEEP).await;
+            self.backend.app.clock.sleep(UPKEEP_INTERVAL).await;
             if let Some(prometheus) = &self.prometheus {
                 prometheus.upkeep();
             }
         }
     }
 
-    /// Answers and works until `stop` is asked for; then takes nothing new, finishes what it holds
-    /// within its grace and leaves the rest to the next start.
+    /// Handles requests and jobs until `stop` is requested; then accepts nothing new, finishes within its
+    /// grace what it holds and leaves the rest to the next start.
     pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
-        // Before documents come in, so that others see that this process lives.
-        self.engine.recover_jobs().await?;
+        // Before the first request, so that other processes see that this one is alive.
+        self.backend.recover_jobs().await?;
         let router = self.router(stop)?;
-        let clock = self.engine.app.clock.clone();
-        let answering = connections::serve(&self.listener, router, clock.clone(), stop);
+        let clock = self.backend.app.clock.clone();
+        let serving = connections::serve(&self.listener, router, clock.clone(), stop);
         let working = async {
-            let worked = self.engine.run_until(stop).await;
-            let by_itself = !stop.is_asked();
-            // Nobody would work on what is accepted from here on.
+            let worked = self.backend.run_until(stop).await;
+            let unexpected = !stop.is_asked();
+            // No worker would process what the API accepts from here on.
             stop.ask();
             worked?;
-            match by_itself {
-                true => Err(ServeError::from(Fault::broken("engine", "it stopped by itself"))),
+            match unexpected {
+                true => Err(ServeError::from(Fault::broken("backend", "the workers stopped unexpectedly"))),
                 false => Ok(()),
             }
         };
@@ -135,11 +136,11 @@ impl Server {
         };
         tokio::select! {
             biased;
-            ((), worked) = async { tokio::join!(answering, working) } => worked?,
-            () = out_of_time => warn!("not everything was finished in time; it goes on at the next start"),
+            ((), worked) = async { tokio::join!(serving, working) } => worked?,
+            () = out_of_time => warn!("stopped before all work was finished; the next start continues it"),
             () = self.upkeep() => {}
         }
-        self.engine.flush().await?;
+        self.backend.flush().await?;
         info!("stopped");
         Ok(())
     }

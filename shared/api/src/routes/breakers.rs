@@ -5,16 +5,16 @@ use crate::{
     Api,
     auth::Operator,
     problem::Problem,
-    shape::{Breaker, Piece},
+    shape::{Breaker, BreakerList, List},
 };
 
-/// Models that failed lately
+/// List circuit breakers: state and cooldown of each model
 ///
-/// Breakers are shared by all tenants.
+/// All tenants share them. A model without failures in the last ten minutes is not listed.
 #[utoipa::path(get, path = "/v1/breakers", operation_id = "list_breakers", tag = "operation",
-    responses((status = 200, description = "Every breaker there is a record of", body = Piece<Breaker>)))]
-pub async fn list(State(api): State<Api>, _: Operator) -> Result<Json<Piece<Breaker>>, Problem> {
+    responses((status = 200, description = "Every breaker with a record", body = BreakerList)))]
+pub async fn list(State(api): State<Api>, _: Operator) -> Result<Json<BreakerList>, Problem> {
     let all = breakers::all(&api.app).await?;
     let items = all.into_iter().map(|(target, breaker)| Breaker::new(target, breaker)).collect();
-    Ok(Json(Piece { items, next: None }))
+    Ok(Json(List { items, next: None }))
 }

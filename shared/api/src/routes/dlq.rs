@@ -29,35 +29,35 @@ use utoipa::ToSchema;
 use crate::{
     Api,
     auth::Operator,
-    cursor::{self, Place},
-    problem::{self, Problem},
-    shape::{DeadLetter, Estimate, Piece, Purged, Redriven, Unsent},
-    spool::Asked,
+    cursor::{self, ListParams},
+    problem::{Code, Problem},
+    request::{self, RequestOptions},
+    shape::{DeadLetter, DeadLetterList, Estimate, List, Purged, RedriveFailure, Redriven},
 };
 
-const USUAL: usize = 100;
-const MOST: usize = 500;
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 500;
 
-/// Letters that one request may name.
-const MOST_IDS: usize = 1000;
-/// Longest id of a letter: a job's, a page's number and more.
-const LONGEST_ID: usize = 200;
+/// Dead letters that one request may name.
+const MAX_IDS: usize = 1000;
+/// Longest id of a dead letter: a job's id, a page number and more.
+const MAX_ID: usize = 200;
 
-/// Letters a second, as on the command line.
-const RATE: f64 = 10.0;
-const LEAST_RATE: f64 = 0.001;
+/// Dead letters per second, as on the command line.
+const DEFAULT_RATE: f64 = 10.0;
+const MIN_RATE: f64 = 0.001;
 
-/// Dead letters that wait for somebody, oldest first
+/// List dead letters, oldest first
 ///
-/// A piece may hold fewer letters than asked for, or none, and still have a `next`.
-#[utoipa::path(get, path = "/v1/dlq", operation_id = "list_dead_letters", tag = "operation", params(Place),
-    responses((status = 200, description = "Up to 500 letters, 100 unless asked otherwise", body = Piece<DeadLetter>)))]
+/// A response may have fewer items than `limit`, or none, and still have a `next`.
+#[utoipa::path(get, path = "/v1/dlq", operation_id = "list_dead_letters", tag = "operation", params(ListParams),
+    responses((status = 200, description = "Up to 500 dead letters, 100 by default", body = DeadLetterList)))]
 pub async fn list(
     State(api): State<Api>,
     Operator(caller): Operator,
-    Query(place): Query<Place>,
-) -> Result<Json<Piece<DeadLetter>>, Problem> {
-    let (limit, after) = (place.limit(USUAL, MOST)?, place.after("dlq")?);
+    Query(params): Query<ListParams>,
+) -> Result<Json<DeadLetterList>, Problem> {
+    let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("dlq")?);
     let piece = listing::dead_letters(&api.app, &caller.tenant, after, limit).await?;
     let jobs: HashSet<JobId> =
         piece.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
@@ -71,80 +71,86 @@ pub async fn list(
         DeadLetter::new(letter, document)
     };
     let items = piece.items.into_iter().map(named).collect();
-    Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("dlq", &next)) }))
+    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("dlq", &next)) }))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EstimateRequest {
-    /// These letters; up to 1000.
+    /// Ids of the dead letters; up to 1000.
     ids: Option<Vec<String>>,
-    /// Every letter that waits.
+    /// Whether to use all dead letters of the tenant.
     #[serde(default)]
     all: bool,
 }
 
-/// What sending dead letters back may cost
+/// Estimate the cost of a redrive
 ///
-/// Either `ids` or `all`, as for the redrive itself. Nothing is sent. What can't be looked at within
-/// the time of one request is counted in `left`; letters are looked at in the order of `ids`.
+/// Send either `ids` or `all`. The estimate covers as many dead letters as fit into the time of one
+/// request, in the order of `ids`, and counts the others in `remaining`.
 #[utoipa::path(post, path = "/v1/dlq/estimate", operation_id = "estimate_redrive", tag = "operation", request_body = EstimateRequest,
-    responses((status = 200, description = "By the plans of their jobs", body = Estimate)))]
+    responses((status = 200, description = "The estimate, from the plans of the jobs", body = Estimate)))]
 pub async fn estimate(
     State(api): State<Api>,
     Operator(caller): Operator,
     body: Bytes,
 ) -> Result<Json<Estimate>, Problem> {
-    let request: EstimateRequest = problem::json(&body)?;
-    let until = after(api.app.clock.now(), api.patience);
-    let ids = chosen(&api, &caller.tenant, request.ids, request.all, Some(api.patience / 2)).await?;
-    let (mut letters, mut left, mut sum) = (0, ids.len(), redrive::Estimate::default());
+    let request: EstimateRequest = request::json(&body)?;
+    let until = after(api.app.clock.now(), api.batch_time);
+    let ids = selected(&api, &caller.tenant, request.ids, request.all, Some(api.batch_time / 2)).await?;
+    let (mut dead_letters, mut remaining, mut sum) = (0, ids.len(), redrive::Estimate::default());
     for (index, id) in ids.into_iter().enumerate() {
         if index > 0 && api.app.clock.now() >= until {
             break;
         }
-        left -= 1;
+        remaining -= 1;
         if let Some(letter) = find(&api, &caller.tenant, &id).await? {
-            letters += 1;
+            dead_letters += 1;
             redrive::estimate(&api.app, &letter, &mut sum).await?;
         }
     }
-    Ok(Json(Estimate { letters, pages: sum.pages, cost_micro_usd: sum.cost.0, unknown: sum.unknown, left }))
+    Ok(Json(Estimate {
+        dead_letters,
+        pages: sum.pages,
+        cost_micro_usd: sum.cost.0,
+        unknown: sum.unknown,
+        remaining,
+    }))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PurgeRequest {
-    /// These letters; up to 1000.
+    /// Ids of the dead letters; up to 1000.
     ids: Option<Vec<String>>,
-    /// Every letter that waits.
+    /// Whether to use all dead letters of the tenant.
     #[serde(default)]
     all: bool,
-    /// How many letters will be gone. Where it is another number nothing is done, and the answer
-    /// says how many there are.
+    /// The number of dead letters to delete. If it is wrong, nothing is deleted and the response has the
+    /// right number.
     #[schema(example = 3)]
     confirm: Option<usize>,
 }
 
-/// Let dead letters go, for good
+/// Delete dead letters
 ///
-/// Either `ids` or `all`, and their number in `confirm`.
+/// Send either `ids` or `all`, and their number in `confirm`. This can't be undone.
 #[utoipa::path(post, path = "/v1/dlq/purge", operation_id = "purge_dead_letters", tag = "operation", request_body = PurgeRequest,
-    responses((status = 200, description = "They are gone", body = Purged)))]
+    responses((status = 200, description = "The dead letters are deleted", body = Purged)))]
 pub async fn purge(
     State(api): State<Api>,
     Operator(caller): Operator,
     body: Bytes,
 ) -> Result<Json<Purged>, Problem> {
-    let request: PurgeRequest = problem::json(&body)?;
+    let request: PurgeRequest = request::json(&body)?;
     let mut letters = Vec::new();
-    for id in chosen(&api, &caller.tenant, request.ids, request.all, None).await? {
+    for id in selected(&api, &caller.tenant, request.ids, request.all, None).await? {
         letters.extend(find(&api, &caller.tenant, &id).await?);
     }
     if request.confirm != Some(letters.len()) {
         let detail =
-            format!("{} letters would be gone for good; say \"confirm\": {0} to do it", letters.len());
-        return Err(Problem::new(&problem::NOT_CONFIRMED, detail));
+            format!("this deletes {} dead letters; send \"confirm\": {0} to delete them", letters.len());
+        return Err(Problem::new(Code::NotConfirmed, detail));
     }
     for letter in &letters {
         redrive::purge(&api.app, &letter.id, &caller.user).await?;
@@ -155,46 +161,49 @@ pub async fn purge(
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedriveRequest {
-    /// These letters; up to 1000.
+    /// Ids of the dead letters; up to 1000.
     ids: Option<Vec<String>>,
-    /// Every letter that waits.
+    /// Whether to use all dead letters of the tenant.
     #[serde(default)]
     all: bool,
-    /// Letters a second; 10 unless said otherwise.
+    /// Dead letters per second; 10 by default.
     #[schema(example = 10.0)]
     rate: Option<f64>,
-    /// Opens encrypted documents among them.
+    /// Opens encrypted documents.
     password: Option<String>,
 }
 
-/// Send dead letters back to work
+/// Redrive dead letters
 ///
-/// Either `ids` or `all`. What can't be reached within the time of one request is counted in
-/// `left`: ask again. A `password` opens encrypted documents among them; it may also stand in the header
-/// `Everypage-Password`, which can't hold every character.
+/// Sends their messages to the queue again. Send either `ids` or `all`. Dead letters that do not fit into
+/// the time of one request are counted in `remaining`: repeat it. A `password` opens encrypted documents; it
+/// may also be sent in the header `Everypage-Password`, which can't hold every character.
 #[utoipa::path(post, path = "/v1/dlq/redrive", operation_id = "redrive_dead_letters", tag = "operation", request_body = RedriveRequest,
     params(("Everypage-Password" = Option<String>, Header, description = "Opens encrypted documents")),
-    responses((status = 200, description = "What became of each", body = Redriven)))]
+    responses((status = 200, description = "The outcome for each dead letter", body = Redriven)))]
 pub async fn redrive(
     State(api): State<Api>,
     Operator(caller): Operator,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Redriven>, Problem> {
-    let request: RedriveRequest = problem::json(&body)?;
-    let mut asked = Asked::read(&headers, &[]);
+    let request: RedriveRequest = request::json(&body)?;
+    let mut options = RequestOptions::read(&headers, &[]);
     if let Some(password) = &request.password {
-        asked.take("password", password);
+        options.set("password", password);
     }
-    let password = asked.checked()?.password;
-    let rate = request.rate.unwrap_or(RATE);
-    if !(rate.is_finite() && rate >= LEAST_RATE) {
-        return Err(Problem::mistake("rate", "it takes a number of letters a second, such as 5 or 0.5"));
+    let password = options.checked()?.password;
+    let rate = request.rate.unwrap_or(DEFAULT_RATE);
+    if !(rate.is_finite() && rate >= MIN_RATE) {
+        return Err(Problem::invalid(
+            "rate",
+            "must be a number of dead letters per second, such as 5 or 0.5",
+        ));
     }
     let app = &api.app;
-    let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.clock.now(), api.patience));
-    let ids = chosen(&api, &caller.tenant, request.ids, request.all, Some(api.patience / 2)).await?;
-    let mut answer = Redriven { left: ids.len(), ..Redriven::default() };
+    let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.clock.now(), api.batch_time));
+    let ids = selected(&api, &caller.tenant, request.ids, request.all, Some(api.batch_time / 2)).await?;
+    let mut outcome = Redriven { remaining: ids.len(), ..Redriven::default() };
     for (index, id) in ids.into_iter().enumerate() {
         if index > 0 {
             if after(app.clock.now(), pause) >= until {
@@ -202,22 +211,22 @@ pub async fn redrive(
             }
             app.clock.sleep(pause).await;
         }
-        answer.left -= 1;
-        match one(&api, &caller.tenant, &caller.user, &id, password.clone()).await {
-            Ok(()) => answer.redriven.push(id),
-            Err(problem) => answer.failed.push(Unsent {
-                code: problem.code().to_owned(),
+        outcome.remaining -= 1;
+        match redrive_one(&api, &caller.tenant, &caller.user, &id, password.clone()).await {
+            Ok(()) => outcome.redriven.push(id),
+            Err(problem) => outcome.failed.push(RedriveFailure {
+                code: problem.code().name().to_owned(),
                 reason: problem.detail().to_owned(),
                 id,
             }),
         }
     }
-    Ok(Json(answer))
+    Ok(Json(outcome))
 }
 
-/// Which letters a request means. Where they are all of them, those that are found within `time`: the
-/// oldest, which are no longer among them when somebody asks again.
-async fn chosen(
+/// The ids that a request selects. For `all`, those that are found within `time`, oldest first: a redrive
+/// removes them from the list, so the next request finds the others.
+async fn selected(
     api: &Api,
     tenant: &TenantId,
     ids: Option<Vec<String>>,
@@ -225,23 +234,23 @@ async fn chosen(
     time: Option<Duration>,
 ) -> Result<Vec<String>, Problem> {
     match (ids, every) {
-        (Some(ids), false) if ids.is_empty() || ids.len() > MOST_IDS => {
-            Err(Problem::mistake("ids", format!("it takes 1 to {MOST_IDS} ids")))
+        (Some(ids), false) if ids.is_empty() || ids.len() > MAX_IDS => {
+            Err(Problem::invalid("ids", format!("must have 1 to {MAX_IDS} ids")))
         }
         (Some(mut ids), false) => {
-            // Named twice is meant once.
+            // An id that is given twice counts once.
             let mut seen = HashSet::new();
             ids.retain(|id| seen.insert(id.clone()));
             Ok(ids)
         }
         (None, true) => all(api, tenant, time).await,
-        _ => Err(Problem::mistake("ids", "say either which letters (ids) or \"all\": true")),
+        _ => Err(Problem::invalid("ids", "send either ids or \"all\": true")),
     }
 }
 
-/// A letter of the tenant's own that waits.
+/// Finds a dead letter of the tenant that was not redriven or purged.
 async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLetterRecord>, Problem> {
-    if id.is_empty() || id.len() > LONGEST_ID {
+    if id.is_empty() || id.len() > MAX_ID {
         return Ok(None);
     }
     let letter = dead::find(&api.app, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
@@ -254,7 +263,7 @@ async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec
     let mut ids = Vec::new();
     let mut place = None;
     loop {
-        let piece = listing::dead_letters(&api.app, tenant, place, MOST).await?;
+        let piece = listing::dead_letters(&api.app, tenant, place, MAX_LIMIT).await?;
         ids.extend(piece.items.into_iter().map(|letter| letter.id.to_string()));
         match piece.next {
             Some(next) if until.is_none_or(|until| clock.now() < until) => place = Some(next),
@@ -263,7 +272,7 @@ async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec
     }
 }
 
-async fn one(
+async fn redrive_one(
     api: &Api,
     tenant: &TenantId,
     by: &str,
@@ -272,9 +281,9 @@ async fn one(
 ) -> Result<(), Problem> {
     let letter = find(api, tenant, id).await?;
     let letter =
-        letter.ok_or_else(|| Problem::new(&problem::UNKNOWN_DEAD_LETTER, "there is no such dead letter"))?;
+        letter.ok_or_else(|| Problem::new(Code::UnknownDeadLetter, "there is no such dead letter"))?;
     if let redrive::Redriven::Page(job) = redrive::redrive(&api.app, &letter.id, by, password).await? {
-        api.attend(&job);
+        api.resume(&job);
     }
     Ok(())
 }

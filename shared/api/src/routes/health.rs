@@ -11,65 +11,66 @@ use utoipa::ToSchema;
 use crate::{
     Api,
     auth::Operator,
-    problem::{self, Problem},
+    problem::{Code, Problem},
     stream::Streams,
 };
 
-/// A storage that takes longer is of no use to callers.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A storage that takes longer counts as unavailable.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// The health of the process.
 #[derive(Serialize, ToSchema)]
 pub struct Health {
     #[schema(example = "ok")]
     status: &'static str,
 }
 
-/// Is the process alive?
+/// Check that the process is alive
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "service", security(()),
-    responses((status = 200, description = "It is", body = Health)))]
+    responses((status = 200, description = "The process is alive", body = Health)))]
 pub async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Can it answer requests: does its storage answer?
+/// Check that the service can handle requests: its storage responds
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "service", security(()),
-    responses((status = 200, description = "It can", body = Health)))]
+    responses((status = 200, description = "The service is ready", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
     if api.streams.as_ref().is_some_and(Streams::are_ending) {
-        return Err(Problem::new(&problem::UNAVAILABLE, "it is being stopped"));
+        return Err(Problem::new(Code::Unavailable, "the service is stopping"));
     }
     let app = &api.app;
-    // Once, not retried: whoever asks will ask again.
+    // Not retried: the caller polls.
     let (key, clock) = (Key::new("ready", "ready"), app.clock.as_ref());
-    match within(clock, PATIENCE, app.records_once.get(&key)).await {
+    match within(clock, STORAGE_TIMEOUT, app.records_once.get(&key)).await {
         Some(Ok(_)) => Ok(Json(Health { status: "ok" })),
         Some(Err(fault)) => {
             tracing::warn!(%fault, "not ready");
-            Err(Problem::new(&problem::UNAVAILABLE, "the storage does not answer"))
+            Err(Problem::new(Code::Unavailable, "the storage does not respond"))
         }
-        None => Err(Problem::new(&problem::UNAVAILABLE, "the storage takes too long to answer")),
+        None => Err(Problem::new(Code::Unavailable, "the storage takes too long to respond")),
     }
 }
 
-/// What happened since the process started, for Prometheus
+/// Get the metrics of the process, for Prometheus
 ///
-/// Where each function writes its own to the log, as on AWS, there is nothing here.
+/// Not available on AWS, where each function writes its metrics to the log.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "operation",
     responses((status = 200, description = "Prometheus text", body = String, content_type = METRICS)))]
 pub async fn metrics(State(api): State<Api>, _: Operator) -> Result<impl IntoResponse, Problem> {
     let Some(metrics) = &api.metrics else {
-        return Err(Problem::new(&problem::NO_METRICS, "metrics of this service are in its log"));
+        return Err(Problem::new(Code::NoMetrics, "this service writes its metrics to the log"));
     };
     if let Err(fault) = measure(&api.app).await {
-        // Counters are still worth telling; depths are as they were.
-        tracing::warn!(%fault, "depths not measured");
+        // Counters are still right; the depths of queues keep their last values.
+        tracing::warn!(%fault, "queue depths not measured");
     }
     Ok(([(CONTENT_TYPE, METRICS)], metrics()))
 }
 
-/// This document.
+/// Get this document
 #[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "service", security(()),
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn document() -> Result<impl IntoResponse, Problem> {

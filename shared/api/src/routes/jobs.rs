@@ -16,71 +16,72 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Api,
     auth::Known,
-    cursor::{self, Place},
-    problem::{self, Problem},
-    shape::{Healing, Job, Piece, Status},
+    cursor::{self, ListParams},
+    problem::Problem,
+    request,
+    shape::{Healing, Job, JobList, List, Status},
 };
 
-const USUAL: usize = 20;
-const MOST: usize = 100;
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
 
-/// How long the models may take to heal a job, as on the command line.
-const HEALING_TIME: &str = "2m";
+/// The time that models have to heal a job, as on the command line.
+const HEAL_DEADLINE: &str = "2m";
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Filter {
-    /// Only jobs with this status; `awaiting_upload` gives uploads whose document has not come.
+    /// Only jobs with this status; `awaiting_upload` lists uploads without a document.
     #[param(inline)]
     status: Option<Status>,
-    /// Only jobs whose document's name or own id holds this, in whatever case.
+    /// Only jobs whose id or document name contains this text, in any case.
     #[param(example = "report")]
     search: Option<String>,
 }
 
 impl Filter {
-    fn holds_for(&self, status: Status, name: &str, id: &str) -> bool {
+    fn matches(&self, status: Status, name: &str, id: &str) -> bool {
         let found = |text: &str| name.to_lowercase().contains(text) || id.contains(text);
         self.status.is_none_or(|wanted| wanted == status)
             && self.search.as_ref().is_none_or(|text| found(&text.trim().to_lowercase()))
     }
 }
 
-/// The tenant's jobs, newest first
+/// List the tenant's jobs, newest first
 ///
-/// A piece may hold fewer jobs than asked for, or none, and still have a `next`.
-#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(Place, Filter),
-    responses((status = 200, description = "Up to 100 jobs, 20 unless asked otherwise", body = Piece<Job>)))]
+/// A response may have fewer items than `limit`, or none, and still have a `next`.
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(ListParams, Filter),
+    responses((status = 200, description = "Up to 100 jobs, 20 by default", body = JobList)))]
 pub async fn list(
     State(api): State<Api>,
     Known(caller): Known,
-    Query(place): Query<Place>,
+    Query(params): Query<ListParams>,
     Query(filter): Query<Filter>,
-) -> Result<Json<Piece<Job>>, Problem> {
-    let limit = place.limit(USUAL, MOST)?;
+) -> Result<Json<JobList>, Problem> {
+    let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     if filter.status == Some(Status::AwaitingUpload) {
-        let wanted = |upload: &Upload| filter.holds_for(Status::AwaitingUpload, &upload.name, &upload.id);
-        let after = place.after("uploads")?;
+        let wanted = |upload: &Upload| filter.matches(Status::AwaitingUpload, &upload.name, &upload.id);
+        let after = params.after("uploads")?;
         let piece = listing::uploads(&api.app, &caller.tenant, after, limit, wanted).await?;
         let now = api.app.clock.now();
         let items = piece.items.into_iter().map(|upload| Job::awaited(upload, now)).collect();
-        return Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("uploads", &next)) }));
+        return Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("uploads", &next)) }));
     }
-    let after = place.after("jobs")?;
+    let after = params.after("jobs")?;
     let wanted = |job: &domain::job::Job| {
-        filter.holds_for(job.status().into(), &job.received.document.name, job.id.as_str())
+        filter.matches(job.status().into(), &job.received.document.name, job.id.as_str())
     };
     let piece = listing::jobs(&api.app, &caller.tenant, after, limit, wanted).await?;
     let items = piece.items.into_iter().map(Job::from).collect();
-    Ok(Json(Piece { items, next: piece.next.map(|next| cursor::write("jobs", &next)) }))
+    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("jobs", &next)) }))
 }
 
-/// One job
+/// Get a job
 ///
-/// Also answers to the id of an upload: `awaiting_upload` until the document has come, from then
-/// on the job that it became.
+/// The id may be that of an upload: its status is `awaiting_upload` until the document is uploaded; then
+/// the response is the job of that document.
 #[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path)),
-    responses((status = 200, description = "The job as it is now", body = Job)))]
+    responses((status = 200, description = "The job in its current state", body = Job)))]
 pub async fn show(
     State(api): State<Api>,
     Known(caller): Known,
@@ -92,11 +93,11 @@ pub async fn show(
     }))
 }
 
-/// Get rid of an ended job
+/// Delete a job that has ended
 ///
-/// Source, images, text, results and trail are gone for good.
+/// Deletes its document, images, text, results and events. This can't be undone.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", operation_id = "delete_job", tag = "jobs", params(("id" = String, Path)),
-    responses((status = 204, description = "It is gone")))]
+    responses((status = 204, description = "The job is deleted")))]
 pub async fn delete(
     State(api): State<Api>,
     Known(caller): Known,
@@ -107,13 +108,13 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stop a job
+/// Cancel a job
 ///
-/// What is there by then is published. Cancelling a job that is over changes nothing.
+/// The text available by then is published. Cancelling a job that has ended changes nothing.
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs", params(("id" = String, Path)),
     responses(
-        (status = 202, description = "It will stop", body = Job),
-        (status = 200, description = "It was over before", body = Job)))]
+        (status = 202, description = "The job stops", body = Job),
+        (status = 200, description = "The job had ended", body = Job)))]
 pub async fn cancel(
     State(api): State<Api>,
     Known(caller): Known,
@@ -128,30 +129,30 @@ pub async fn cancel(
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HealRequest {
-    /// How long the models may take, all pages together; `2m` unless said otherwise.
+    /// The time that the models have for all pages together; `2m` by default.
     #[schema(example = "2m")]
     deadline: Option<String>,
 }
 
-/// Have the pages without AI text read once more
+/// Heal a job: read its fallback pages again
 ///
-/// Pages that are read by then replace their fallback in a new version of the result.
+/// Pages that a model reads in time replace their fallback in a new version of the result.
 #[utoipa::path(post, path = "/v1/jobs/{id}/heal", operation_id = "heal_job", tag = "jobs", params(("id" = String, Path)),
     request_body = Option<HealRequest>,
-    responses((status = 202, description = "These pages are asked for again", body = Healing)))]
+    responses((status = 202, description = "The pages that are sent to the models", body = Healing)))]
 pub async fn heal(
     State(api): State<Api>,
     Known(caller): Known,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Healing>), Problem> {
-    let request: HealRequest = problem::json(&body)?;
-    let text = request.deadline.as_deref().unwrap_or(HEALING_TIME);
+    let request: HealRequest = request::json(&body)?;
+    let text = request.deadline.as_deref().unwrap_or(HEAL_DEADLINE);
     let time = parse_duration(text)
-        .map_err(|wanted| Problem::mistake("deadline", format!("{text:?} is not {wanted}")))?;
+        .map_err(|wanted| Problem::invalid("deadline", format!("{text:?} is not {wanted}")))?;
     let job = api.job(&caller, &id).await?;
     let sent = heal::send(&api.app, &job.id, time).await?;
-    api.attend(&job.id);
+    api.resume(&job.id);
     let healing = Healing {
         job: job.id.to_string(),
         sent: sent.into_iter().map(|page| page.get()).collect(),

@@ -12,12 +12,11 @@ use crate::{
     shape::{InFlight, Lane, Load, name},
 };
 
-/// What waits and what is under way, now
+/// Get the load of the queue and of the models
 ///
-/// Lanes and models are shared, so they are told for all tenants together; dead letters are the
-/// caller's own tenant's.
+/// Lanes and models are those of all tenants together; dead letters are those of the caller's tenant.
 #[utoipa::path(get, path = "/v1/load", operation_id = "get_load", tag = "operation",
-    responses((status = 200, description = "Pages that wait, calls in flight, letters that are dead", body = Load)))]
+    responses((status = 200, description = "Waiting pages, calls in flight and dead letters", body = Load)))]
 pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<Json<Load>, Problem> {
     let app = &api.app;
     let lanes = app.queue.depths().await?.into_iter();
@@ -32,7 +31,7 @@ pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<
     for target in targets {
         models.push(InFlight {
             in_flight: slots::in_use(app, &target).await?,
-            most: app.settings.max_inflight_per_model,
+            limit: app.settings.max_inflight_per_model,
             target: target.to_string(),
         });
     }

@@ -3,9 +3,9 @@ use everypage_core::store::tenants;
 
 use crate::{Api, auth::Known, problem::Problem, shape::Me};
 
-/// Who is calling, and what this service offers
+/// Get the caller, and the features and limits of the service
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "service",
-    responses((status = 200, description = "The caller's tenant and role, and the service's limits", body = Me)))]
+    responses((status = 200, description = "The caller and the service", body = Me)))]
 pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>, Problem> {
     let settings = tenants::settings(&api.app, &caller.tenant).await?;
     Ok(Json(Me {
@@ -16,8 +16,8 @@ pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>
         environment: settings.environment.clone(),
         max_file_bytes: settings.pdf.max_file_bytes,
         max_pages: settings.pdf.max_pages,
-        uploads: api.links.is_some(),
+        uploads: api.upload_links.is_some(),
         streams: api.streams.is_some(),
-        engines: settings.roster().engines.iter().map(|(provider, _)| provider.to_string()).collect(),
+        providers: settings.roster().engines.iter().map(|(provider, _)| provider.to_string()).collect(),
     }))
 }

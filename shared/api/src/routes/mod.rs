@@ -1,4 +1,4 @@
-//! One file per thing that is asked for.
+//! One file per resource.
 
 pub mod account;
 pub mod breakers;

@@ -1,4 +1,4 @@
-//! One page: what was read, by whom, and what it looks like.
+//! One page: its text, its history and its image.
 
 use axum::{
     Json,
@@ -24,15 +24,15 @@ use everypage_core::{
     },
 };
 
-use super::{pages::live, results::has_it};
+use super::{pages::unpublished_pages, results::matches_etag};
 use crate::{
-    Api, DOWNLOAD_TIME, MOST_CARRIED,
+    Api, DOWNLOAD_LINK_TTL, MAX_RESPONSE,
     auth::Known,
-    problem::{self, Problem},
+    problem::{Code, Problem},
     shape::{Page, PageDetail, PageImage, Settlement},
 };
 
-/// The page of this number, if it is one of the job's.
+/// Parses the number of a page of the job.
 fn number(job: &Job, text: &str) -> Result<PageNumber, Problem> {
     let number = text.parse().ok().and_then(PageNumber::new);
     let is_there = |number: &PageNumber| {
@@ -41,20 +41,20 @@ fn number(job: &Job, text: &str) -> Result<PageNumber, Problem> {
     };
     number.filter(is_there).ok_or_else(|| {
         let detail = match &job.survey {
-            Some(survey) => format!("the job has no such page; it has {}", survey.page_count()),
-            None => "the document was not opened yet".to_owned(),
+            Some(survey) => format!("the job has no such page; it has {} pages", survey.page_count()),
+            None => "the document is not opened yet".to_owned(),
         };
-        Problem::new(&problem::UNKNOWN_PAGE, detail)
+        Problem::new(Code::UnknownPage, detail)
     })
 }
 
-/// One page with its text
+/// Get a page with its text and history
 ///
-/// The text as it is in the latest result or, before there is one, as far as the page has come;
-/// beside it what MuPDF read, and every time that the page was settled, with all attempts.
+/// The text is that of the latest result or, before the first, the best text so far. The history has every
+/// settlement of the page with its model calls.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}", operation_id = "get_job_page", tag = "jobs",
-    params(("id" = String, Path), ("page" = String, Path, description = "Its true number in the document")),
-    responses((status = 200, description = "The page as it is now", body = PageDetail)))]
+    params(("id" = String, Path), ("page" = String, Path, description = "The number of the page in the document")),
+    responses((status = 200, description = "The page in its current state", body = PageDetail)))]
 pub async fn page(
     State(api): State<Api>,
     Known(caller): Known,
@@ -64,15 +64,15 @@ pub async fn page(
     let number = number(&job, &page)?;
     let mupdf_text = mupdf_text(app, &job, number).await?;
     let settlements = settlements(app, &job, number).await?;
-    let (page, text) = match api.documents.latest(app, &job).await? {
+    let (page, text) = match api.results.latest(app, &job).await? {
         Some(document) => {
             let found = document.pages.iter().find(|page| page.page == number).cloned();
             let found =
-                found.ok_or_else(|| Problem::new(&problem::UNKNOWN_PAGE, "the result has no such page"))?;
+                found.ok_or_else(|| Problem::new(Code::UnknownPage, "the result has no such page"))?;
             let text = found.text.clone();
             (Page::from(found), Some(text))
         }
-        None => (unpublished(app, &job, number).await?, None),
+        None => (unpublished_page(app, &job, number).await?, None),
     };
     let text = match text {
         Some(text) => Some(text),
@@ -82,8 +82,8 @@ pub async fn page(
         },
     };
     let stored = stored_image(app, &job, number).await?;
-    let drawable = api.draws && page.reason.as_deref() != Some("unreadable");
-    let image = (stored.is_some() || drawable).then(|| PageImage {
+    let can_render = api.renders && page.reason.as_deref() != Some("unreadable");
+    let image = (stored.is_some() || can_render).then(|| PageImage {
         href: format!("/v1/jobs/{}/pages/{number}/image", job.id),
         sent: stored.is_some(),
         width_px: stored.as_ref().map(|image| image.width_px),
@@ -92,9 +92,9 @@ pub async fn page(
     Ok(Json(PageDetail { page, text, mupdf_text, image, settlements }))
 }
 
-async fn unpublished(app: &App, job: &Job, number: PageNumber) -> Result<Page, Problem> {
+async fn unpublished_page(app: &App, job: &Job, number: PageNumber) -> Result<Page, Problem> {
     let Some(survey) = &job.survey else { return Ok(Page::waiting(number)) };
-    let found = live(app, job, survey, number.get() - 1, 1).await?;
+    let found = unpublished_pages(app, job, survey, number.get() - 1, 1).await?;
     Ok(found.into_iter().next().unwrap_or_else(|| Page::waiting(number)))
 }
 
@@ -104,25 +104,24 @@ async fn mupdf_text(app: &App, job: &Job, number: PageNumber) -> Result<Option<S
     Ok(stored.into_iter().find(|page| page.page == number).map(|page| page.text))
 }
 
-/// Each time that the page was settled: the first, and after every redrive or healing.
+/// Every settlement of the page: the first, and one for each redrive or heal.
 async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Settlement>, Problem> {
     let events = trail::read(app, &Aggregate::Page(job.id.clone(), number)).await?;
     let settled = events.iter().filter_map(|event| event::decode::<PageEvent>(event).ok());
     Ok(settled.map(|PageEvent::Settled(outcome)| Settlement::from(outcome)).collect())
 }
 
-/// What a page looks like
+/// Get the image of a page
 ///
-/// The image that models were sent. For pages that went to none, a drawing where the service can
-/// make one.
+/// The image that was sent to models. For other pages the image is rendered, where the service can.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}/image", operation_id = "get_job_page_image", tag = "jobs",
-    params(("id" = String, Path), ("page" = String, Path, description = "Its true number in the document")),
+    params(("id" = String, Path), ("page" = String, Path, description = "The number of the page in the document")),
     responses(
         (status = 200, description = "The image", content(
             (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),
-        (status = 303, description = "It is larger than this service can answer with: it is there, for five minutes",
+        (status = 303, description = "The image is too large for a response: download it from `Location`, which is valid for five minutes",
             headers(("location" = String))),
-        (status = 304, description = "The client has it already")))]
+        (status = 304, description = "The client has this image")))]
 pub async fn image(
     State(api): State<Api>,
     Known(caller): Known,
@@ -131,35 +130,35 @@ pub async fn image(
 ) -> Result<Response, Problem> {
     let (app, job) = (&api.app, api.job(&caller, &id).await?);
     let number = number(&job, &page)?;
-    // A page's picture never changes: a job keeps its document and its settings.
+    // The image of a page never changes: a job keeps its document and settings.
     let tag = format!("\"{}.{number}.{}\"", job.received.document.sha256, job.id);
     let common = [(ETAG, tag.clone()), (CACHE_CONTROL, "private, max-age=3600".to_owned())];
-    if has_it(&headers, &tag) {
+    if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    let none = |why: &str| Problem::new(&problem::NO_IMAGE, why);
+    let none = |detail: &str| Problem::new(Code::NoImage, detail);
     let (media_type, bytes) = match stored_image(app, &job, number).await? {
         Some(image) => {
             let bytes = app.blobs.get(&image.key).await?;
-            let bytes = bytes.ok_or_else(|| none("the image was made and is gone"))?;
-            if let Some(downloads) = api.downloads.as_ref().filter(|_| bytes.len() > MOST_CARRIED) {
-                let link = downloads.link(&image.key, &image.mime, DOWNLOAD_TIME).await?;
+            let bytes = bytes.ok_or_else(|| none("the image was deleted"))?;
+            if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
+                let link = downloads.link(&image.key, &image.mime, DOWNLOAD_LINK_TTL).await?;
                 return Ok((StatusCode::SEE_OTHER, [(LOCATION, link)]).into_response());
             }
             (image.mime, bytes)
         }
-        None if api.draws => match prepare::draw(app, &job, number).await {
+        None if api.renders => match prepare::draw(app, &job, number).await {
             Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
-            Ok(None) => return Err(none("the page can't be drawn")),
+            Ok(None) => return Err(none("the page can't be rendered")),
             Err(StepError::Document(error)) => return Err(none(&error.to_string())),
             Err(error) => return Err(error.into()),
         },
-        None => return Err(none("the page went to no model, so no image of it was made")),
+        None => return Err(none("the page was not sent to a model, so it has no image")),
     };
     Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
 }
 
-/// A picture.
+/// The bytes of an image.
 #[derive(utoipa::ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[allow(dead_code, reason = "describes a body of bytes")]

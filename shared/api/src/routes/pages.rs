@@ -16,52 +16,54 @@ use everypage_core::{
 use crate::{
     Api,
     auth::Known,
-    cursor::{self, Place},
+    cursor::{self, ListParams},
     problem::Problem,
-    shape::{Page, PageStatus, Piece},
+    shape::{List, Page, PageList, PageStatus},
 };
 
-const USUAL: usize = 100;
-const MOST: usize = 500;
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 500;
 
-/// A job's pages and where the text of each comes from
+/// List the pages of a job with the source of their text
 ///
-/// Before there is a result, as far as each page has come by now. Empty until the document was
+/// Before the first result, pages are in their current state. The list is empty until the document is
 /// opened. The text itself is in the result.
-#[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path), Place),
-    responses((status = 200, description = "Up to 500 pages, 100 unless asked otherwise", body = Piece<Page>)))]
+#[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path), ListParams),
+    responses((status = 200, description = "Up to 500 pages, 100 by default", body = PageList)))]
 pub async fn pages(
     State(api): State<Api>,
     Known(caller): Known,
     Path(id): Path<String>,
-    Query(place): Query<Place>,
-) -> Result<Json<Piece<Page>>, Problem> {
+    Query(params): Query<ListParams>,
+) -> Result<Json<PageList>, Problem> {
     let job = api.job(&caller, &id).await?;
     let list = format!("pages/{}", job.id);
-    let limit = place.limit(USUAL, MOST)?;
-    let after = match place.after(&list)? {
+    let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let after = match params.after(&list)? {
         None => 0,
-        Some(text) => text.parse().map_err(|_| Problem::mistake("cursor", "it leads to no page"))?,
+        Some(text) => text
+            .parse()
+            .map_err(|_| Problem::invalid("cursor", "not the `next` of a response to this request"))?,
     };
-    // One more than wanted, to know whether there is more.
-    let mut items: Vec<Page> = match api.documents.latest(&api.app, &job).await? {
+    // One more than the limit, to know whether the list continues.
+    let mut items: Vec<Page> = match api.results.latest(&api.app, &job).await? {
         Some(document) => {
             let wanted = document.pages.iter().filter(|page| page.page.get() > after);
             wanted.take(limit + 1).cloned().map(Page::from).collect()
         }
         None => match &job.survey {
-            Some(survey) => live(&api.app, &job, survey, after, limit + 1).await?,
+            Some(survey) => unpublished_pages(&api.app, &job, survey, after, limit + 1).await?,
             None => Vec::new(),
         },
     };
     let more = items.len() > limit;
     items.truncate(limit);
     let last = items.last().filter(|_| more).map(|page| page.page);
-    Ok(Json(Piece { items, next: last.map(|page| cursor::write(&list, &page.to_string())) }))
+    Ok(Json(List { items, next: last.map(|page| cursor::encode(&list, &page.to_string())) }))
 }
 
-/// Pages of a job whose result is not there yet.
-pub async fn live(
+/// Pages of a job without a result, in their current state.
+pub async fn unpublished_pages(
     app: &App,
     job: &job::Job,
     survey: &Survey,
@@ -97,7 +99,7 @@ pub async fn live(
         .collect())
 }
 
-/// MuPDF's text was all that was planned for it.
+/// Whether the plan keeps MuPDF's text for this page.
 fn is_kept(job: &job::Job, page: &StoredPage) -> bool {
     let Some(plan) = &job.plan else { return false };
     let facts = PageFacts {

@@ -13,96 +13,96 @@ use everypage_core::{
         job::{Job, Status},
     },
     store::trail,
-    usecases::result::{self, Form},
+    usecases::result,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    Api, DOWNLOAD_TIME, MOST_CARRIED, accept,
+    Api, DOWNLOAD_LINK_TTL, MAX_RESPONSE,
     auth::Known,
-    problem::{self, Problem},
+    format::{self, Format, Table},
+    problem::{self, Code, Problem},
 };
 
-/// Says which version was given.
+/// The name of the route in the OpenAPI document.
+pub const OPERATION: &str = "get_job_result";
+
+/// The version of the result in the response.
 const VERSION: HeaderName = HeaderName::from_static("everypage-result-version");
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
-    /// `text`, `markdown` or `json`; without it the header `Accept` decides, and then text.
-    #[param(example = "markdown")]
+pub struct ResultParams {
+    /// The format; without it, the one that `Accept` prefers, or plain text.
+    #[param(schema_with = format::schema)]
     format: Option<String>,
-    /// An older version; without it the latest.
+    /// The version; without it, the latest.
     #[param(minimum = 1)]
     version: Option<u32>,
 }
 
-/// The text of every page
+/// Get the result: the text of every page
 ///
-/// A version is never changed once it is published: its `ETag` is good for conditional requests
-/// (`If-None-Match`). Who asks for the latest sees a healed version when there is one.
-#[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = "get_job_result", tag = "jobs", params(("id" = String, Path), Wanted),
+/// A version never changes once it is published: use its `ETag` with `If-None-Match`. A heal publishes a new
+/// version, which is then the latest.
+#[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = OPERATION, tag = "jobs", params(("id" = String, Path), ResultParams),
     responses(
-        (status = 200, description = "The result", content(
-            (String = "text/plain"), (String = "text/markdown"), (Object = "application/json")),
+        (status = 200, description = "The result",
             headers(("etag" = String), ("everypage-result-version" = u32))),
-        (status = 303, description = "It is larger than this service can answer with: it is there, for five minutes",
+        (status = 303, description = "The result is too large for a response: download it from `Location`, which is valid for five minutes",
             headers(("location" = String))),
-        (status = 304, description = "The client has it already"),
-        (status = 409, description = "There is none yet", body = problem::Document, content_type = "application/problem+json"),
+        (status = 304, description = "The client has this version in this format"),
+        (status = 409, description = "No result is published yet", body = problem::Document, content_type = "application/problem+json"),
     ))]
 pub async fn result(
     State(api): State<Api>,
     Known(caller): Known,
     Path(id): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(params): Query<ResultParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let form = form(&wanted, &headers)?;
+    let format = requested_format(&params, &headers)?;
     let job = api.job(&caller, &id).await?;
     let (version, sha256) =
-        published(&api.app, &job, wanted.version).await?.ok_or_else(|| none(&job, wanted.version))?;
-    let tag = format!("\"{sha256}.{}\"", form.extension());
+        published(&api.app, &job, params.version).await?.ok_or_else(|| none(&job, params.version))?;
+    let tag = format!("\"{sha256}.{}\"", format.extension());
     let common = [
         (ETAG, tag.clone()),
         (VERSION, version.to_string()),
         (CACHE_CONTROL, "private, no-cache".to_owned()),
         (VARY, "accept, authorization".to_owned()),
     ];
-    if has_it(&headers, &tag) {
+    if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    let bytes = result::read(&api.app, &job, form, Some(version)).await?;
+    let bytes = result::read(&api.app, &job, format, Some(version)).await?;
     let bytes = bytes.ok_or_else(|| none(&job, Some(version)))?;
-    let media_type = match form {
-        Form::Text => "text/plain; charset=utf-8",
-        Form::Markdown => "text/markdown; charset=utf-8",
-        Form::Json => "application/json",
-    };
-    if let Some(downloads) = api.downloads.as_ref().filter(|_| bytes.len() > MOST_CARRIED) {
-        let link = downloads.link(&result::key(&job, version, form), media_type, DOWNLOAD_TIME).await?;
+    if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
+        let key = result::key(&job, version, format);
+        let link = downloads.link(&key, format.mime(), DOWNLOAD_LINK_TTL).await?;
         return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
     }
-    Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
+    Ok((common, [(CONTENT_TYPE, format.mime())], bytes).into_response())
 }
 
-fn form(wanted: &Wanted, headers: &HeaderMap) -> Result<Form, Problem> {
-    if let Some(name) = &wanted.format {
-        return name.parse().map_err(|error: String| Problem::mistake("format", error));
+/// The format of `?format=`, else the one that `Accept` prefers.
+fn requested_format(params: &ResultParams, headers: &HeaderMap) -> Result<Format, Problem> {
+    if let Some(name) = &params.format {
+        return name.parse().map_err(|error: String| Problem::invalid("format", error));
     }
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     if accept.is_empty() {
-        return Ok(Form::Text);
+        return Ok(Format::Text);
     }
-    accept::best(&accept.join(",")).ok_or_else(|| {
-        let detail = "a result is text/plain, text/markdown or application/json";
-        Problem::new(&problem::NOT_ACCEPTABLE, detail)
+    format::negotiate(&accept.join(",")).ok_or_else(|| {
+        let detail = format!("a result is available as {}", format::media_types());
+        Problem::new(Code::NotAcceptable, detail)
     })
 }
 
-/// The version asked for and the hash of its JSON form: from the job, or from its trail if it is
-/// an older one.
+/// The requested version and the hash of its JSON format: from the job, or from its events for an older
+/// one. `None` when it was never published.
 async fn published(app: &App, job: &Job, version: Option<u32>) -> Result<Option<(u32, String)>, Problem> {
     let Some(latest) = &job.result else { return Ok(None) };
     let wanted = match version {
@@ -122,28 +122,25 @@ fn none(job: &Job, version: Option<u32>) -> Problem {
     match (version, &job.result, &job.failure) {
         (Some(version), Some(result), _) => {
             let latest = result.version;
-            Problem::new(
-                &problem::NO_RESULT,
-                format!("there is no version {version}; the latest is {latest}"),
-            )
+            Problem::new(Code::NoResult, format!("there is no version {version}; the latest is {latest}"))
         }
         (_, _, Some(failure)) => {
-            Problem::new(&problem::NO_RESULT, format!("there is none: {}", failure.reason))
+            Problem::new(Code::NoResult, format!("the job has no result: {}", failure.reason))
         }
         _ if !job.is_over() => {
             let status: Status = job.status();
-            Problem::new(&problem::NOT_READY, format!("there is none yet: the job is {status}"))
+            Problem::new(Code::ResultNotReady, format!("the job has no result yet: it is {status}"))
                 .with_header("retry-after", "2")
         }
-        _ => Problem::new(&problem::NO_RESULT, format!("there is none: the job is {}", job.status())),
+        _ => Problem::new(Code::NoResult, format!("the job has no result: it is {}", job.status())),
     }
 }
 
-/// Does the client have what is under this tag?
-pub fn has_it(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether `If-None-Match` has this ETag.
+pub fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     known.flat_map(|value| value.split(',')).map(str::trim).any(|known| {
-        // Conditional reads compare weakly: caches mark tags so when they compress.
+        // Weak comparison: caches mark the tags of compressed responses as weak.
         known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
     })
 }

@@ -10,42 +10,42 @@ use utoipa::IntoParams;
 
 use crate::{Api, auth::Known, problem::Problem, shape::Stats};
 
-const WINDOW: &str = "24h";
-/// A month and a bit.
-const LONGEST: Duration = Duration::from_secs(32 * 24 * 3600);
-const SPANS: usize = 24;
-const MOST_SPANS: usize = 100;
+const DEFAULT_WINDOW: &str = "24h";
+/// More than a month.
+const MAX_WINDOW: Duration = Duration::from_secs(32 * 24 * 3600);
+const DEFAULT_BUCKETS: usize = 24;
+const MAX_BUCKETS: usize = 100;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
-    /// How far back; `24h` unless said otherwise, up to `768h`.
+pub struct Period {
+    /// The length of the period up to now; `24h` by default, at most `768h`.
     #[param(example = "24h")]
     window: Option<String>,
-    /// Into how many spans of the same length it is cut; 24 unless said otherwise.
+    /// The number of buckets of equal length; 24 by default.
     #[param(minimum = 1, maximum = 100)]
-    spans: Option<usize>,
+    buckets: Option<usize>,
 }
 
-/// How the tenant's jobs fared
+/// Get statistics of the tenant's jobs
 ///
-/// For charts: throughput, times and cost, from the newest 5,000 jobs at most.
-#[utoipa::path(get, path = "/v1/stats", operation_id = "get_stats", tag = "jobs", params(Wanted),
-    responses((status = 200, description = "Figures of each span, oldest first", body = Stats)))]
+/// Throughput, durations and cost for charts, from at most the newest 5,000 jobs.
+#[utoipa::path(get, path = "/v1/stats", operation_id = "get_stats", tag = "jobs", params(Period),
+    responses((status = 200, description = "The statistics of each bucket, oldest first", body = Stats)))]
 pub async fn stats(
     State(api): State<Api>,
     Known(caller): Known,
-    Query(wanted): Query<Wanted>,
+    Query(period): Query<Period>,
 ) -> Result<Json<Stats>, Problem> {
-    let text = wanted.window.as_deref().unwrap_or(WINDOW);
+    let text = period.window.as_deref().unwrap_or(DEFAULT_WINDOW);
     let window = parse_duration(text)
-        .map_err(|accepted| Problem::mistake("window", format!("{text:?} is not {accepted}")))?;
-    if window.is_zero() || window > LONGEST {
-        return Err(Problem::mistake("window", format!("{text:?} is not from 1s to 768h")));
+        .map_err(|expected| Problem::invalid("window", format!("{text:?} is not {expected}")))?;
+    if window.is_zero() || window > MAX_WINDOW {
+        return Err(Problem::invalid("window", format!("{text:?} is not from 1s to 768h")));
     }
-    let spans = wanted.spans.unwrap_or(SPANS);
-    if !(1..=MOST_SPANS).contains(&spans) {
-        return Err(Problem::mistake("spans", format!("{spans} is not from 1 to {MOST_SPANS}")));
+    let buckets = period.buckets.unwrap_or(DEFAULT_BUCKETS);
+    if !(1..=MAX_BUCKETS).contains(&buckets) {
+        return Err(Problem::invalid("buckets", format!("{buckets} is not from 1 to {MAX_BUCKETS}")));
     }
-    Ok(Json(figures::figures(&api.app, &caller.tenant, window, spans).await?.into()))
+    Ok(Json(figures::figures(&api.app, &caller.tenant, window, buckets).await?.into()))
 }

@@ -8,24 +8,24 @@ use utoipa::ToSchema;
 
 use super::name;
 
-/// The tenant's credits. One is one page read by AI.
+/// The tenant's credits. One credit pays for one page read by AI.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Account {
     pub tenant: String,
-    /// No credits are needed; nothing is held or paid.
+    /// Whether jobs need no credits; then nothing is reserved or charged.
     pub unlimited: bool,
     /// The sum of the ledger.
     #[schema(example = 1000)]
     pub balance: u64,
-    /// Of the balance, what jobs hold until they end.
+    /// Of the balance, what jobs reserve until they end.
     #[schema(example = 40)]
     pub reserved: u64,
-    /// What is left for new jobs.
+    /// The balance less the reserved credits.
     #[schema(example = 960)]
     pub available: u64,
-    /// Being bought, and not in the balance yet.
-    pub ordered: u64,
-    /// Of one credit; absent where none can be bought.
+    /// Credits of purchases that are not completed.
+    pub pending: u64,
+    /// The price of one credit; absent where credits can't be bought.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 0.05)]
     pub price_usd: Option<f64>,
@@ -38,7 +38,7 @@ impl Account {
             available: account.available(),
             balance: account.balance,
             reserved: account.reserved,
-            ordered: account.ordered + account.allocated,
+            pending: account.ordered + account.allocated,
             price_usd: settings.purchasing.as_ref().map(|purchasing| purchasing.price_usd),
             tenant: account.tenant.to_string(),
         }
@@ -49,29 +49,24 @@ impl Account {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// Pages of the job were read.
-    Job {
-        job: String,
-    },
-    Purchase {
-        purchase: String,
-    },
-    /// Given or taken by an operator.
-    Operator {
-        note: String,
-    },
+    /// A job was charged for the pages that models read.
+    Job { job: String },
+    /// Credits were bought.
+    Purchase { purchase: String },
+    /// An operator added or deducted credits.
+    Operator { note: String },
 }
 
 /// One change of the balance. Entries are never changed or removed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LedgerEntry {
-    /// Grows from entry to entry, with gaps.
+    /// Increases from entry to entry, with gaps.
     pub sequence: u64,
     pub at: Timestamp,
-    /// Less than zero for what was paid.
+    /// Negative for charges.
     #[schema(example = -12)]
     pub amount: i64,
-    /// After this entry.
+    /// The balance after this entry.
     #[schema(example = 988)]
     pub balance: u64,
     pub cause: Cause,
@@ -97,28 +92,28 @@ pub struct PurchaseStep {
     /// `waiting`, `started`, `done`, `refused`, `unknown`, `undoing`, `undone` or `stuck`.
     #[schema(example = "done")]
     pub state: String,
-    /// What the last try failed of.
+    /// Why the last try failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Credits that were or are being bought.
+/// A purchase of credits.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Purchase {
     pub id: String,
-    /// `RUNNING`, `COMPLETED`, `COMPENSATING`, `COMPENSATED`, `MANUAL` (a person looks at it) or
-    /// `RESOLVED` (by that person).
+    /// `RUNNING`, `COMPLETED`, `COMPENSATING`, `COMPENSATED`, `MANUAL` (a person must
+    /// resolve it) or `RESOLVED` (by that person).
     #[schema(example = "COMPLETED")]
     pub state: String,
     #[schema(example = 1000)]
     pub credits: u64,
-    /// In millionths of a US dollar; whole cents.
+    /// Millionths of a US dollar; whole cents.
     #[schema(example = 50_000_000)]
     pub price_micro_usd: u64,
-    /// Who bought them.
+    /// The user that bought them.
     pub by: String,
     pub steps: Vec<PurchaseStep>,
-    /// Why it is being undone, or waits for a person.
+    /// Why the purchase is being undone, or needs a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub created_at: Timestamp,

@@ -1,15 +1,11 @@
-use everypage_core::{
-    domain::{self, job::State, outcome::MicroUsd, result::ResultMetadata},
-    ports::uploads,
-    store::uploads::Upload,
-};
+use everypage_core::domain::{self, job::State};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::name;
+use super::{ResultInfo, UploadLink, message::message, name};
 
-/// Where a job stands.
+/// The status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -38,32 +34,36 @@ impl From<domain::job::Status> for Status {
     }
 }
 
+/// The document of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Document {
     #[schema(example = "harbour-report-2026.pdf")]
     pub name: String,
-    /// Absent until the document has come.
+    /// Absent until the document is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 48211)]
     pub bytes: Option<u64>,
+    /// Absent until the document is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
 
-/// What the job was asked to do, by the names under which it was asked.
+/// The options of a job, under the names of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Options {
+    /// Selected pages.
     #[schema(example = "1-10,12,40-")]
     pub pages: String,
-    /// `graphics` or `all`.
+    /// Pages that go to AI: `graphics` (pages with graphics) or `all`.
     #[schema(example = "graphics")]
     pub ai_pages: String,
-    /// `primary`, `fast` or `secondary`.
+    /// The model that is called first: `primary`, `fast` or `secondary`.
     #[schema(example = "primary")]
     pub tier: String,
-    /// `openai` or `anthropic`.
-    #[schema(example = "openai")]
-    pub engine: String,
+    /// The provider that is called first.
+    #[schema(schema_with = super::page::provider_schema)]
+    pub provider: String,
+    /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
     /// `low`, `normal`, `high`, `critical` or `urgent`.
@@ -78,111 +78,56 @@ impl From<&domain::job::JobOptions> for Options {
             pages: options.pages.to_string(),
             ai_pages: name(options.ai_pages),
             tier: options.tier.to_string(),
-            engine: options.engine.to_string(),
+            provider: options.engine.to_string(),
             deadline: format!("{deadline:#}"),
             priority: name(options.priority).to_lowercase(),
         }
     }
 }
 
-/// What was found in the document.
+/// The pages of the document, by class.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Pages {
-    /// Pages of the document.
+    /// All pages of the document.
     pub document: u32,
-    /// Those of the job: each gets text.
+    /// Pages of the job: each ends with text.
     pub selected: u32,
+    /// Selected pages whose text layer is enough.
     pub text_only: u32,
+    /// Selected pages with graphics.
     pub has_graphics: u32,
+    /// Selected pages that MuPDF can't read.
     pub unreadable: u32,
 }
 
+/// How the job is read: which pages go to which model, and the estimated cost.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Plan {
-    /// One more with each modification.
+    /// Counts from 1; each modification makes the next.
     pub version: u32,
+    /// The model that is called first.
     pub tier: String,
-    pub engine: String,
+    /// The provider that is called first.
+    pub provider: String,
+    /// Pages that go to AI.
     pub ai_pages: u32,
+    /// Pages that go to AI with an image.
     pub image_pages: u32,
     pub estimated_credits: u32,
     /// Millionths of a US dollar.
     pub estimated_cost_micro_usd: u64,
-    /// Why a person has to agree.
+    /// Why the plan needs approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
     /// Why no page goes to AI.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_ai_because: Option<String>,
+    pub no_ai_reason: Option<String>,
 }
 
-/// Figures of a result.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Metadata {
-    pub total_pages: u32,
-    /// Pages that were to be read by AI.
-    pub ai_pages: u32,
-    pub pages_done: u32,
-    pub pages_failed: u32,
-    pub result_text_len: u64,
-    pub ai_pages_succeeded: u32,
-    pub mupdf_fallback_count: u32,
-    /// The deadline came before every page was read.
-    pub timeout_occurred: bool,
-    pub cancelled: bool,
-    /// Pages with no text from anybody.
-    pub missing_pages: Vec<u32>,
-    pub timeout_fallback_pages: Vec<u32>,
-    pub final_ai_pages: u32,
-    pub final_mupdf_pages: u32,
-    pub final_timeout_fallback_pages: u32,
-    pub credits: u32,
-    /// Millionths of a US dollar.
-    pub cost_micro_usd: u64,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-}
-
-impl From<ResultMetadata> for Metadata {
-    fn from(from: ResultMetadata) -> Self {
-        let numbers =
-            |pages: Vec<domain::ids::PageNumber>| pages.into_iter().map(|page| page.get()).collect();
-        let MicroUsd(cost_micro_usd) = from.cost_micro_usd;
-        Self {
-            total_pages: from.total_pages,
-            ai_pages: from.ai_pages,
-            pages_done: from.pages_done,
-            pages_failed: from.pages_failed,
-            result_text_len: from.result_text_len,
-            ai_pages_succeeded: from.ai_pages_succeeded,
-            mupdf_fallback_count: from.mupdf_fallback_count,
-            timeout_occurred: from.timeout_occurred,
-            cancelled: from.cancelled,
-            missing_pages: numbers(from.missing_pages),
-            timeout_fallback_pages: numbers(from.timeout_fallback_pages),
-            final_ai_pages: from.final_ai_pages,
-            final_mupdf_pages: from.final_mupdf_pages,
-            final_timeout_fallback_pages: from.final_timeout_fallback_pages,
-            credits: from.credits,
-            cost_micro_usd,
-            input_tokens: from.input_tokens,
-            output_tokens: from.output_tokens,
-        }
-    }
-}
-
-/// The latest version of the result.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ResultInfo {
-    /// From 1 on; one more with each healing.
-    pub version: u32,
-    /// Of the JSON form.
-    pub sha256: String,
-    pub metadata: Metadata,
-}
-
+/// Why a job failed or was rejected.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Failure {
+    /// The kind of failure, for programs.
     #[schema(example = "password_needed")]
     pub code: String,
     #[schema(example = "the PDF is encrypted and no password was given")]
@@ -195,7 +140,7 @@ impl From<domain::job::Failure> for Failure {
     }
 }
 
-/// Where to go from here.
+/// Routes of the job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Links {
     #[serde(rename = "self")]
@@ -205,82 +150,70 @@ pub struct Links {
     pub pages: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<String>,
-    /// Present once there is one.
+    /// Present once a result is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Present while there is something to cancel.
+    /// Present until the job ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<String>,
 }
 
-/// How to upload the document.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct UploadLink {
-    #[schema(example = "PUT")]
-    pub method: String,
-    pub url: String,
-    /// To be sent with the upload as they are.
-    pub headers: std::collections::BTreeMap<String, String>,
-    pub expires_at: Timestamp,
-}
-
-impl UploadLink {
-    pub fn new(link: uploads::UploadLink, expires_at: Timestamp) -> Self {
-        let headers = link.headers.into_iter().collect();
-        Self { method: link.method.to_owned(), url: link.url, headers, expires_at }
-    }
-}
-
-/// One request: a document and what becomes of it.
+/// A document and its processing.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Job {
     #[schema(example = "01kab2y7e9q4c0m8t5w3r6x1zd")]
     pub id: String,
     pub status: Status,
-    /// The state of the life cycle, such as `ACKED`, `PROPOSED` or `AUDITED`; absent before the
-    /// document has come.
+    /// The state of the life cycle, such as `ACKED`, `PROPOSED` or `AUDITED`; absent until the document
+    /// is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "AUDITED")]
     pub state: Option<String>,
-    /// 0 to 100, which is the end, whatever end it is. In a listing absent while pages are read.
+    /// Percent; 100 when the job has ended, with whatever status. Absent in lists while pages are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100, example = 100)]
     pub progress: Option<u8>,
-    /// In words for people.
+    /// The status in words.
     #[schema(example = "every page has its text")]
     pub message: String,
     pub document: Document,
     pub options: Options,
+    /// The user that submitted the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The door it came through: `api`, `s3` or `cli`.
+    /// How the document was submitted: `api`, `s3` or `cli`.
     #[schema(example = "api")]
     pub source: String,
     pub created_at: Timestamp,
+    /// When work on the document started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the result is published, ready or not.
+    /// When the result is published at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// Absent until the document is opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
+    /// Absent until the document is planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// Absent until a result is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultInfo>,
-    /// Why it failed or was rejected.
+    /// Why the job failed or was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// How often it was started again.
+    /// How often the job was redriven.
     pub redrives: u32,
+    /// The correlation id of the job's events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// Of the trace that its work is in.
+    /// The id of the job's trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
-    /// Where the document is to be uploaded; only in the answer that begins an upload.
+    /// Where to upload the document; only in the response that starts an upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload: Option<UploadLink>,
     pub links: Links,
@@ -297,7 +230,7 @@ impl Job {
 pub struct Submitted {
     #[serde(flatten)]
     pub job: Job,
-    /// The same was asked before: this is that job.
+    /// Whether this is the job of an earlier, identical request.
     pub repeated: bool,
 }
 
@@ -345,13 +278,13 @@ impl From<domain::job::Job> for Job {
             plan: job.plan.map(|plan| Plan {
                 version: plan.version,
                 tier: plan.tier.to_string(),
-                engine: plan.engine.to_string(),
+                provider: plan.engine.to_string(),
                 ai_pages: plan.ai_pages,
                 image_pages: plan.image_pages,
                 estimated_credits: plan.estimated_credits,
                 estimated_cost_micro_usd: plan.estimated_cost_micro_usd.0,
                 approval: plan.approval,
-                no_ai_because: plan.no_ai_because,
+                no_ai_reason: plan.no_ai_because,
             }),
             result: job.result.map(|result| ResultInfo {
                 version: result.version,
@@ -365,80 +298,4 @@ impl From<domain::job::Job> for Job {
             id: job.id.to_string(),
         }
     }
-}
-
-impl Job {
-    /// An upload as a job to be.
-    pub fn awaited(upload: Upload, now: Timestamp) -> Self {
-        let (status, message) = match &upload.failure {
-            Some(failure) => (Status::Failed, failure.reason.clone()),
-            None if now < upload.expires_at => (Status::AwaitingUpload, "waits for its document".to_owned()),
-            None => {
-                (Status::AwaitingUpload, "no document came while the link was good; begin anew".to_owned())
-            }
-        };
-        let place = format!("/v1/jobs/{}", upload.id);
-        Self {
-            links: Links { this: place, pages: None, events: None, result: None, cancel: None },
-            status,
-            state: None,
-            progress: Some(if status == Status::Failed { 100 } else { 0 }),
-            message,
-            document: Document { name: upload.name, bytes: None, sha256: None },
-            options: Options::from(&upload.options),
-            user: upload.user,
-            source: upload.source,
-            created_at: upload.created_at,
-            started_at: None,
-            deadline: None,
-            finished_at: None,
-            pages: None,
-            plan: None,
-            result: None,
-            error: upload.failure.map(Failure::from),
-            redrives: 0,
-            correlation_id: None,
-            trace_id: None,
-            upload: None,
-            id: upload.id,
-        }
-    }
-}
-
-fn message(job: &domain::job::Job) -> String {
-    use domain::job::Status;
-    let reason =
-        || job.failure.as_ref().map_or_else(|| "it ended".to_owned(), |failure| failure.reason.clone());
-    let metadata = job.result.as_ref().map(|result| &result.metadata);
-    match job.status() {
-        Status::Queued => "waits for its turn".into(),
-        Status::AwaitingApproval => {
-            let why = job.plan.as_ref().and_then(|plan| plan.approval.clone()).unwrap_or_default();
-            format!("waits for a person to agree: {why}")
-        }
-        Status::Processing => match &job.plan {
-            Some(plan) => format!("being read: {} for AI", pages(plan.ai_pages)),
-            None => "being planned".into(),
-        },
-        Status::Failed | Status::Rejected => reason(),
-        Status::Cancelled => match metadata {
-            Some(metadata) => {
-                format!("cancelled; what was there of {} is published", pages(metadata.total_pages))
-            }
-            None => "cancelled before the document was opened".into(),
-        },
-        Status::Success => match metadata {
-            Some(metadata) if metadata.timeout_occurred => {
-                "the deadline came first; every page has the text that was there".into()
-            }
-            Some(metadata) if metadata.pages_failed > 0 => {
-                format!("{} kept MuPDF's text where an AI's was planned", pages(metadata.pages_failed))
-            }
-            _ => "every page has its text".into(),
-        },
-    }
-}
-
-fn pages(count: u32) -> String {
-    format!("{count} {}", if count == 1 { "page" } else { "pages" })
 }

@@ -1,38 +1,42 @@
-//! What callers see of the domain, as JSON. Nothing here is stored; the domain's own types may
-//! change their shape without changing these.
+//! What callers see of the domain, as JSON. None of it is stored: the domain's own types may change
+//! without changing these.
 
 mod account;
+mod breaker;
+mod dead_letter;
+mod event;
 mod job;
-mod operations;
+mod list;
+mod load;
+mod me;
+mod message;
 mod page;
 mod progress;
-mod service;
+mod result;
+mod stats;
+mod upload;
+mod webhook;
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 pub use account::{Account, Cause, LedgerEntry, Purchase, PurchaseStep};
-pub use job::{
-    Document, Failure, Job, Links, Metadata, Options, Pages, Plan, ResultInfo, Status, Submitted, UploadLink,
+pub use breaker::{Breaker, BreakerState};
+pub use dead_letter::{DeadLetter, Estimate, Purged, RedriveFailure, Redriven, Subject};
+pub use event::{Event, EventMetadata};
+pub use job::{Document, Failure, Job, Links, Options, Pages, Plan, Status, Submitted};
+pub use list::{
+    BreakerList, DeadLetterList, EventList, JobList, LedgerEntryList, List, PageList, PurchaseList,
 };
-pub use operations::{
-    Breaker, BreakerState, DeadLetter, Estimate, Event, EventMetadata, Healing, Purged, Redriven, Subject,
-    Unsent,
-};
-pub use page::{Attempt, Page, PageDetail, PageImage, PageStatus, Settlement};
+pub use load::{InFlight, Lane, Load};
+pub use me::Me;
+pub use page::{ModelCall, Page, PageDetail, PageImage, PageStatus, Settlement, provider_schema};
 pub use progress::progress;
-pub use service::{InFlight, Lane, Load, Me, Span, Stats, Webhook};
+pub use result::{Healing, Metadata, ResultInfo};
+pub use stats::{Stats, StatsBucket};
+pub use upload::UploadLink;
+pub use webhook::Webhook;
 
-/// A piece of a listing.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Piece<T> {
-    pub items: Vec<T>,
-    /// Pass it as `cursor` for the next piece; absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-/// The name that serde gives a value, such as an enum's variant.
+/// The name that serde gives to a variant of an enum.
 pub(crate) fn name(value: impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,

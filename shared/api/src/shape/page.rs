@@ -3,32 +3,41 @@ use everypage_core::domain::{
     ids::PageNumber,
     outcome::{self, Outcome, Source},
     result::PageResult,
+    target::Provider,
 };
 use jiff::Timestamp;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::Schema};
 
 use super::name;
+use crate::openapi::one_of;
 
+/// The schema of a provider's name.
+pub fn provider_schema() -> Schema {
+    one_of(Provider::NAMES.iter().copied())
+}
+
+/// The progress of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageStatus {
     Waiting,
-    /// A worker has it.
+    /// A worker processes the page.
     Working,
     Settled,
 }
 
-/// One call to a model, or one that was not made because its breaker was open.
+/// One call to a model, or one that was skipped because its circuit breaker was open.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Attempt {
+pub struct ModelCall {
     #[schema(example = "openai")]
     pub provider: String,
     #[schema(example = "gpt-5.4")]
     pub model: String,
-    /// Such as `answered`, `timeout`, `transient`, `exhausted` or `breaker_open`.
+    /// The outcome, such as `answered`, `timeout`, `transient`, `exhausted` or `breaker_open`.
     #[schema(example = "answered")]
     pub result: String,
+    /// The provider's error.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub detail: String,
@@ -40,30 +49,30 @@ pub struct Attempt {
     pub cost_micro_usd: u64,
 }
 
-impl From<outcome::Attempt> for Attempt {
-    fn from(attempt: outcome::Attempt) -> Self {
+impl From<outcome::Attempt> for ModelCall {
+    fn from(call: outcome::Attempt) -> Self {
         Self {
-            provider: attempt.target.provider.to_string(),
-            model: attempt.target.model,
-            result: name(attempt.result),
-            detail: attempt.detail,
-            started_at: attempt.started_at,
-            latency_ms: attempt.latency_ms,
-            input_tokens: attempt.input_tokens,
-            output_tokens: attempt.output_tokens,
-            cost_micro_usd: attempt.cost_micro_usd.0,
+            provider: call.target.provider.to_string(),
+            model: call.target.model,
+            result: name(call.result),
+            detail: call.detail,
+            started_at: call.started_at,
+            latency_ms: call.latency_ms,
+            input_tokens: call.input_tokens,
+            output_tokens: call.output_tokens,
+            cost_micro_usd: call.cost_micro_usd.0,
         }
     }
 }
 
-/// A page and where its text comes from. The text itself is in the result.
+/// A page and the source of its text. The text itself is in the result.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Page {
-    /// Its true number in the document.
+    /// The number of the page in the document.
     #[schema(minimum = 1, example = 7)]
     pub page: u32,
     pub status: PageStatus,
-    /// `ai`, `mupdf`, `mupdf_fallback` or `mupdf_timeout_fallback`; absent until it is settled.
+    /// `ai`, `mupdf`, `mupdf_fallback` or `mupdf_timeout_fallback`; absent until the page is settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ai")]
     pub source: Option<String>,
@@ -71,23 +80,25 @@ pub struct Page {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "HAS_GRAPHICS")]
     pub classification: Option<String>,
-    /// Why it was classified so.
+    /// Why the page was classified so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "scanned")]
     pub reason: Option<String>,
-    /// Who read it, when `source` is `ai`.
+    /// The provider that read the page, when `source` is `ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The model that read the page, when `source` is `ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Why there is no AI text, or none at all.
+    /// Why the page has no text of a model, or no text at all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// Known once there is a result.
+    pub fallback_reason: Option<String>,
+    /// Absent until a result is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_text: Option<bool>,
-    pub attempts: Vec<Attempt>,
-    /// Millionths of a US dollar, all attempts together.
+    /// Model calls in the order in which they were made.
+    pub calls: Vec<ModelCall>,
+    /// Millionths of a US dollar, all calls together.
     pub cost_micro_usd: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -96,7 +107,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of which nothing is known but its number.
+    /// A page whose record and text do not exist yet.
     pub fn waiting(page: PageNumber) -> Self {
         Self {
             page: page.get(),
@@ -106,9 +117,9 @@ impl Page {
             reason: None,
             provider: None,
             model: None,
-            why: None,
+            fallback_reason: None,
             has_text: None,
-            attempts: Vec::new(),
+            calls: Vec::new(),
             cost_micro_usd: 0,
             started_at: None,
             settled_at: None,
@@ -123,7 +134,7 @@ impl Page {
         }
     }
 
-    /// MuPDF's text stands, as planned.
+    /// The page keeps MuPDF's text, as planned.
     pub fn kept(self) -> Self {
         Self { status: PageStatus::Settled, source: Some(Source::Mupdf.to_string()), ..self }
     }
@@ -135,8 +146,8 @@ impl Page {
             cost_micro_usd: outcome.cost().0,
             provider: outcome.target.as_ref().map(|target| target.provider.to_string()),
             model: outcome.target.map(|target| target.model),
-            why: outcome.why,
-            attempts: outcome.attempts.into_iter().map(Attempt::from).collect(),
+            fallback_reason: outcome.why,
+            calls: outcome.attempts.into_iter().map(ModelCall::from).collect(),
             started_at: Some(outcome.started_at),
             settled_at: Some(outcome.settled_at),
             ..self
@@ -144,12 +155,12 @@ impl Page {
     }
 }
 
-/// A picture of a page.
+/// The image of a page.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PageImage {
     #[schema(example = "/v1/jobs/01kab2y7e9q4c0m8t5w3r6x1zd/pages/7/image")]
     pub href: String,
-    /// Models were sent it; else it is drawn for whoever looks.
+    /// Whether this image was sent to models; otherwise it is rendered on request.
     pub sent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width_px: Option<u32>,
@@ -157,20 +168,23 @@ pub struct PageImage {
     pub height_px: Option<u32>,
 }
 
-/// One time that a page was settled: at first, or after it was redriven or healed.
+/// One settlement of a page: the first, or one after a redrive or heal.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Settlement {
+    /// `ai`, `mupdf`, `mupdf_fallback` or `mupdf_timeout_fallback`.
     #[schema(example = "mupdf_fallback")]
     pub source: String,
-    /// Who read it, when `source` is `ai`.
+    /// The provider that read the page, when `source` is `ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The model that read the page, when `source` is `ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Why the page has no text of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// In the order in which they were made.
-    pub attempts: Vec<Attempt>,
+    pub fallback_reason: Option<String>,
+    /// Model calls in the order in which they were made.
+    pub calls: Vec<ModelCall>,
     pub started_at: Timestamp,
     pub settled_at: Timestamp,
 }
@@ -181,8 +195,8 @@ impl From<Outcome> for Settlement {
             source: outcome.source.to_string(),
             provider: outcome.target.as_ref().map(|target| target.provider.to_string()),
             model: outcome.target.map(|target| target.model),
-            why: outcome.why,
-            attempts: outcome.attempts.into_iter().map(Attempt::from).collect(),
+            fallback_reason: outcome.why,
+            calls: outcome.attempts.into_iter().map(ModelCall::from).collect(),
             started_at: outcome.started_at,
             settled_at: outcome.settled_at,
         }
@@ -194,15 +208,15 @@ impl From<Outcome> for Settlement {
 pub struct PageDetail {
     #[serde(flatten)]
     pub page: Page,
-    /// As it is in the latest result or, before there is one, as it would be now.
+    /// The text in the latest result or, before the first, the best text so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What MuPDF read from the page.
+    /// The text that MuPDF read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mupdf_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<PageImage>,
-    /// Oldest first; none for pages that went to no model.
+    /// Oldest first; empty for pages that were not sent to a model.
     pub settlements: Vec<Settlement>,
 }
 
@@ -216,9 +230,9 @@ impl From<PageResult> for Page {
             reason: Some(name(page.reason)),
             provider: page.read_by.provider.map(|provider| provider.to_string()),
             model: page.read_by.model,
-            why: page.why,
+            fallback_reason: page.why,
             has_text: Some(page.has_text),
-            attempts: page.attempts.into_iter().map(Attempt::from).collect(),
+            calls: page.attempts.into_iter().map(ModelCall::from).collect(),
             cost_micro_usd: page.cost_micro_usd.0,
             started_at: page.started_at,
             settled_at: page.settled_at,

@@ -1,4 +1,4 @@
-//! How far a job has come, at a cost that does not grow with its document.
+//! The progress of a job, at a cost that does not grow with its document.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,15 @@ use everypage_core::{
     store::pages,
 };
 
-/// Pages looked at: up to so many it is exact, beyond that an estimate from pages evenly spread.
-const SAMPLE: usize = 100;
+/// Pages that are checked: exact for up to this many, an estimate from evenly spread pages beyond.
+const SAMPLE_SIZE: usize = 100;
 
-/// Opening, reading and classifying the document come before any page is read by AI.
+/// Percent after the document is opened, read and classified.
 const PREPARED: u64 = 10;
-/// Publishing comes after.
+/// Percent after every page is settled; publishing remains.
 const READ: u64 = 95;
 
+/// Percent of the job that is done.
 pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
     Ok(match job.state {
         _ if job.is_over() => 100,
@@ -33,7 +34,7 @@ pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
             let touched = pages::some(app, &job.id, &sample).await?;
             let settled = touched.values().filter(|page| page.outcome.is_some()).count() as u64;
             let total = u64::from(survey.page_count());
-            // Only pages for AI have a record; of the pages looked at, this many should.
+            // Only pages for AI have a record: of the sample, this many are expected.
             let expected = sample.len() as u64 * u64::from(plan.ai_pages);
             let part = (settled * (READ - PREPARED) * total).checked_div(expected);
             (PREPARED + part.unwrap_or(READ - PREPARED)).min(READ) as u8
@@ -41,13 +42,13 @@ pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
     })
 }
 
-/// Spread without a rhythm, so that documents whose every second page is a figure are judged right.
+/// Pages spread without a period, so that a document with a figure on every second page is estimated right.
 fn sample(survey: &Survey) -> Vec<PageNumber> {
     let all: Vec<PageNumber> = survey.pages().collect();
-    if all.len() <= SAMPLE {
+    if all.len() <= SAMPLE_SIZE {
         return all;
     }
     let spread = |index: usize| index.wrapping_mul(2_654_435_761) % all.len();
-    let chosen: BTreeSet<usize> = (0..SAMPLE).map(spread).collect();
+    let chosen: BTreeSet<usize> = (0..SAMPLE_SIZE).map(spread).collect();
     chosen.into_iter().map(|index| all[index]).collect()
 }

@@ -3,10 +3,10 @@ use everypage_core::{domain::ids::TenantId, store::keys};
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::Harness;
 
-use crate::support::{Service, caller, operator, request, stranger, user, with_header};
+use crate::support::{Service, caller, operator, other_tenant, request, user, with_header};
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_known_gets_in_nowhere() {
+async fn requests_without_a_valid_key_are_refused() {
     let service = Service::new(&[]);
     for path in ["/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/result", "/v1/dlq", "/v1/breakers"] {
         let answer = service.send(None, request("GET", path, "", vec![])).await;
@@ -16,7 +16,7 @@ async fn who_is_not_known_gets_in_nowhere() {
     for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
         assert_eq!(service.send(None, request("GET", path, "", vec![])).await.status, 200);
     }
-    // Before the body is looked at.
+    // Before the body is read.
     service
         .send(None, request("POST", "/v1/jobs", "application/pdf", vec![1]))
         .await
@@ -24,7 +24,7 @@ async fn who_is_not_known_gets_in_nowhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_opens_what_its_tenant_has_until_it_is_revoked() {
+async fn a_key_gives_access_to_its_tenant_until_it_is_revoked() {
     let service = Service::of(Harness::new(&[]), |api| api.checking_keys());
     let app = &service.process.app;
     let (key, secret) = keys::create(app, user(), "laptop").await.unwrap();
@@ -57,7 +57,7 @@ async fn a_key_opens_what_its_tenant_has_until_it_is_revoked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
+async fn a_job_of_another_tenant_is_unknown() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::graphics(1)).await;
     let ways = [
@@ -74,19 +74,19 @@ async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
         ("DELETE", ""),
     ];
     for (method, rest) in ways {
-        let ask = |id: &str| {
+        let send = |id: &str| {
             let path = format!("/v1/jobs/{id}{rest}");
-            service.send(Some(stranger()), request(method, &path, "", vec![]))
+            service.send(Some(other_tenant()), request(method, &path, "", vec![]))
         };
-        let (theirs, none) = (ask(&id).await, ask("99999999").await);
+        let (theirs, none) = (send(&id).await, send("99999999").await);
         theirs.is_problem(404, "unknown_job");
         assert_eq!(theirs.text("/detail").replace(&id, "99999999"), none.text("/detail"), "{method} {rest}");
     }
-    let modify = service.post(stranger(), &format!("/v1/jobs/{id}/modify"), "{\"tier\":\"fast\"}").await;
+    let modify = service.post(other_tenant(), &format!("/v1/jobs/{id}/modify"), "{\"tier\":\"fast\"}").await;
     modify.is_problem(404, "unknown_job");
-    assert_eq!(service.get(stranger(), "/v1/jobs").await.items().len(), 0);
+    assert_eq!(service.get(other_tenant(), "/v1/jobs").await.items().len(), 0);
     assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.status, 200);
-    // Ids are found in any case, and odd ones are no trouble.
+    // Ids are case-insensitive, and malformed ones are unknown.
     assert_eq!(service.get(user(), &format!("/v1/jobs/{}", id.to_uppercase())).await.status, 200);
     for odd in ["%00", "%2e%2e%2fx", "job%23x", &"9".repeat(3000)] {
         service.get(user(), &format!("/v1/jobs/{odd}")).await.is_problem(404, "unknown_job");
@@ -95,7 +95,7 @@ async fn another_tenants_job_is_as_unknown_as_one_that_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_for_operators_is_forbidden_to_users() {
+async fn routes_for_operators_are_forbidden_to_users() {
     let service = Service::new(&[]);
     for path in ["/v1/dlq", "/v1/breakers", "/v1/load"] {
         service.get(user(), path).await.is_problem(403, "forbidden").says("operator");
@@ -118,7 +118,7 @@ async fn what_is_for_operators_is_forbidden_to_users() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn a_caller_over_the_rate_limit_gets_a_retry_after() {
     let limited = |api: everypage_api::Api| api.limiting(2.try_into().unwrap());
     let service = Service::of(Harness::new(&[]), limited);
     for _ in 0..4 {
@@ -127,17 +127,17 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     let refused = service.get(user(), "/v1/jobs").await;
     refused.is_problem(429, "too_many_requests").says("RATE_LIMIT");
     assert_eq!(refused.header("retry-after"), "1");
-    assert_eq!(service.get(stranger(), "/v1/jobs").await.status, 200, "somebody else");
+    assert_eq!(service.get(other_tenant(), "/v1/jobs").await.status, 200, "another caller");
     service.harness.advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_beside_the_api_count_for_nobody() {
+async fn files_of_the_console_do_not_count_for_the_rate_limit() {
     let harness = Harness::new(&[]);
     let api = everypage_api::Api::new(harness.start("a").app).limiting(1.try_into().unwrap());
     let files = axum::Router::new().route("/main.js", axum::routing::get(|| async { "" }));
-    let router = everypage_api::router_beside(api, files);
+    let router = everypage_api::router_with(api, files);
     let process = harness.start("a");
     let service = Service { harness, process, router };
     for _ in 0..20 {

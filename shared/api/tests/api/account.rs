@@ -1,4 +1,4 @@
-//! The tenant's credits, as its people see and buy them.
+//! The tenant's credits: balance, ledger and purchases.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use everypage_core::{
 use everypage_testkit::{memory::PaymentBehaviour, pdf::FakeDocument, vision::Reply};
 use serde_json::json;
 
-use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
+use crate::support::{Answer, Service, operator, other_tenant, request, user, with_header};
 
-const SHOP: [(&str, &str); 3] =
+const WITH_PAYMENTS: [(&str, &str); 3] =
     [("CREDITS", "prepaid"), ("PAYMENT_URL", "http://pay.example"), ("CREDIT_PRICE_USD", "0.05")];
 
 async fn buy(service: &Service, credits: u64, key: Option<&str>) -> Answer {
     let body = json!({ "credits": credits, "method": "card of ann" }).to_string();
-    let mut wish = request("POST", "/v1/account/credits", "application/json", body.into_bytes());
+    let mut request = request("POST", "/v1/account/credits", "application/json", body.into_bytes());
     if let Some(key) = key {
-        wish = with_header(wish, "idempotency-key", key);
+        request = with_header(request, "idempotency-key", key);
     }
-    service.send(Some(operator()), wish).await
+    service.send(Some(operator()), request).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn credits_are_bought_spent_and_accounted_for() {
-    let service = Service::new(&SHOP);
+async fn bought_and_charged_credits_are_in_the_ledger() {
+    let service = Service::new(&WITH_PAYMENTS);
     let account = json!({
         "tenant": "acme", "unlimited": false, "price_usd": 0.05,
-        "balance": 0, "reserved": 0, "available": 0, "ordered": 0,
+        "balance": 0, "reserved": 0, "available": 0, "pending": 0,
     });
     assert_eq!(service.get(user(), "/v1/account").await.json(), account);
     let bought = buy(&service, 10, None).await;
@@ -39,7 +39,7 @@ async fn credits_are_bought_spent_and_accounted_for() {
     assert!(!bought.json().to_string().contains("card of ann"));
     let place = bought.header("location");
     assert_eq!(service.get(user(), place).await.text("/id"), bought.text("/id"));
-    service.get(stranger(), place).await.is_problem(404, "unknown_purchase");
+    service.get(other_tenant(), place).await.is_problem(404, "unknown_purchase");
 
     service.finished(&FakeDocument::graphics(4)).await;
     let account = service.get(user(), "/v1/account").await;
@@ -49,13 +49,13 @@ async fn credits_are_bought_spent_and_accounted_for() {
     let next = ledger.text("/next");
     let ledger = service.get(user(), &format!("/v1/account/ledger?limit=1&cursor={next}")).await;
     assert_eq!(ledger.at("/items/0/amount"), 10);
-    assert_eq!(service.get(stranger(), "/v1/account/ledger").await.items().len(), 0);
+    assert_eq!(service.get(other_tenant(), "/v1/account/ledger").await.items().len(), 0);
     assert_eq!(service.get(user(), "/v1/account/purchases").await.items().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_without_credits_is_rejected_and_a_heal_is_refused() {
-    let service = Service::new(&SHOP);
+    let service = Service::new(&WITH_PAYMENTS);
     let id = service.finished(&FakeDocument::graphics(4)).await;
     let job = service.get(user(), &format!("/v1/jobs/{id}")).await;
     assert_eq!(job.text("/status"), "rejected");
@@ -73,7 +73,7 @@ async fn a_job_without_credits_is_rejected_and_a_heal_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_key_buys_once_and_another_amount_is_refused() {
-    let service = Service::new(&SHOP);
+    let service = Service::new(&WITH_PAYMENTS);
     let first = buy(&service, 10, Some("order 7")).await;
     let second = buy(&service, 10, Some("order 7")).await;
     assert_eq!((second.status, second.text("/id")), (StatusCode::OK, first.text("/id")));
@@ -84,23 +84,23 @@ async fn the_same_key_buys_once_and_another_amount_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_t_be_paid_is_said_and_a_slow_payment_goes_on() {
-    let service = Service::new(&SHOP);
+async fn a_failed_payment_is_reported_and_a_slow_one_continues() {
+    let service = Service::new(&WITH_PAYMENTS);
     service.harness.payments.script_charges([PaymentBehaviour::Declines]);
     buy(&service, 10, None).await.is_problem(402, "not_paid").says("the card was declined");
-    // A service that is away is not waited for longer than a caller waits.
+    // The request does not wait until the payment service is reachable again.
     service.harness.payments.script_charges([PaymentBehaviour::Unavailable; 3]);
     let later = buy(&service, 10, None).await;
     assert_eq!((later.status, later.text("/state")), (StatusCode::ACCEPTED, "RUNNING".into()));
-    assert_eq!(service.get(user(), "/v1/account").await.at("/ordered"), 10);
+    assert_eq!(service.get(user(), "/v1/account").await.at("/pending"), 10);
     purchase::run_for(&service.process.app, Duration::from_secs(60)).await.unwrap();
     assert_eq!(service.get(user(), later.header("location")).await.text("/state"), "COMPLETED");
     assert_eq!(service.get(user(), "/v1/account").await.at("/balance"), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn buying_takes_an_operator_an_amount_and_a_shop() {
-    let service = Service::new(&SHOP);
+async fn buying_needs_an_operator_an_amount_and_a_payment_service() {
+    let service = Service::new(&WITH_PAYMENTS);
     service.post(user(), "/v1/account/credits", "{\"credits\": 1}").await.is_problem(403, "forbidden");
     for body in ["", "{}", "{\"credits\": 0}", "{\"credits\": 18446744073709551615}"] {
         let refused = service.post(operator(), "/v1/account/credits", body).await;

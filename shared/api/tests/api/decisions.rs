@@ -3,11 +3,11 @@ use everypage_testkit::pdf::FakeDocument;
 
 use crate::support::{Service, operator, user};
 
-const DEAR: [(&str, &str); 1] = [("APPROVAL_THRESHOLD_USD", "0.000001")];
+const NEEDS_APPROVAL: [(&str, &str); 1] = [("APPROVAL_THRESHOLD_USD", "0.000001")];
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_waits_goes_on_when_an_operator_agrees() {
-    let service = Service::new(&DEAR);
+async fn an_approved_plan_continues() {
+    let service = Service::new(&NEEDS_APPROVAL);
     let id = service.proposed("", &FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}");
     assert!(service.get(user(), &path).await.text("/plan/approval").contains("over the threshold"));
@@ -22,32 +22,35 @@ async fn a_plan_that_waits_goes_on_when_an_operator_agrees() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_is_turned_down_ends_with_the_reason() {
-    let service = Service::new(&DEAR);
+async fn a_rejected_plan_ends_with_the_reason() {
+    let service = Service::new(&NEEDS_APPROVAL);
     let id = service.proposed("", &FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}/reject");
     service.post(operator(), &path, "{\"why\":\"x\"}").await.is_problem(422, "bad_options").says("reason");
     let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(1001));
     service.post(operator(), &path, &long).await.is_problem(422, "bad_options");
-    let rejected = service.post(operator(), &path, "{\"reason\":\"too dear\"}").await;
+    let rejected = service.post(operator(), &path, "{\"reason\":\"too expensive\"}").await;
     assert_eq!((rejected.status.as_u16(), rejected.text("/status")), (200, "rejected".into()));
-    assert_eq!(rejected.text("/message"), "too dear (by someone of acme)");
-    service.get(user(), &format!("/v1/jobs/{id}/result")).await.is_problem(404, "no_result").says("too dear");
+    assert_eq!(rejected.text("/message"), "too expensive (by someone of acme)");
+    service
+        .get(user(), &format!("/v1/jobs/{id}/result"))
+        .await
+        .is_problem(404, "no_result")
+        .says("too expensive");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_plan_is_carried_out() {
-    let service = Service::new(&DEAR);
+async fn a_modified_plan_is_executed() {
+    let service = Service::new(&NEEDS_APPROVAL);
     let id = service.proposed("", &FakeDocument::graphics(4)).await;
     let path = format!("/v1/jobs/{id}/modify");
     service.post(operator(), &path, "{}").await.is_problem(422, "bad_options").says("tier");
     let bad = service
-        .post(operator(), &path, "{\"tier\":\"best\",\"again\":true,\"name\":\"x\",\"pages\":[1]}")
+        .post(operator(), &path, "{\"tier\":\"best\",\"force\":true,\"name\":\"x\",\"pages\":[1]}")
         .await;
     bad.is_problem(422, "bad_options").says("can't be changed");
     assert_eq!(bad.at("/errors").as_array().unwrap().len(), 4, "{bad:?}");
-    let change =
-        "{\"tier\":\"fast\",\"engine\":\"anthropic\",\"pages\":\"2-3\",\"deadline\":\"20m\",\"priority\":5}";
+    let change = "{\"tier\":\"fast\",\"provider\":\"anthropic\",\"pages\":\"2-3\",\"deadline\":\"20m\",\"priority\":5}";
     let modified = service.post(operator(), &path, change).await;
     assert_eq!((modified.status.as_u16(), modified.text("/state")), (200, "APPROVED".into()), "{modified:?}");
     assert_eq!((modified.at("/plan/version"), modified.at("/plan/ai_pages")), (2.into(), 2.into()));

@@ -6,10 +6,10 @@ use everypage_testkit::{
     vision::{Reply, read_by},
 };
 
-use crate::support::{Service, operator, request, stranger, user};
+use crate::support::{Service, operator, other_tenant, request, user};
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_seen_from_its_beginning_to_its_end() {
+async fn a_job_shows_its_status_and_progress_from_start_to_end() {
     let service = Service::new(&[("WORKER_CONCURRENCY", "1"), ("MAX_INFLIGHT_PER_MODEL", "1")]);
     service
         .harness
@@ -29,23 +29,23 @@ async fn a_job_is_seen_from_its_beginning_to_its_end() {
     assert_eq!(working.text("/status"), "processing");
     // Two of four pages for AI are settled.
     assert_eq!(working.at("/progress"), 52);
-    assert_eq!(working.text("/message"), "being read: 4 pages for AI");
+    assert_eq!(working.text("/message"), "reading: 4 pages with AI");
     assert_eq!(working.at("/pages/selected"), 8);
     let pages = service.get(user(), &format!("{path}/pages?limit=8")).await;
-    let told: Vec<(String, String)> = pages
+    let shown: Vec<(String, String)> = pages
         .items()
         .iter()
         .map(|page| {
             (page["status"].as_str().unwrap().into(), page["classification"].as_str().unwrap().into())
         })
         .collect();
-    let status = |index: usize| told[index].0.as_str();
+    let status = |index: usize| shown[index].0.as_str();
     assert_eq!(
         (status(0), status(1), status(3), status(7)),
         ("settled", "settled", "settled", "waiting"),
-        "{told:?}"
+        "{shown:?}"
     );
-    assert_eq!((told[0].1.as_str(), told[1].1.as_str()), ("TEXT_ONLY", "HAS_GRAPHICS"));
+    assert_eq!((shown[0].1.as_str(), shown[1].1.as_str()), ("TEXT_ONLY", "HAS_GRAPHICS"));
     assert_eq!(pages.at("/items/1/source"), "ai");
     assert_eq!(pages.at("/items/0/source"), "mupdf");
 
@@ -60,32 +60,32 @@ async fn a_job_is_seen_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_come_in_pieces_and_tell_who_read_them() {
+async fn pages_are_paginated_and_show_their_model() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::mixed(7)).await;
     let mut path = format!("/v1/jobs/{id}/pages?limit=3");
     let mut numbers = Vec::new();
-    let mut pieces = 0;
+    let mut responses = 0;
     loop {
-        let piece = service.get(user(), &path).await;
-        assert_eq!(piece.status, 200, "{piece:?}");
-        assert!(!format!("{piece:?}").contains("layer of page"), "text in {piece:?}");
-        numbers.extend(piece.items().iter().map(|page| page["page"].as_u64().unwrap()));
-        pieces += 1;
-        match piece.at("/next").as_str() {
+        let list = service.get(user(), &path).await;
+        assert_eq!(list.status, 200, "{list:?}");
+        assert!(!format!("{list:?}").contains("layer of page"), "text in {list:?}");
+        numbers.extend(list.items().iter().map(|page| page["page"].as_u64().unwrap()));
+        responses += 1;
+        match list.at("/next").as_str() {
             Some(next) => path = format!("/v1/jobs/{id}/pages?limit=3&cursor={next}"),
             None => break,
         }
     }
-    assert_eq!((numbers, pieces), ((1..=7).collect(), 3));
+    assert_eq!((numbers, responses), ((1..=7).collect(), 3));
     let second = service.get(user(), &format!("/v1/jobs/{id}/pages")).await;
     assert_eq!(second.text("/items/1/model"), "gpt-5.4");
-    assert_eq!(second.text("/items/1/attempts/0/result"), "answered");
+    assert_eq!(second.text("/items/1/calls/0/result"), "answered");
     assert_eq!(second.at("/items/1/has_text"), true);
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_are_listed_newest_first_in_pieces_and_by_status() {
+async fn jobs_are_listed_newest_first_paginated_and_by_status() {
     let service = Service::new(&[]);
     let mut ids = Vec::new();
     for count in 1..=7 {
@@ -108,15 +108,15 @@ async fn jobs_are_listed_newest_first_in_pieces_and_by_status() {
     assert_eq!(listed.text("/items/0/status"), "queued");
 }
 
-/// The ids of a whole listing, piece by piece.
+/// The ids of a whole list.
 async fn all(service: &Service, query: &str) -> Vec<String> {
     let mut ids = Vec::new();
     let mut cursor = String::new();
     loop {
-        let piece = service.get(user(), &format!("/v1/jobs?{query}{cursor}")).await;
-        assert_eq!(piece.status, 200, "{piece:?}");
-        ids.extend(piece.items().iter().map(|job| job["id"].as_str().unwrap_or_default().to_owned()));
-        match piece.at("/next").as_str() {
+        let list = service.get(user(), &format!("/v1/jobs?{query}{cursor}")).await;
+        assert_eq!(list.status, 200, "{list:?}");
+        ids.extend(list.items().iter().map(|job| job["id"].as_str().unwrap_or_default().to_owned()));
+        match list.at("/next").as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return ids,
         }
@@ -124,7 +124,7 @@ async fn all(service: &Service, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listing_refuses_what_it_does_not_know() {
+async fn a_list_refuses_invalid_parameters() {
     let service = Service::new(&[]);
     service.get(user(), "/v1/jobs?limit=0").await.is_problem(422, "bad_options").says("1 to 100");
     service.get(user(), "/v1/jobs?limit=101").await.is_problem(422, "bad_options");
@@ -162,7 +162,7 @@ async fn a_cancelled_job_stops_and_may_be_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trail_is_read_in_pieces_job_first_then_pages() {
+async fn events_are_paginated_job_first_then_pages() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::graphics(4)).await;
     let whole = service.get(user(), &format!("/v1/jobs/{id}/events")).await;
@@ -188,17 +188,17 @@ async fn a_trail_is_read_in_pieces_job_first_then_pages() {
         let mut events = Vec::new();
         let mut cursor = String::new();
         loop {
-            let piece = service.get(user(), &format!("/v1/jobs/{id}/events?limit={limit}{cursor}")).await;
-            assert_eq!(piece.status, 200, "{piece:?}");
-            events.extend(piece.items());
-            match piece.at("/next").as_str() {
+            let list = service.get(user(), &format!("/v1/jobs/{id}/events?limit={limit}{cursor}")).await;
+            assert_eq!(list.status, 200, "{list:?}");
+            events.extend(list.items());
+            match list.at("/next").as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
         }
         assert_eq!(events, whole.items(), "{limit} at a time");
     }
-    // A cursor of one job's trail leads nowhere in another's.
+    // A cursor of one job's events is invalid for another's.
     let other = service.job("", &FakeDocument::graphics(5)).await;
     let next = service.get(user(), &format!("/v1/jobs/{id}/events?limit=1")).await.text("/next");
     service
@@ -229,29 +229,29 @@ async fn jobs_are_found_by_name_or_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn figures_count_each_job_in_its_span() {
+async fn stats_count_each_job_in_its_bucket() {
     let service = Service::new(&[]);
     service.finished(&FakeDocument::graphics(2)).await;
     service.harness.advance(Duration::from_secs(3600)).await;
     service.finished(&FakeDocument::graphics(3)).await;
     service.job("", &FakeDocument::graphics(4)).await;
-    let stats = service.get(user(), "/v1/stats?window=2h&spans=4").await;
-    assert_eq!((stats.at("/span_ms"), stats.at("/complete")), (1_800_000.into(), true.into()));
+    let stats = service.get(user(), "/v1/stats?window=2h&buckets=4").await;
+    assert_eq!((stats.at("/bucket_ms"), stats.at("/complete")), (1_800_000.into(), true.into()));
     let jobs: Vec<_> =
-        stats.at("/spans").as_array().unwrap().iter().map(|span| span["jobs"].clone()).collect();
+        stats.at("/buckets").as_array().unwrap().iter().map(|bucket| bucket["jobs"].clone()).collect();
     assert_eq!(jobs, [0, 1, 0, 2], "{stats:?}");
     let total = |name: &str| stats.at(&format!("/total/{name}"));
     assert_eq!((total("jobs"), total("succeeded"), total("ai_pages")), (3.into(), 2.into(), 5.into()));
     assert!(total("p95_ms").as_u64().unwrap() >= total("p50_ms").as_u64().unwrap());
-    assert_eq!(service.get(stranger(), "/v1/stats").await.at("/total/jobs"), 0);
-    for bad in ["window=soon", "window=0s", "window=1000h", "spans=0", "spans=101", "spans=x"] {
+    assert_eq!(service.get(other_tenant(), "/v1/stats").await.at("/total/jobs"), 0);
+    for bad in ["window=soon", "window=0s", "window=1000h", "buckets=0", "buckets=101", "buckets=x"] {
         let answer = service.get(user(), &format!("/v1/stats?{bad}")).await;
         assert!([400, 422].contains(&answer.status.as_u16()), "{bad}: {answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_are_told_who_they_are() {
+async fn callers_see_who_they_are() {
     let service = Service::new(&[("MAX_PAGES", "77")]);
     let me = service.get(operator(), "/v1/me").await;
     assert_eq!((me.text("/tenant"), me.text("/role")), ("acme".into(), "operator".into()));

@@ -1,4 +1,4 @@
-//! Every route through the router, over doubles: no socket, no cloud, no waiting.
+//! Every route through the router, over test doubles: no socket, no cloud, virtual time.
 
 mod access;
 mod account;

@@ -1,4 +1,4 @@
-//! The document that describes the routes is what is committed, and tells of every route.
+//! The committed OpenAPI document is the one that is served, and describes every route.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use crate::support::{Service, operator, request};
 
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
-/// `UPDATE_OPENAPI=1 cargo nextest run -p everypage-api openapi` writes it anew.
+/// `UPDATE_OPENAPI=1 cargo nextest run --workspace -E 'package(everypage-api) & test(committed)'` updates it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a wish of whoever runs the test, not a setting")]
+#[expect(clippy::disallowed_methods, reason = "an option of the test run, not a setting")]
 fn the_committed_document_is_the_one_that_is_served() {
     let made = format!("{}\n", openapi().to_pretty_json().unwrap());
     if std::env::var("UPDATE_OPENAPI").is_ok() {
@@ -20,7 +20,7 @@ fn the_committed_document_is_the_one_that_is_served() {
     assert!(made == committed, "openapi.json is out of date; run with UPDATE_OPENAPI=1");
 }
 
-/// What the API promises; a route is taken back or added here on purpose.
+/// The routes of the API, so that none is added or removed by accident.
 const ROUTES: [(&str, &str); 35] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
@@ -91,8 +91,8 @@ async fn every_route_is_described_and_every_description_is_a_route() {
     let names =
         document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
     let names: BTreeSet<&str> = names.filter_map(|operation| operation["operationId"].as_str()).collect();
-    assert_eq!(names.len(), ROUTES.len(), "operations share a name: {names:?}");
-    // No reference leads nowhere.
+    assert_eq!(names.len(), ROUTES.len(), "operations share an id: {names:?}");
+    // Every reference has its schema.
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();

@@ -24,8 +24,8 @@ async fn a_page_has_its_text_and_every_settlement() {
     let fallen = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
     assert_eq!(fallen.text("/text"), fallen.text("/mupdf_text"));
     assert_eq!(fallen.at("/settlements").as_array().unwrap().len(), 1);
-    assert_eq!(fallen.at("/settlements/0/attempts").as_array().unwrap().len(), 4, "{fallen:?}");
-    // Healed, it has two.
+    assert_eq!(fallen.at("/settlements/0/calls").as_array().unwrap().len(), 4, "{fallen:?}");
+    // Healing adds a second one.
     service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     service.harness.advance(Duration::from_secs(700)).await;
     service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
@@ -43,7 +43,7 @@ async fn a_page_has_its_text_and_every_settlement() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_can_be_looked_at_while_the_job_goes_on() {
+async fn a_page_can_be_read_while_the_job_runs() {
     let service = Service::new(&[]);
     service.harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Answer(read_by(target, page)),
@@ -66,11 +66,11 @@ async fn a_page_can_be_looked_at_while_the_job_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pages_picture_is_the_one_that_was_sent_or_drawn() {
+async fn the_image_of_a_page_is_the_one_that_was_sent_or_a_rendered_one() {
     let mut document = FakeDocument::graphics(2);
     document.pages[1].reason = everypage_core::domain::document::Reason::Text;
-    for draws in [false, true] {
-        let service = Service::of(Harness::new(&[]), |api| if draws { api.drawing() } else { api });
+    for renders in [false, true] {
+        let service = Service::of(Harness::new(&[]), |api| if renders { api.rendering() } else { api });
         let id = service.finished(&document).await;
         let path = |page: u32| format!("/v1/jobs/{id}/pages/{page}/image");
         let sent = service.get(user(), &path(1)).await;
@@ -79,7 +79,7 @@ async fn a_pages_picture_is_the_one_that_was_sent_or_drawn() {
         assert_eq!(service.send(Some(user()), again).await.status, 304);
         let kept = service.get(user(), &path(2)).await;
         let detail = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
-        match draws {
+        match renders {
             true => assert_eq!((kept.status.as_u16(), detail.at("/image/sent")), (200, false.into())),
             false => {
                 kept.is_problem(404, "no_image");

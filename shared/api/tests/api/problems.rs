@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::support::{Service, operator, request, user, with_header};
 
 #[tokio::test(start_paused = true)]
-async fn what_the_framework_refuses_has_the_same_shape() {
+async fn errors_of_the_framework_are_problems_too() {
     let service = Service::new(&[]);
     for path in ["/", "/v1", "/v1/nothing", "/v2/jobs", "/v1/jobs/"] {
         service.get(user(), path).await.is_problem(404, "not_found").says(path);
@@ -27,8 +27,8 @@ async fn what_the_framework_refuses_has_the_same_shape() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storage_that_does_not_answer_is_503_and_tells_nothing() {
-    // Tried four times: with the intervals of 1 s, 4 s and 16 s in between.
+async fn an_unreachable_storage_is_503_without_details() {
+    // Four calls: retried after 1 s, 4 s and 16 s.
     let service = Service::of(Harness::with_faults(&[], Faults::at(0, 4, Mode::Refuse), false), |api| api);
     let answer = service.get(user(), "/v1/jobs/1").await;
     answer.is_problem(503, "unavailable");
@@ -43,7 +43,7 @@ async fn a_storage_that_does_not_answer_is_503_and_tells_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_can_not_be_read_is_our_fault_and_told_as_such() {
+async fn a_corrupt_record_is_an_internal_error_without_details() {
     let service = Service::new(&[]);
     let id = service.job("", &FakeDocument::graphics(1)).await;
     let key = everypage_core::store::jobs::key(&everypage_core::domain::ids::JobId::new(&id));
@@ -54,7 +54,7 @@ async fn a_record_that_can_not_be_read_is_our_fault_and_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_keeps_its_name() {
+async fn a_request_keeps_its_id() {
     let service = Service::new(&[]);
     let named = with_header(request("GET", "/healthz", "", vec![]), "x-request-id", "abc");
     assert_eq!(service.send(None, named).await.header("x-request-id"), "abc");
@@ -64,8 +64,8 @@ fn anything() -> impl Strategy<Value = (usize, String, String, usize, Vec<u8>)> 
     let value =
         prop_oneof!["[ -~]{0,12}", "[0-9]{1,20}", "\\PC{0,6}", Just("all".to_owned()), Just("5m".to_owned())];
     let name = prop::sample::select(vec![
-        "pages", "ai_pages", "tier", "deadline", "priority", "again", "name", "limit", "cursor", "status",
-        "format", "version", "reason", "ids", "all", "rate", "upload", "x",
+        "pages", "ai_pages", "tier", "deadline", "priority", "provider", "force", "name", "limit", "cursor",
+        "status", "format", "version", "reason", "ids", "all", "rate", "upload", "x",
     ]);
     let json = (name.clone(), value.clone())
         .prop_map(|(name, value)| serde_json::json!({ name: value }).to_string());
@@ -95,13 +95,13 @@ const MEDIA_TYPES: [&str; 5] = [
     "multipart/form-data; boundary=",
 ];
 
-/// Percent-encodes everything, so that any text may stand in an address.
+/// Percent-encodes every byte, so that any text fits into a URL.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
 #[test]
-fn nothing_that_is_sent_breaks_it() {
+fn no_input_causes_a_server_error() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let (service, id) = runtime.block_on(async {

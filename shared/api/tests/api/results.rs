@@ -13,7 +13,7 @@ async fn get(service: &Service, path: &str, name: &'static str, value: &str) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_comes_in_the_form_that_is_asked_for() {
+async fn a_result_has_the_requested_format() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::mixed(2)).await;
     let path = format!("/v1/jobs/{id}/result");
@@ -26,9 +26,9 @@ async fn a_result_comes_in_the_form_that_is_asked_for() {
     assert_eq!(json.header("content-type"), "application/json");
     assert_eq!(json.at("/pages/1/source"), "ai");
     assert_eq!(json.header("everypage-result-version"), "1");
-    // What is said in the address counts for more.
-    let asked = get(&service, &format!("{path}?format=json"), "accept", "text/plain").await;
-    assert_eq!(asked.header("content-type"), "application/json");
+    // `?format=` takes precedence over `Accept`.
+    let requested = get(&service, &format!("{path}?format=json"), "accept", "text/plain").await;
+    assert_eq!(requested.header("content-type"), "application/json");
     get(&service, &path, "accept", "image/png").await.is_problem(406, "not_acceptable");
     service.get(user(), &format!("{path}?format=docx")).await.is_problem(422, "bad_options").says("markdown");
     service
@@ -43,7 +43,7 @@ async fn a_result_comes_in_the_form_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_a_version_is_not_sent_it_again() {
+async fn a_client_with_the_current_version_gets_304() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::graphics(1)).await;
     let path = format!("/v1/jobs/{id}/result?format=json");
@@ -56,18 +56,18 @@ async fn who_has_a_version_is_not_sent_it_again() {
         assert_eq!(answer.header("etag"), tag);
     }
     assert_eq!(get(&service, &path, "if-none-match", "\"x\"").await.status, 200);
-    // Another form is another thing.
+    // Each format has its own ETag.
     assert_eq!(get(&service, &format!("/v1/jobs/{id}/result"), "if-none-match", &tag).await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_healed_result_is_a_new_version_beside_the_old_one() {
+async fn a_heal_publishes_a_new_version_and_keeps_the_old_one() {
     let service = Service::new(&[]);
     service.harness.vision.set_behaviour(|_, _| Reply::down());
     let id = service.finished(&FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}");
     let seen = service.get(user(), &path).await;
-    assert_eq!(seen.text("/message"), "2 pages kept MuPDF's text where an AI's was planned");
+    assert_eq!(seen.text("/message"), "2 pages fell back to MuPDF's text");
     let first = service.get(user(), &format!("{path}/result?format=json")).await;
 
     service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
@@ -78,13 +78,13 @@ async fn a_healed_result_is_a_new_version_beside_the_old_one() {
     service.process.work_for(Duration::from_secs(5)).await;
 
     let second = service.get(user(), &format!("{path}/result?format=json")).await;
-    // Each page made a version of its own.
+    // Each healed page published a version.
     assert_eq!(second.header("everypage-result-version"), "3");
     assert_eq!(second.at("/metadata/final_ai_pages"), 2);
     let old = service.get(user(), &format!("{path}/result?format=json&version=1")).await;
     assert_eq!((old.header("etag"), &old.body), (first.header("etag"), &first.body));
     assert_ne!(old.header("etag"), second.header("etag"));
-    // Nothing left to ask for.
+    // No fallback pages remain.
     assert_eq!(service.post(user(), &format!("{path}/heal"), "").await.at("/sent"), serde_json::json!([]));
     service
         .post(user(), &format!("{path}/heal"), "{\"deadline\":\"soon\"}")
@@ -98,7 +98,7 @@ async fn a_healed_result_is_a_new_version_beside_the_old_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_result_says_why() {
+async fn a_missing_result_has_a_reason() {
     let service = Service::new(&[]);
     let id = service.job("", &FakeDocument::graphics(1)).await;
     let early = service.get(user(), &format!("/v1/jobs/{id}/result")).await;

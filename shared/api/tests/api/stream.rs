@@ -1,4 +1,4 @@
-//! Events as they happen.
+//! Event streams.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use everypage_tests::harness::Harness;
 use futures::StreamExt;
 use tower::ServiceExt;
 
-use crate::support::{Service, request, stranger, user, with_header};
+use crate::support::{Service, other_tenant, request, user, with_header};
 
 fn streaming() -> (Service, Stop) {
     let stop = Stop::default();
     (Service::of(Harness::new(&[]), |api| api.streaming(stop.clone())), stop)
 }
 
-/// What a stream has sent, taken apart.
+/// What a stream has sent, parsed.
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     kinds: Vec<String>,
     ids: Vec<String>,
     jobs: Vec<serde_json::Value>,
 }
 
-impl Heard {
-    fn take(&mut self, text: &str) {
+impl Received {
+    fn parse(&mut self, text: &str) {
         let mut kind = String::new();
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("event: ") {
@@ -61,74 +61,78 @@ async fn open(service: &Service, path: &str, last: Option<&str>) -> (u16, BodyDa
     (response.status().as_u16(), Body::into_data_stream(response.into_body()))
 }
 
-/// Listens until the stream ends, for a minute at most.
-async fn hear(service: &Service, mut stream: BodyDataStream) -> (Heard, bool) {
-    let mut heard = Heard::default();
+/// Reads until the stream ends, for a minute at most.
+async fn receive(service: &Service, mut stream: BodyDataStream) -> (Received, bool) {
+    let mut received = Received::default();
     let all = async {
         while let Some(Ok(bytes)) = stream.next().await {
-            heard.take(&String::from_utf8_lossy(&bytes));
+            received.parse(&String::from_utf8_lossy(&bytes));
         }
     };
     let ended = within(service.process.app.clock.as_ref(), Duration::from_secs(60), all).await.is_some();
-    (heard, ended)
+    (received, ended)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_followed_to_its_end_and_from_where_one_was() {
+async fn a_stream_of_a_job_runs_to_its_end_and_can_be_resumed() {
     let (service, _) = streaming();
     let id = service.job("", &FakeDocument::graphics(3)).await;
     let path = format!("/v1/jobs/{id}/events");
     let (status, stream) = open(&service, &path, None).await;
     assert_eq!(status, 200);
     let job = JobId::new(&id);
-    let ((heard, ended), _) = tokio::join!(hear(&service, stream), service.process.finish(&job));
-    assert!(ended, "{heard:?}");
-    let count = |kind: &str| heard.kinds.iter().filter(|other| *other == kind).count();
-    assert_eq!((count("page.settled"), count("job.executed"), count("job.received")), (3, 1, 0), "{heard:?}");
-    assert_eq!(heard.jobs.first().unwrap()["status"], "queued");
-    assert_eq!(heard.jobs.last().unwrap()["status"], "success");
-    assert_eq!(heard.jobs.last().unwrap()["progress"], 100);
-    // Who was cut off in the middle hears the rest, and no event is missed in between.
-    let (_, stream) = open(&service, &path, Some(&heard.ids[1])).await;
-    let (rest, ended) = hear(&service, stream).await;
-    assert!(ended && heard.ids[2..].iter().all(|id| rest.ids.contains(id)), "{heard:?} {rest:?}");
-    // Who has heard all need not come again.
-    assert_eq!(open(&service, &path, heard.ids.last().map(String::as_str)).await.0, 204);
+    let ((received, ended), _) = tokio::join!(receive(&service, stream), service.process.finish(&job));
+    assert!(ended, "{received:?}");
+    let count = |kind: &str| received.kinds.iter().filter(|other| *other == kind).count();
+    assert_eq!(
+        (count("page.settled"), count("job.executed"), count("job.received")),
+        (3, 1, 0),
+        "{received:?}"
+    );
+    assert_eq!(received.jobs.first().unwrap()["status"], "queued");
+    assert_eq!(received.jobs.last().unwrap()["status"], "success");
+    assert_eq!(received.jobs.last().unwrap()["progress"], 100);
+    // A client that was disconnected receives the remaining events.
+    let (_, stream) = open(&service, &path, Some(&received.ids[1])).await;
+    let (rest, ended) = receive(&service, stream).await;
+    assert!(ended && received.ids[2..].iter().all(|id| rest.ids.contains(id)), "{received:?} {rest:?}");
+    // A client with the last event need not reconnect.
+    assert_eq!(open(&service, &path, received.ids.last().map(String::as_str)).await.0, 204);
     for bad in ["x", "", "2026_x"] {
         assert_eq!(open(&service, &path, Some(bad)).await.0, 422, "{bad}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenants_stream_tells_of_its_own_jobs_until_the_service_stops() {
+async fn a_stream_of_a_tenant_has_its_own_jobs_until_the_service_stops() {
     let (service, stop) = streaming();
     let (_, stream) = open(&service, "/v1/events", None).await;
     let work = async {
         let id = service.finished(&FakeDocument::graphics(1)).await;
         let document = FakeDocument::graphics(2);
-        let foreign = service.put_in(stranger(), "", &document).await;
+        let foreign = service.submit(other_tenant(), "", &document).await;
         service.harness.advance(Duration::from_secs(20)).await;
         stop.ask();
         (id, foreign.text("/id"))
     };
-    let ((heard, ended), _) = tokio::join!(hear(&service, stream), work);
-    assert!(ended, "{heard:?}");
-    let received = heard.kinds.iter().filter(|kind| *kind == "job.received").count();
-    let audited = heard.kinds.iter().filter(|kind| *kind == "job.audited").count();
-    assert_eq!((received, audited), (1, 1), "{heard:?}");
+    let ((received, ended), _) = tokio::join!(receive(&service, stream), work);
+    assert!(ended, "{received:?}");
+    let submitted = received.kinds.iter().filter(|kind| *kind == "job.received").count();
+    let audited = received.kinds.iter().filter(|kind| *kind == "job.audited").count();
+    assert_eq!((submitted, audited), (1, 1), "{received:?}");
     let listed = service.get(user(), "/v1/events?type=job.audited").await;
     assert_eq!(listed.items().len(), 1, "{listed:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_streams_that_is_said() {
+async fn a_service_without_streams_responds_406() {
     let service = Service::new(&[]);
-    let ask = with_header(request("GET", "/v1/events", "", vec![]), "accept", "text/event-stream");
-    service.send(Some(user()), ask).await.is_problem(406, "not_acceptable");
+    let stream = with_header(request("GET", "/v1/events", "", vec![]), "accept", "text/event-stream");
+    service.send(Some(user()), stream).await.is_problem(406, "not_acceptable");
 }
 
-/// What a stream sends until it is silent for a second or ends, piece by piece.
-async fn pieces(service: &Service, stream: &mut BodyDataStream) -> Vec<String> {
+/// What a stream sends until it is silent for a second or ends, chunk by chunk.
+async fn chunks(service: &Service, stream: &mut BodyDataStream) -> Vec<String> {
     let mut all = Vec::new();
     let clock = service.process.app.clock.clone();
     while let Some(Some(Ok(bytes))) = within(clock.as_ref(), Duration::from_secs(1), stream.next()).await {
@@ -142,51 +146,54 @@ fn events_in(text: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_past_comes_in_pieces() {
+async fn a_long_past_is_sent_in_small_chunks() {
     let (service, _) = streaming();
     service.finished(&FakeDocument::graphics(500)).await;
     let (_, mut stream) = open(&service, "/v1/events", Some("2026-11-16T00:00:00.000Z_x")).await;
-    let pieces = pieces(&service, &mut stream).await;
-    let counts: Vec<usize> = pieces.iter().map(|piece| events_in(piece)).collect();
+    let chunks = chunks(&service, &mut stream).await;
+    let counts: Vec<usize> = chunks.iter().map(|chunk| events_in(chunk)).collect();
     assert!(counts.iter().all(|count| *count <= 200), "{counts:?}");
     assert!(counts.iter().sum::<usize>() > 500, "{counts:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hears_of_more_than_a_day_ago() {
+async fn no_stream_goes_back_more_than_a_day() {
     let (service, _) = streaming();
     service.finished(&FakeDocument::graphics(1)).await;
     service.harness.advance(Duration::from_secs(25 * 3600)).await;
     service.job("", &FakeDocument::graphics(2)).await;
     let (_, mut stream) = open(&service, "/v1/events", Some("2001-01-01T00:00:00.000Z_x")).await;
-    let heard = pieces(&service, &mut stream).await.concat();
-    assert_eq!(heard.matches("event: job.received").count(), 1, "{heard}");
+    let received = chunks(&service, &mut stream).await.concat();
+    assert_eq!(received.matches("event: job.received").count(), 1, "{received}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_after_a_while_and_who_heard_nothing_knows_where_to_go_on() {
+async fn a_stream_without_events_ends_and_can_be_resumed() {
     let (service, _) = streaming();
     let (_, mut stream) = open(&service, "/v1/events", None).await;
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let all = async {
         while let Some(Ok(bytes)) = stream.next().await {
-            heard.take(&String::from_utf8_lossy(&bytes));
+            received.parse(&String::from_utf8_lossy(&bytes));
         }
     };
     let app = &service.process.app;
-    assert!(within(app.clock.as_ref(), Duration::from_secs(320), all).await.is_some(), "it goes on");
-    assert_eq!(heard.kinds, Vec::<String>::new());
-    // In between something happens.
+    assert!(
+        within(app.clock.as_ref(), Duration::from_secs(320), all).await.is_some(),
+        "the stream did not end"
+    );
+    assert_eq!(received.kinds, Vec::<String>::new());
+    // An event that the client misses.
     service.job("", &FakeDocument::graphics(1)).await;
     service.harness.advance(Duration::from_secs(60)).await;
-    let (_, mut stream) = open(&service, "/v1/events", heard.ids.last().map(String::as_str)).await;
-    let missed = pieces(&service, &mut stream).await.concat();
+    let (_, mut stream) = open(&service, "/v1/events", received.ids.last().map(String::as_str)).await;
+    let missed = chunks(&service, &mut stream).await.concat();
     assert!(missed.contains("event: job.acked"), "{missed}");
 }
 
-/// Its write was refused three times, and tried again after 1 s, 4 s and 16 s.
+/// Its write failed three times and was retried after 1 s, 4 s and 16 s.
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_stored_late_is_heard_once() {
+async fn an_event_that_is_stored_late_is_sent_once() {
     let (service, _) = streaming();
     service.job("", &FakeDocument::graphics(1)).await;
     let app = &service.process.app;
@@ -195,7 +202,7 @@ async fn an_event_that_is_stored_late_is_heard_once() {
     let (_, mut stream) = open(&service, "/v1/events", None).await;
     service.harness.advance(Duration::from_secs(100)).await;
     service.job("", &FakeDocument::graphics(2)).await;
-    let before = pieces(&service, &mut stream).await.concat();
+    let before = chunks(&service, &mut stream).await.concat();
     assert!(before.contains("event: job.acked"), "{before}");
     let timestamp = app.clock.now() - Duration::from_secs(22);
     let late = Event { id: EventId::new("late"), sequence: 900, timestamp, ..event };
@@ -203,7 +210,7 @@ async fn an_event_that_is_stored_late_is_heard_once() {
     app.records.write(&Batch { stamp: "late".into(), changes: vec![change] }).await.unwrap();
     let mut after = String::new();
     for _ in 0..20 {
-        after.push_str(&pieces(&service, &mut stream).await.concat());
+        after.push_str(&chunks(&service, &mut stream).await.concat());
     }
     assert_eq!(after.matches("_late\n").count(), 1, "{after}");
 }

@@ -24,7 +24,7 @@ async fn send_form(service: &Service, parts: &[(&str, Option<&str>, &[u8])]) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_password_of_any_letters_fits_into_a_form() {
+async fn a_form_takes_a_password_of_any_characters() {
     let service = Service::new(&[]);
     let password = " пароль für 日本 ";
     let document = FakeDocument { password: Some(password.into()), ..FakeDocument::graphics(1) };
@@ -37,8 +37,8 @@ async fn a_password_of_any_letters_fits_into_a_form() {
 #[tokio::test(start_paused = true)]
 async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     let service = Service::new(&[]);
-    let query = "?name=in/report%202026.pdf&pages=1-2&ai_pages=all&tier=fast&engine=anthropic&deadline=90s&priority=urgent";
-    let answer = service.put_in(user(), query, &FakeDocument::mixed(3)).await;
+    let query = "?name=in/report%202026.pdf&pages=1-2&ai_pages=all&tier=fast&provider=anthropic&deadline=90s&priority=urgent";
+    let answer = service.submit(user(), query, &FakeDocument::mixed(3)).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(answer.header("location"), format!("/v1/jobs/{}", answer.text("/id")));
     assert_eq!(answer.text("/status"), "queued");
@@ -46,7 +46,7 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     assert_eq!(answer.at("/repeated"), false);
     assert_eq!(
         answer.at("/options"),
-        serde_json::json!({"pages": "1-2", "ai_pages": "all", "tier": "fast", "engine": "anthropic",
+        serde_json::json!({"pages": "1-2", "ai_pages": "all", "tier": "fast", "provider": "anthropic",
             "deadline": "1m 30s", "priority": "urgent"})
     );
     let job = service.process.job(&JobId::new(answer.text("/id"))).await;
@@ -73,14 +73,14 @@ async fn a_form_takes_options_after_the_file_too() {
     assert_eq!(answer.text("/options/priority"), "urgent");
     let job = service.process.finish(&JobId::new(answer.text("/id"))).await;
     assert!(job.failure.is_none(), "{:?}", job.failure);
-    // A name given on purpose counts for more than the file's.
+    // An explicit name takes precedence over the file's.
     let parts: [(&str, _, &[u8]); 3] =
-        [("file", Some("a.pdf"), &bytes), ("name", None, b"Annual report"), ("again", None, b"true")];
+        [("file", Some("a.pdf"), &bytes), ("name", None, b"Annual report"), ("force", None, b"true")];
     assert_eq!(send_form(&service, &parts).await.text("/document/name"), "Annual report");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_password_comes_in_a_header_and_is_seen_nowhere() {
+async fn a_password_is_sent_in_a_header_and_stored_nowhere_in_clear() {
     let service = Service::new(&[]);
     let document = FakeDocument { password: Some("sesame ö".into()), ..FakeDocument::graphics(1) };
     let plain = request("POST", "/v1/jobs", "application/pdf", document.bytes());
@@ -96,7 +96,7 @@ async fn a_password_comes_in_a_header_and_is_seen_nowhere() {
     }
     let job = service.process.finish(&JobId::new(answer.text("/id"))).await;
     assert!(job.failure.is_none(), "{:?}", job.failure);
-    let answer = service.put_in(user(), "?password=sesame", &document).await;
+    let answer = service.submit(user(), "?password=sesame", &document).await;
     answer.is_problem(422, "bad_options").says("Everypage-Password");
 }
 
@@ -104,21 +104,21 @@ async fn a_password_comes_in_a_header_and_is_seen_nowhere() {
 async fn the_same_request_gives_the_same_job() {
     let service = Service::new(&[]);
     let document = FakeDocument::graphics(2);
-    let first = service.put_in(user(), "", &document).await;
-    let second = service.put_in(user(), "", &document).await;
+    let first = service.submit(user(), "", &document).await;
+    let second = service.submit(user(), "", &document).await;
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (202, 200));
     assert_eq!(first.text("/id"), second.text("/id"));
     assert_eq!(second.at("/repeated"), true);
-    let anew = service.put_in(user(), "?again=true", &document).await;
-    assert_ne!(first.text("/id"), anew.text("/id"));
-    // Another tenant's request is another one.
-    let other = service.put_in(caller("other", everypage_api::Role::User), "", &document).await;
+    let renewed = service.submit(user(), "?force=true", &document).await;
+    assert_ne!(first.text("/id"), renewed.text("/id"));
+    // Requests of other tenants are never identical.
+    let other = service.submit(caller("other", everypage_api::Role::User), "", &document).await;
     assert_eq!(other.status, 202);
     assert_ne!(first.text("/id"), other.text("/id"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idempotency_key_stands_for_one_request() {
+async fn an_idempotency_key_identifies_one_request() {
     let service = Service::new(&[]);
     let send = |document: FakeDocument, query: &'static str, key: String| {
         let request = request("POST", &format!("/v1/jobs{query}"), "application/pdf", document.bytes());
@@ -135,26 +135,26 @@ async fn an_idempotency_key_stands_for_one_request() {
         .await
         .is_problem(422, "idempotency_key_reused");
     send(FakeDocument::graphics(1), "", "x".repeat(256)).await.is_problem(422, "bad_options").says("255");
-    send(FakeDocument::graphics(1), "?again=true", "k".into()).await.is_problem(422, "bad_options");
+    send(FakeDocument::graphics(1), "?force=true", "k".into()).await.is_problem(422, "bad_options");
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_bad_option_is_told_at_once_and_nothing_is_stored() {
+async fn all_invalid_options_are_reported_together_and_nothing_is_stored() {
     let service = Service::new(&[]);
     let query = "?pages=0&tier=best&deadline=soon&colour=blue&ai_pages=all&ai_pages=graphics";
-    let answer = service.put_in(user(), query, &FakeDocument::graphics(1)).await;
+    let answer = service.submit(user(), query, &FakeDocument::graphics(1)).await;
     answer.is_problem(422, "bad_options").says("primary, fast or secondary");
     let errors = answer.at("/errors");
     let names: Vec<&str> =
         errors.as_array().unwrap().iter().map(|error| error["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["pages", "tier", "deadline", "colour", "ai_pages"]);
-    service.put_in(user(), "?name=%20", &FakeDocument::graphics(1)).await.is_problem(422, "bad_options");
+    service.submit(user(), "?name=%20", &FakeDocument::graphics(1)).await.is_problem(422, "bad_options");
     assert_eq!(service.harness.blobs.keys(), Vec::<String>::new());
     assert_eq!(jobs::open(&service.process.app).await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_that_is_wrong_says_how() {
+async fn a_malformed_form_is_refused_with_the_reason() {
     let service = Service::new(&[]);
     let document = FakeDocument::graphics(1).bytes();
     send_form(&service, &[("tier", None, b"fast")]).await.is_problem(422, "bad_options").says("no document");
@@ -172,11 +172,11 @@ async fn a_form_that_is_wrong_says_how() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_over_the_limit_is_refused_while_it_comes() {
+async fn a_document_over_the_limit_is_refused_while_it_is_received() {
     let service = Service::new(&[("MAX_FILE_BYTES", "1000")]);
     let stream = |chunks: usize, fail: bool| {
         let chunks = (0..chunks).map(move |index| match index {
-            // Nobody reads this far: the limit was reached long before.
+            // The limit was reached long before.
             50 => panic!("read on past the limit"),
             5 if fail => Err(std::io::Error::other("the client is gone")),
             _ => Ok(Bytes::from(vec![b'x'; 100])),
@@ -188,9 +188,10 @@ async fn a_document_over_the_limit_is_refused_while_it_comes() {
         service.send(Some(user()), request.body(body).unwrap())
     };
     send(stream(100, false), "application/pdf").await.is_problem(413, "file_too_large").says("1000");
-    // One that says so is not read at all.
-    let said = with_header(request("POST", "/v1/jobs", "application/pdf", vec![]), "content-length", "1001");
-    service.send(Some(user()), said).await.is_problem(413, "file_too_large");
+    // A document that announces itself as too large is not read at all.
+    let announced =
+        with_header(request("POST", "/v1/jobs", "application/pdf", vec![]), "content-length", "1001");
+    service.send(Some(user()), announced).await.is_problem(413, "file_too_large");
     assert_eq!(send(stream(10, false), "application/pdf").await.status, 202);
     send(stream(9, true), "application/pdf").await.is_problem(400, "bad_request").says("the client is gone");
     let parts: [(&str, _, &[u8]); 1] = [("file", None, &[b'x'; 1001])];
@@ -200,7 +201,7 @@ async fn a_document_over_the_limit_is_refused_while_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_may_be_large_but_not_by_what_is_no_field() {
+async fn a_form_may_be_large_but_not_outside_of_its_fields() {
     let service = Service::new(&[]);
     let send = |body: Vec<u8>| {
         let chunks: Vec<_> =
@@ -227,7 +228,7 @@ async fn a_form_may_be_large_but_not_by_what_is_no_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_document_is_refused_or_fails_with_its_reason() {
+async fn a_body_that_is_no_document_is_refused_or_fails_with_its_reason() {
     let service = Service::new(&[]);
     let send = |media: &'static str, body: &'static [u8]| {
         service.send(Some(user()), request("POST", "/v1/jobs", media, body.to_vec()))
@@ -249,12 +250,12 @@ async fn what_is_no_document_is_refused_or_fails_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_in_its_callers_trace() {
+async fn a_job_is_part_of_its_callers_trace() {
     let service = Service::new(&[]);
     let posted = |traceparent: &str| {
         let body = FakeDocument::graphics(1).bytes();
         with_header(
-            request("POST", "/v1/jobs?again=true", "application/pdf", body),
+            request("POST", "/v1/jobs?force=true", "application/pdf", body),
             "traceparent",
             traceparent,
         )
@@ -262,7 +263,7 @@ async fn a_job_is_in_its_callers_trace() {
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let answer = service.send(Some(user()), posted(&format!("00-{trace}-00f067aa0ba902b7-01"))).await;
     assert_eq!((answer.status.as_u16(), answer.text("/trace_id")), (202, trace.to_owned()));
-    // As the W3C asks: what can't be read is as good as none.
+    // The W3C recommendation: a malformed traceparent is ignored.
     let answer = service.send(Some(user()), posted("00-not-a-trace")).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     assert!(answer.text("/trace_id") != trace && answer.text("/trace_id").len() == 32, "{answer:?}");

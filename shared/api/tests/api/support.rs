@@ -1,4 +1,4 @@
-//! A service over doubles, and requests to it.
+//! A service over test doubles, and requests to it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -43,7 +43,7 @@ pub fn operator() -> Caller {
     caller("acme", Role::Operator)
 }
 
-pub fn stranger() -> Caller {
+pub fn other_tenant() -> Caller {
     caller("other", Role::Operator)
 }
 
@@ -66,7 +66,7 @@ impl Service {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a whole body").to_bytes().to_vec();
         let answer = Answer { status: parts.status, headers: parts.headers, body };
-        answer.has_the_shape_of_a_problem_if_it_is_one();
+        answer.is_well_formed();
         answer
     }
 
@@ -78,27 +78,27 @@ impl Service {
         self.send(Some(caller), request("POST", path, "application/json", json.as_bytes().to_vec())).await
     }
 
-    /// A document as the body.
-    pub async fn put_in(&self, caller: Caller, query: &str, document: &FakeDocument) -> Answer {
+    /// Submits a document as the body.
+    pub async fn submit(&self, caller: Caller, query: &str, document: &FakeDocument) -> Answer {
         let path = format!("/v1/jobs{query}");
         self.send(Some(caller), request("POST", &path, "application/pdf", document.bytes())).await
     }
 
     /// The id of a new job.
     pub async fn job(&self, query: &str, document: &FakeDocument) -> String {
-        let answer = self.put_in(user(), query, document).await;
+        let answer = self.submit(user(), query, document).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
         answer.text("/id")
     }
 
-    /// The id of a job that has come to its end.
+    /// The id of a job that has ended.
     pub async fn finished(&self, document: &FakeDocument) -> String {
         let id = self.job("", document).await;
         self.process.finish(&JobId::new(&id)).await;
         id
     }
 
-    /// Lets the job come to where it waits for a person.
+    /// The id of a job that waits for approval.
     pub async fn proposed(&self, query: &str, document: &FakeDocument) -> String {
         let id = self.job(query, document).await;
         self.process.kill_after(&JobId::new(&id), Duration::from_secs(1)).await;
@@ -157,7 +157,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Refused with this status and code.
+    /// Asserts that the response is a problem with this status and code.
     #[track_caller]
     pub fn is_problem(&self, status: u16, code: &str) -> &Self {
         assert_eq!((self.status.as_u16(), self.text("/code").as_str()), (status, code), "{self:?}");
@@ -170,7 +170,7 @@ impl Answer {
         self
     }
 
-    fn has_the_shape_of_a_problem_if_it_is_one(&self) {
+    fn is_well_formed(&self) {
         assert_ne!(self.header("x-request-id"), "");
         if self.status.is_client_error() || self.status.is_server_error() {
             assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
@@ -181,12 +181,12 @@ impl Answer {
     }
 }
 
-/// Links that remember what they were made for.
+/// Links that record their keys.
 #[derive(Default)]
 pub struct FakeLinks(Mutex<Vec<String>>);
 
 impl FakeLinks {
-    /// The key of the oldest link that nobody has looked at.
+    /// The key of the oldest link that was not taken yet.
     pub fn take(&self) -> String {
         self.0.lock().expect("one thread").remove(0)
     }
@@ -202,8 +202,8 @@ impl UploadLinks for FakeLinks {
 }
 
 impl Service {
-    pub fn with_links(pairs: &[(&str, &str)]) -> (Self, Arc<FakeLinks>) {
+    pub fn with_upload_links(pairs: &[(&str, &str)]) -> (Self, Arc<FakeLinks>) {
         let links = Arc::new(FakeLinks::default());
-        (Self::of(Harness::new(pairs), |api| api.with_links(links.clone())), links)
+        (Self::of(Harness::new(pairs), |api| api.with_upload_links(links.clone())), links)
     }
 }

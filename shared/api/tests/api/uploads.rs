@@ -13,9 +13,9 @@ use everypage_core::{
 use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
 use everypage_tests::harness::{Harness, temp_file};
 
-use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
+use crate::support::{Answer, Service, operator, other_tenant, request, user, with_header};
 
-async fn begin(service: &Service, json: &str) -> Answer {
+async fn start_upload(service: &Service, json: &str) -> Answer {
     let answer = service.post(user(), "/v1/jobs", json).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
     answer
@@ -43,16 +43,16 @@ async fn arrive_with(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_document_is_uploaded_past_the_api() {
-    let (service, links) = Service::with_links(&[]);
-    let asked = "{\"upload\":true,\"name\":\"Bericht für 2026.pdf\",\"tier\":\"fast\",\"priority\":4,\"password\":\"sesame\"}";
-    let begun = begin(&service, asked).await;
-    let id = begun.text("/id");
-    assert_eq!(begun.header("location"), format!("/v1/jobs/{id}"));
-    assert_eq!(begun.text("/status"), "awaiting_upload");
-    assert_eq!(begun.text("/upload/method"), "PUT");
-    assert_eq!(begun.text("/upload/expires_at"), "2026-11-16T01:00:00Z");
-    assert_eq!(begun.text("/upload/headers/content-type"), "application/pdf");
+async fn a_large_document_is_uploaded_directly_to_the_storage() {
+    let (service, links) = Service::with_upload_links(&[]);
+    let options = "{\"upload\":true,\"name\":\"Bericht für 2026.pdf\",\"tier\":\"fast\",\"priority\":4,\"password\":\"sesame\"}";
+    let started = start_upload(&service, options).await;
+    let id = started.text("/id");
+    assert_eq!(started.header("location"), format!("/v1/jobs/{id}"));
+    assert_eq!(started.text("/status"), "awaiting_upload");
+    assert_eq!(started.text("/upload/method"), "PUT");
+    assert_eq!(started.text("/upload/expires_at"), "2026-11-16T01:00:00Z");
+    assert_eq!(started.text("/upload/headers/content-type"), "application/pdf");
     let key = links.take();
     assert_eq!(key, format!("incoming/acme/{id}/Bericht_f_r_2026.pdf"));
     for item in service.harness.records.dump() {
@@ -61,10 +61,10 @@ async fn a_large_document_is_uploaded_past_the_api() {
 
     let path = format!("/v1/jobs/{id}");
     assert_eq!(service.get(user(), &path).await.text("/status"), "awaiting_upload");
-    service.get(stranger(), &path).await.is_problem(404, "unknown_job");
+    service.get(other_tenant(), &path).await.is_problem(404, "unknown_job");
     let waiting = service.get(user(), "/v1/jobs?status=awaiting_upload").await;
-    assert_eq!((waiting.items().len(), waiting.at("/items/0/id")), (1, begun.at("/id")));
-    assert_eq!(service.get(stranger(), "/v1/jobs?status=awaiting_upload").await.items().len(), 0);
+    assert_eq!((waiting.items().len(), waiting.at("/items/0/id")), (1, started.at("/id")));
+    assert_eq!(service.get(other_tenant(), "/v1/jobs?status=awaiting_upload").await.items().len(), 0);
     service.get(user(), &format!("{path}/result")).await.is_problem(409, "awaiting_upload");
     service.post(user(), &format!("{path}/cancel"), "").await.is_problem(409, "awaiting_upload");
 
@@ -80,21 +80,22 @@ async fn a_large_document_is_uploaded_past_the_api() {
     let done = service.process.finish(&job).await;
     assert!(done.failure.is_none(), "{:?}", done.failure);
     assert_eq!(service.get(user(), &format!("{path}/result")).await.status, 200);
-    // The password is not kept any longer.
+    // The password is deleted.
     let kept = uploads::find(&service.process.app, &id).await.unwrap().unwrap().value;
     assert_eq!((kept.sealed_password, kept.job.as_ref()), (None, Some(&job)));
-    // Told again, it is the same job.
+    // A repeated notification finds the same job.
     let again = arrive(&service, &key, &document).await.unwrap();
     assert_eq!((again.job.id, again.existed), (job.clone(), true));
-    // The same document by another link, and one beside it that is nobody's business here.
-    begin(&service, "{\"upload\":true,\"tier\":\"fast\",\"priority\":4,\"name\":\"Bericht 2.pdf\"}").await;
+    // The same document by another link, and an object with a similar key that belongs to no upload.
+    start_upload(&service, "{\"upload\":true,\"tier\":\"fast\",\"priority\":4,\"name\":\"Bericht 2.pdf\"}")
+        .await;
     let other = links.take();
     assert!(arrive(&service, &other, &document).await.unwrap().existed);
     let stays = format!("{key}2");
     for object in [key.as_str(), &format!("{key}.json"), &other, &stays] {
         service.harness.blobs.put_new(object, vec![1]).await.unwrap();
     }
-    // Once the job is deleted its upload is unknown too, and no notice brings it back.
+    // Once the job is deleted its upload is unknown too, and no notification restores it.
     let sha256 = seen.text("/document/sha256");
     let deleted = service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
     assert_eq!(deleted.status, 204);
@@ -102,45 +103,45 @@ async fn a_large_document_is_uploaded_past_the_api() {
     assert!(
         matches!(arrive(&service, &key, &document).await, Err(ArrivalError::Refused(f)) if f.code == "job_deleted")
     );
-    // Nothing tells of the document any more.
+    // No record contains the document's name or hash any more.
     assert_eq!(service.harness.blobs.keys(), [stays]);
     for item in service.harness.records.dump() {
-        let told = ["Bericht", &sha256].iter().any(|word| item.draft.body.contains(word));
-        assert!(!told, "{:?}: {}", item.draft.key, item.draft.body);
+        let found = ["Bericht", &sha256].iter().any(|word| item.draft.body.contains(word));
+        assert!(!found, "{:?}: {}", item.draft.key, item.draft.body);
         let upload = item.draft.key.partition.starts_with("upload#");
         assert!(!upload || item.draft.expires.is_some(), "for ever: {:?}", item.draft.key);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_of_what_is_there_shows_the_job_that_is_there() {
-    let (service, links) = Service::with_links(&[]);
+async fn an_upload_of_a_known_document_gives_its_existing_job() {
+    let (service, links) = Service::with_upload_links(&[]);
     let document = FakeDocument::graphics(2);
     let known = service.job("", &document).await;
-    let begun = begin(&service, "{\"upload\":true}").await;
+    let started = start_upload(&service, "{\"upload\":true}").await;
     let key = links.take();
     let submitted = arrive(&service, &key, &document).await.unwrap();
     assert!(submitted.existed);
-    let seen = service.get(user(), &format!("/v1/jobs/{}", begun.text("/id"))).await;
+    let seen = service.get(user(), &format!("/v1/jobs/{}", started.text("/id"))).await;
     assert_eq!(seen.text("/id"), known);
-    // Unless it is to be done anew.
-    begin(&service, "{\"upload\":true,\"again\":true}").await;
+    // Unless a new job is forced.
+    start_upload(&service, "{\"upload\":true,\"force\":true}").await;
     let key = links.take();
-    let anew = arrive(&service, &key, &document).await.unwrap();
-    assert!(!anew.existed && anew.job.id.as_str() != known);
-    assert_eq!(arrive(&service, &key, &document).await.unwrap().job.id, anew.job.id);
+    let renewed = arrive(&service, &key, &document).await.unwrap();
+    assert!(!renewed.existed && renewed.job.id.as_str() != known);
+    assert_eq!(arrive(&service, &key, &document).await.unwrap().job.id, renewed.job.id);
 }
 
-/// Stops at every call in turn; whatever was done by then, the next try makes one job of it.
+/// Crashes at every call in turn; whatever was done by then, the next try makes one job of it.
 #[tokio::test(start_paused = true)]
-async fn a_crash_anywhere_on_the_way_makes_one_job() {
+async fn a_crash_at_any_call_makes_one_job() {
     let document = FakeDocument::graphics(1);
     let mut crashed = 0;
     for at in 0.. {
         let harness = Harness::new(&[]);
         let links = std::sync::Arc::new(crate::support::FakeLinks::default());
-        let mut service = Service::of(harness, |api| api.with_links(links.clone()));
-        let id = begin(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
+        let mut service = Service::of(harness, |api| api.with_upload_links(links.clone()));
+        let id = start_upload(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
         let key = links.take();
 
         let faults = Faults::stop_at(at);
@@ -154,10 +155,10 @@ async fn a_crash_anywhere_on_the_way_makes_one_job() {
         service.harness.faults = Faults::none();
         service.process = service.harness.start("next");
         let app = service.process.app.clone();
-        // What a crash left is told truly: a job or an upload, and never nothing.
+        // After a crash the id is that of a job or of an upload, never unknown.
         let left = service.get(user(), &format!("/v1/jobs/{id}")).await;
         assert!(["awaiting_upload", "queued"].contains(&left.text("/status").as_str()), "{left:?}");
-        // The job may even have failed before the notice comes again.
+        // The job may even have failed before the notification is repeated.
         if left.text("/status") == "queued" {
             let job = JobId::new(left.text("/id"));
             everypage_core::usecases::cancel::cancel(&app, &job, "x").await.unwrap();
@@ -177,9 +178,9 @@ async fn a_crash_anywhere_on_the_way_makes_one_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
-    let (service, links) = Service::with_links(&[("MAX_FILE_BYTES", "1000")]);
-    let id = begin(&service, "{\"upload\":true}").await.text("/id");
+async fn a_refused_upload_shows_its_error_under_its_id() {
+    let (service, links) = Service::with_upload_links(&[("MAX_FILE_BYTES", "1000")]);
+    let id = start_upload(&service, "{\"upload\":true}").await.text("/id");
     let key = links.take();
     let refused = arrive(&service, &key, &FakeDocument::graphics(100)).await.unwrap_err();
     assert!(
@@ -195,8 +196,8 @@ async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
         .says("1000");
 
     let named = async |media_type: &str, body: Vec<u8>| {
-        let ask = with_header(request("POST", "/v1/jobs", media_type, body), "idempotency-key", "k");
-        service.send(Some(user()), ask).await
+        let request = with_header(request("POST", "/v1/jobs", media_type, body), "idempotency-key", "k");
+        service.send(Some(user()), request).await
     };
     named("application/pdf", FakeDocument::graphics(1).bytes()).await;
     named("application/json", b"{\"upload\":true}".to_vec()).await;
@@ -206,21 +207,21 @@ async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_that_ran_out_unused_is_told() {
-    let (service, _) = Service::with_links(&[]);
-    let id = begin(&service, "{\"upload\":true}").await.text("/id");
+async fn an_expired_link_is_reported() {
+    let (service, _) = Service::with_upload_links(&[]);
+    let id = start_upload(&service, "{\"upload\":true}").await.text("/id");
     service.harness.advance(Duration::from_secs(3601)).await;
     let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
     assert_eq!(seen.text("/status"), "awaiting_upload");
-    assert!(seen.text("/message").contains("begin anew"));
+    assert!(seen.text("/message").contains("expired"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn uploads_need_an_engine_that_has_them() {
+async fn uploads_need_a_backend_with_upload_links() {
     let service = Service::new(&[]);
     let answer = service.post(user(), "/v1/jobs", "{\"upload\":true}").await;
     answer.is_problem(422, "uploads_not_available").says("application/pdf");
-    let (service, _) = Service::with_links(&[]);
+    let (service, _) = Service::with_upload_links(&[]);
     let bad =
         service.post(user(), "/v1/jobs", "{\"upload\":true,\"tier\":\"best\",\"x\":1,\"pages\":{}}").await;
     assert_eq!(bad.is_problem(422, "bad_options").at("/errors").as_array().unwrap().len(), 3);
@@ -229,8 +230,8 @@ async fn uploads_need_an_engine_that_has_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_nobody_announced_is_a_plain_submission() {
-    let (service, _) = Service::with_links(&[]);
+async fn an_object_without_an_upload_request_is_a_plain_submission() {
+    let (service, _) = Service::with_upload_links(&[]);
     let document = FakeDocument::graphics(1);
     let metadata = [("Tier", "fast"), ("ai-pages", "all"), ("user", "ann"), ("camera", "x")];
     let key = "incoming/acme/2026/scan.pdf";
@@ -241,17 +242,17 @@ async fn an_object_that_nobody_announced_is_a_plain_submission() {
     assert_eq!(job.received.options.tier.to_string(), "fast");
     let seen = service.get(operator(), &format!("/v1/jobs/{}", job.id)).await;
     assert_eq!(seen.status, 200);
-    // A notice that comes again finds the job, even one that ended badly.
+    // A repeated notification finds the job, even one that was cancelled.
     everypage_core::usecases::cancel::cancel(&service.process.app, &job.id, "x").await.unwrap();
     service.process.finish(&job.id).await;
     let again = arrive_with(&service, key, "v1", &document, &metadata).await.unwrap();
     assert_eq!((again.job.id, again.existed), (job.id.clone(), true));
     // A new version of the object is a new request.
-    let anew = arrive_with(&service, key, "v2", &document, &metadata).await.unwrap();
-    assert_ne!(anew.job.id, job.id);
-    // The same content elsewhere is not.
+    let renewed = arrive_with(&service, key, "v2", &document, &metadata).await.unwrap();
+    assert_ne!(renewed.job.id, job.id);
+    // The same content under another key is not.
     let copy = arrive_with(&service, "incoming/acme/copy.pdf", "v1", &document, &metadata).await.unwrap();
-    assert_eq!(copy.job.id, anew.job.id);
+    assert_eq!(copy.job.id, renewed.job.id);
 
     let bad = [("tier", "best")];
     let refused = arrive_with(&service, "incoming/acme/b.pdf", "1", &document, &bad).await.unwrap_err();
@@ -270,9 +271,9 @@ async fn an_object_that_nobody_announced_is_a_plain_submission() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_tenants_upload_is_not_taken_for_ones_own() {
-    let (service, links) = Service::with_links(&[]);
-    let id = begin(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
+async fn an_upload_of_another_tenant_is_never_used() {
+    let (service, links) = Service::with_upload_links(&[]);
+    let id = start_upload(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
     let key = links.take();
     let forged = key.replace("acme", "other");
     let job = arrive(&service, &forged, &FakeDocument::graphics(1)).await.unwrap().job;
@@ -281,7 +282,7 @@ async fn another_tenants_upload_is_not_taken_for_ones_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
+async fn two_concurrent_submissions_with_one_id_make_one_job() {
     let service = Service::new(&[]);
     let file = temp_file(FakeDocument::graphics(1).bytes());
     let app = &service.process.app;
@@ -306,40 +307,40 @@ async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() {
-    let (service, links) = Service::with_links(&[("MAX_FILE_BYTES", "1000")]);
-    let ask = async |name: &str, key: &str| {
+async fn a_repeated_upload_request_gives_the_same_upload_and_then_its_job() {
+    let (service, links) = Service::with_upload_links(&[("MAX_FILE_BYTES", "1000")]);
+    let upload = async |name: &str, key: &str| {
         let body = format!("{{\"upload\":true,\"name\":\"{name}\"}}").into_bytes();
-        let asked = request("POST", "/v1/jobs", "application/json", body);
-        service.send(Some(user()), with_header(asked, "idempotency-key", key)).await
+        let request = request("POST", "/v1/jobs", "application/json", body);
+        service.send(Some(user()), with_header(request, "idempotency-key", key)).await
     };
-    let first = ask("a.pdf", "order 7").await;
+    let first = upload("a.pdf", "order 7").await;
     service.harness.advance(Duration::from_secs(1800)).await;
-    let again = ask("a.pdf", "order 7").await;
+    let again = upload("a.pdf", "order 7").await;
     assert_eq!((again.status, again.text("/id")), (StatusCode::CREATED, first.text("/id")));
-    assert_eq!(again.text("/upload/expires_at"), "2026-11-16T01:30:00Z", "the link is good anew");
+    assert_eq!(again.text("/upload/expires_at"), "2026-11-16T01:30:00Z", "a new link");
     assert_eq!(service.get(user(), "/v1/jobs?status=awaiting_upload").await.items().len(), 1);
-    ask("b.pdf", "order 7").await.is_problem(422, "idempotency_key_reused");
-    assert_ne!(ask("a.pdf", "order 8").await.text("/id"), first.text("/id"));
+    upload("b.pdf", "order 7").await.is_problem(422, "idempotency_key_reused");
+    assert_ne!(upload("a.pdf", "order 8").await.text("/id"), first.text("/id"));
 
     let key = format!("incoming/acme/{}/a.pdf", first.text("/id"));
     let job = arrive(&service, &key, &FakeDocument::graphics(1)).await.unwrap().job.id;
-    let late = ask("a.pdf", "order 7").await;
+    let late = upload("a.pdf", "order 7").await;
     assert_eq!((late.status, late.text("/id")), (StatusCode::OK, job.to_string()));
     assert_eq!(late.at("/repeated"), true);
 
     service.process.finish(&job).await;
     let path = format!("/v1/jobs/{job}");
     service.send(Some(user()), request("DELETE", &path, "", vec![])).await;
-    let anew = ask("a.pdf", "order 7").await;
-    assert_eq!((anew.status, anew.text("/status")), (StatusCode::CREATED, "awaiting_upload".into()));
+    let renewed = upload("a.pdf", "order 7").await;
+    assert_eq!((renewed.status, renewed.text("/status")), (StatusCode::CREATED, "awaiting_upload".into()));
 
-    let refused = ask("large.pdf", "order 9").await;
+    let refused = upload("large.pdf", "order 9").await;
     let key = format!("incoming/acme/{}/large.pdf", refused.text("/id"));
     arrive(&service, &key, &FakeDocument::graphics(500)).await.unwrap_err();
-    let told = ask("large.pdf", "order 9").await;
-    assert_eq!((told.status, told.text("/status")), (StatusCode::OK, "failed".into()));
-    assert_eq!(told.text("/error/code"), "file_too_large");
-    assert!(told.at("/upload").is_null(), "there is nothing more to upload");
+    let failed = upload("large.pdf", "order 9").await;
+    assert_eq!((failed.status, failed.text("/status")), (StatusCode::OK, "failed".into()));
+    assert_eq!(failed.text("/error/code"), "file_too_large");
+    assert!(failed.at("/upload").is_null(), "there is nothing more to upload");
     drop(links);
 }

@@ -1,0 +1,94 @@
+//! `process` and `submit`: documents, and how they are to be read.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use everypage_core::{
+    config::parse_duration,
+    domain::{
+        ids::Priority,
+        plan::AiPages,
+        selection::PageSelection,
+        target::{Provider, Tier},
+    },
+    usecases::{result::Form, wishes::Wishes},
+};
+
+use super::EXIT_CODES;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Process {
+    #[command(flatten)]
+    pub documents: Documents,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Submit {
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Print the jobs' ids once the stack has accepted the documents, and exit
+    #[arg(long, conflicts_with = "output")]
+    pub detach: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// PDFs to read; several are read in parallel
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write each result to DIR/NAME.{txt,md,json}; without it, one file's result goes to standard output
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Format of the result: text, markdown or json
+    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
+    pub format: Form,
+    /// Password of encrypted PDFs; other users of this machine may see it, prefer --password-stdin
+    #[arg(long, value_name = "PASSWORD", conflicts_with = "password_stdin")]
+    pub password: Option<String>,
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+    /// Pages to read, such as 1-10,12,40-
+    #[arg(long, value_name = "PAGES")]
+    pub pages: Option<PageSelection>,
+    /// Pages to send to AI: graphics (pages with graphics) or all [default: $AI_PAGES; on AWS, here and below, the stack's]
+    #[arg(long, value_name = "WHICH")]
+    pub ai_pages: Option<AiPages>,
+    /// Model to call first: primary, fast or secondary [default: $MODEL_TIER]
+    #[arg(long)]
+    pub tier: Option<Tier>,
+    #[arg(long, value_name = "PROVIDER", help = provider_help())]
+    pub provider: Option<Provider>,
+    /// Time after which the result is published, complete or not, such as 5m [default: $JOB_TIMEOUT]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub deadline: Option<Duration>,
+    /// Priority: low, normal, high, critical or urgent
+    #[arg(long)]
+    pub priority: Option<Priority>,
+    /// Print a summary as JSON on standard output; results go to -o, or stay with the job
+    #[arg(long)]
+    pub json: bool,
+    /// Start a new job even if the same file was processed with the same options within 24 hours
+    #[arg(long)]
+    pub force: bool,
+}
+
+fn provider_help() -> String {
+    format!("Provider to call first: {} [default: $PRIMARY_ENGINE]", Provider::NAMES.join(" or "))
+}
+
+impl Documents {
+    pub fn overrides(&self) -> Wishes {
+        Wishes {
+            pages: self.pages.clone(),
+            ai_pages: self.ai_pages,
+            tier: self.tier,
+            engine: self.provider,
+            deadline: self.deadline,
+            priority: self.priority,
+            again: self.force,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `jobs`, `events`, `dlq` and `heal`: what happened to documents, and what to do about it.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+use everypage_core::{config::parse_duration, usecases::result::Form};
+
+use super::{EXIT_CODES, JobArg, Listing};
+
+/// Dead letters per second.
+const MIN_RATE: f64 = 0.001;
+
+#[derive(Debug, Subcommand)]
+pub enum Jobs {
+    /// List the latest jobs, newest first
+    List {
+        /// Maximum number of jobs
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Show one job, and the source of each page's text
+    Show {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Cancel a job; its result so far is published
+    Cancel {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Delete ended jobs: source, images, text, results and audit trail
+    Delete {
+        #[command(flatten)]
+        which: Ended,
+        /// Do not ask for confirmation
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Print a job's result
+    Result {
+        #[command(flatten)]
+        job: JobArg,
+        /// Format of the result: text, markdown or json
+        #[arg(short, long, default_value = "text", value_name = "FORMAT")]
+        format: Form,
+        /// Version of the result [default: the latest]
+        #[arg(long, value_name = "N")]
+        version: Option<u32>,
+        /// Write to a file instead of standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Short for --format json
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
+    },
+    /// List the events of a job and its pages
+    Events {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Approve a plan that needs approval
+    Approve {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Reject a plan that needs approval
+    Reject {
+        #[command(flatten)]
+        job: JobArg,
+        /// Reason, stored in the audit trail and shown with the job
+        #[arg(long, default_value = "rejected at the command line")]
+        reason: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Events {
+    /// Verify that a job's audit trail was not changed after it was written
+    Verify {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// List events, oldest first
+    List {
+        /// Only this type, such as page.settled
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Only events since 2026-11-16, 2026-11-16T09:30Z, or a time ago, such as 2h
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Maximum number of events; the latest are listed
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Dlq {
+    /// List the dead letters, oldest first
+    List(Listing),
+    /// Show one dead letter, without its document's text
+    Show {
+        /// Id of the dead letter, or a unique prefix of it
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Send dead letters back to processing, and wait for their outcome
+    #[command(after_help = EXIT_CODES)]
+    Redrive(Redrive),
+    /// Delete dead letters
+    Purge {
+        #[command(flatten)]
+        which: Which,
+        /// Do not ask for confirmation
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Ended {
+    /// Ids, or unique prefixes of them
+    #[arg(value_name = "JOB")]
+    pub ids: Vec<String>,
+    /// All jobs that ended longer ago than this, such as 720h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub older_than: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Which {
+    /// Ids, or unique prefixes of them
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// All dead letters
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Redrive {
+    #[command(flatten)]
+    pub which: Which,
+    /// Dead letters per second
+    #[arg(long, default_value_t = 10.0, value_name = "N", value_parser = rate)]
+    pub rate: f64,
+    /// Read a password for the documents from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate: &f64| rate.is_finite() && *rate >= MIN_RATE)
+        .ok_or_else(|| "a number of dead letters per second, such as 5 or 0.5".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub struct Heal {
+    #[command(flatten)]
+    pub job: JobArg,
+    /// Time for the model calls of all pages together
+    #[arg(long, default_value = "2m", value_name = "TIME", value_parser = parse_duration)]
+    pub deadline: Duration,
+    #[command(flatten)]
+    pub listing: Listing,
+}

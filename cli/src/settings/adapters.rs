@@ -1,0 +1,65 @@
+//! Puts the adapters together.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use everypage_core::{
+    app::Outside,
+    config::Settings,
+    ports::traces::{NoTraces, Traces},
+};
+use everypage_local::LocalBackend;
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError};
+use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_vision::HttpVision;
+
+use crate::problem::Problem;
+
+/// Opens the local backend over `folder`, without running it.
+pub async fn open_local(
+    settings: &Settings,
+    folder: &Path,
+    traces: Arc<dyn Traces>,
+) -> Result<LocalBackend, Problem> {
+    Ok(LocalBackend::open(folder, settings.clone(), outside(settings, traces)?).await?)
+}
+
+/// The PDF parser, and the clients of everything outside of the backend.
+pub fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Outside, Problem> {
+    let failed = |error: SetupError| Problem::Failed(error.to_string());
+    Ok(Outside {
+        pdf: Arc::new(pdf(settings)?),
+        vision: Arc::new(vision(settings)?),
+        hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(failed)?),
+        payments: Arc::new(HttpPayments::from_settings(settings).map_err(failed)?),
+        traces,
+    })
+}
+
+pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {
+    let otlp = OtlpTraces::from_settings(settings, "everypage")
+        .map_err(|error| Problem::Usage(error.to_string()))?;
+    Ok(otlp.map_or_else(|| Arc::new(NoTraces) as Arc<dyn Traces>, |otlp| Arc::new(otlp)))
+}
+
+/// Parses PDFs in child processes of this program.
+pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
+    Ok(IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf))
+}
+
+/// Fails when a setting of a provider is wrong.
+pub fn vision(settings: &Settings) -> Result<HttpVision, Problem> {
+    HttpVision::from_settings(settings).map_err(|error| Problem::Usage(error.to_string()))
+}
+
+/// The file of this program, even after an update replaced it.
+pub fn own_program() -> Result<PathBuf, Problem> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        return Ok(running);
+    }
+    std::env::current_exe()
+        .map_err(|error| Problem::Failed(format!("this program's own file can't be found: {error}")))
+}

@@ -1,0 +1,81 @@
+//! Errors of the core as problems.
+
+use everypage_core::{
+    ports::Fault,
+    store::jobs::JobError,
+    usecases::{StepError, intake::SubmitError, purchase::PurchaseError},
+};
+use tracing::error;
+
+use super::{Code, Problem};
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Throttled { retry_after, .. } => {
+                let seconds = retry_after.map_or(1, |pause| pause.as_secs().max(1));
+                Self::new(Code::Unavailable, "the storage is throttled; retry after the time in Retry-After")
+                    .with_header("retry-after", &seconds.to_string())
+            }
+            Fault::Unreachable { .. } => {
+                error!(cause = %fault, "request failed");
+                Self::new(Code::Unavailable, "a part of the service can't be reached; retry later")
+                    .with_header("retry-after", "5")
+            }
+            Fault::Broken { .. } => Self::internal(fault),
+        }
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::TooLarge { .. } => Self::new(Code::FileTooLarge, error.to_string()),
+            SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error.to_string()),
+            SubmitError::BadOptions(_) => Self::new(Code::BadOptions, error.to_string()),
+            SubmitError::UnknownTenant(_) => Self::new(Code::UnknownTenant, error.to_string()),
+            SubmitError::Unreadable { .. } => Self::internal(error),
+            SubmitError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<StepError> for Problem {
+    fn from(error: StepError) -> Self {
+        let code = match &error {
+            StepError::Document(_) => Code::BadDocument,
+            StepError::Fault(fault) => return fault.clone().into(),
+            StepError::Broken { code, .. } => match *code {
+                "illegal_transition" => Code::IllegalTransition,
+                "job_is_open" => Code::JobIsOpen,
+                "nothing_to_heal" => Code::NothingToHeal,
+                "not_enough_credits" => Code::NotEnoughCredits,
+                "unknown_job" => Code::UnknownJob,
+                "unknown_dead_letter" => Code::UnknownDeadLetter,
+                "unreadable_message" => Code::UnreadableMessage,
+                _ => return Self::internal(error),
+            },
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<PurchaseError> for Problem {
+    fn from(error: PurchaseError) -> Self {
+        let code = match &error {
+            PurchaseError::NotSetUp => Code::PurchasesNotAvailable,
+            PurchaseError::BadAmount { .. } => return Self::invalid("credits", error.to_string()),
+            PurchaseError::KeyReused { .. } => Code::IdempotencyKeyReused,
+            PurchaseError::Unknown(_) => Code::UnknownPurchase,
+            PurchaseError::NotAllowed(_) => Code::IllegalTransition,
+            PurchaseError::Fault(fault) => return fault.clone().into(),
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<JobError> for Problem {
+    fn from(error: JobError) -> Self {
+        StepError::from(error).into()
+    }
+}

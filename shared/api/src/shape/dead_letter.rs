@@ -1,0 +1,112 @@
+use everypage_core::store::dead;
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::name;
+
+/// What the message of a dead letter was about.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Subject {
+    Job {
+        job: String,
+    },
+    Page {
+        job: String,
+        page: u32,
+    },
+    /// A notification of the job's end that the webhook did not accept.
+    Webhook {
+        job: String,
+    },
+    /// A message that could not be parsed.
+    Message,
+}
+
+/// A message that was given up, with its reason. The message itself is not shown: it holds document text.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeadLetter {
+    pub id: String,
+    pub subject: Subject,
+    /// The name of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "report.pdf")]
+    pub document: Option<String>,
+    /// Why the message was given up.
+    pub reason: String,
+    /// How often the queue delivered the message.
+    pub receive_count: u32,
+    /// When the message failed first.
+    pub first_at: Timestamp,
+    /// When the message failed last.
+    pub last_at: Timestamp,
+    pub correlation_id: String,
+    /// `low`, `normal`, `high`, `critical` or `urgent`.
+    #[schema(example = "normal")]
+    pub priority: String,
+}
+
+impl DeadLetter {
+    pub fn new(letter: dead::DeadLetter, document: Option<String>) -> Self {
+        Self {
+            document,
+            id: letter.id.to_string(),
+            subject: match letter.subject {
+                dead::Subject::Job { job } => Subject::Job { job: job.to_string() },
+                dead::Subject::Page { job, page } => Subject::Page { job: job.to_string(), page: page.get() },
+                dead::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
+                dead::Subject::Message => Subject::Message,
+            },
+            reason: letter.reason,
+            receive_count: letter.attempts,
+            first_at: letter.first_at,
+            last_at: letter.last_at,
+            correlation_id: letter.correlation_id.to_string(),
+            priority: name(letter.priority).to_lowercase(),
+        }
+    }
+}
+
+/// A dead letter that could not be redriven.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RedriveFailure {
+    pub id: String,
+    /// The code of the problem.
+    #[schema(example = "unknown_dead_letter")]
+    pub code: String,
+    pub reason: String,
+}
+
+/// The outcome of a redrive.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Redriven {
+    /// Ids of dead letters whose messages are in the queue again.
+    pub redriven: Vec<String>,
+    /// Dead letters that could not be redriven.
+    pub failed: Vec<RedriveFailure>,
+    /// Dead letters that did not fit into the time of one request: repeat it.
+    pub remaining: usize,
+}
+
+/// The estimated cost of a redrive.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Estimate {
+    /// Dead letters that the estimate covers.
+    pub dead_letters: usize,
+    /// Pages that would be sent to a model.
+    pub pages: u32,
+    /// Millionths of a US dollar, from the plans of their jobs.
+    pub cost_micro_usd: u64,
+    /// Dead letters of documents without a plan: their cost is known once they are opened.
+    pub unknown: usize,
+    /// Dead letters that did not fit into the time of one request: the last ones of the list.
+    pub remaining: usize,
+}
+
+/// The outcome of a purge.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Purged {
+    /// The number of deleted dead letters.
+    pub purged: usize,
+}

@@ -1,0 +1,33 @@
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The pages of one priority in the queue.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Lane {
+    /// `low`, `normal`, `high`, `critical` or `urgent`.
+    #[schema(example = "normal")]
+    pub priority: String,
+    /// Pages that wait or are being processed.
+    pub waiting: u64,
+}
+
+/// The calls to one model.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InFlight {
+    /// `provider:model`.
+    #[schema(example = "openai:gpt-5.4")]
+    pub target: String,
+    /// Calls in flight.
+    pub in_flight: usize,
+    /// The maximum number of calls in flight (`MAX_INFLIGHT_PER_MODEL`).
+    pub limit: usize,
+}
+
+/// The load of the queue and of the models.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Load {
+    pub lanes: Vec<Lane>,
+    pub models: Vec<InFlight>,
+    /// Dead letters of the caller's tenant; counted up to 1,000.
+    pub dead_letters: usize,
+}

@@ -1,0 +1,99 @@
+//! Anthropic's Messages API.
+
+use std::net::SocketAddr;
+
+use everypage_core::domain::target::Provider;
+use hyper::HeaderMap;
+use serde_json::{Value, json};
+
+use super::{Dialect, Finish, Prompt};
+use crate::request::ModelRequest;
+
+pub(super) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn provider(&self) -> Provider {
+        Provider::Anthropic
+    }
+
+    fn base_url(&self, address: SocketAddr) -> String {
+        format!("http://{address}")
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        path == "/v1/messages"
+    }
+
+    fn has_key(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key("x-api-key") && headers.contains_key("anthropic-version")
+    }
+
+    fn prompt(&self, _path: &str, body: &Value) -> Prompt {
+        let mut prompt =
+            Prompt { model: body["model"].as_str().unwrap_or_default().to_owned(), ..Prompt::default() };
+        prompt.add(false, &body["system"], image_data);
+        for message in body["messages"].as_array().into_iter().flatten() {
+            prompt.add(message["role"] == "user", &message["content"], image_data);
+        }
+        prompt
+    }
+
+    fn answer(&self, request: &ModelRequest, text: &str, finish: Finish) -> Value {
+        let reason = match finish {
+            Finish::Complete => "end_turn",
+            Finish::Length => "max_tokens",
+            Finish::Refusal => "refusal",
+        };
+        let content = if text.is_empty() { json!([]) } else { json!([{ "type": "text", "text": text }]) };
+        json!({
+            "id": "msg_scripted",
+            "type": "message",
+            "role": "assistant",
+            "model": request.model,
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": null,
+            "usage": { "input_tokens": request.input_tokens, "output_tokens": text.len().div_ceil(4) },
+        })
+    }
+
+    fn error(&self, model: &str, status: u16) -> Value {
+        let (kind, message) = match status {
+            400 => (
+                "invalid_request_error",
+                "messages.0.content.0.image.source.base64.data: Could not process image",
+            ),
+            401 => ("authentication_error", "invalid x-api-key"),
+            403 => {
+                ("permission_error", "Your API key does not have permission to use the specified resource.")
+            }
+            404 => return error("not_found_error", &format!("model: {model}")),
+            413 => ("request_too_large", "Request exceeds the maximum size"),
+            422 => ("invalid_request_error", "The request could not be processed."),
+            429 => ("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit"),
+            529 => ("overloaded_error", "Overloaded"),
+            _ => ("api_error", "Internal server error"),
+        };
+        error(kind, message)
+    }
+
+    fn out_of_credit(&self) -> (u16, Value) {
+        let message = "Your credit balance is too low to access the Anthropic API. \
+                       Please go to Plans & Billing to upgrade or purchase credits.";
+        (400, error("invalid_request_error", message))
+    }
+
+    /// Anthropic's models refuse without text.
+    fn refusal(&self) -> &'static str {
+        ""
+    }
+}
+
+/// The base64 data of a part that is an image.
+fn image_data(part: &Value) -> Option<&Value> {
+    (part["type"] == "image").then(|| &part["source"]["data"])
+}
+
+fn error(kind: &str, message: &str) -> Value {
+    json!({ "type": "error", "error": { "type": kind, "message": message }, "request_id": "req_scripted" })
+}

@@ -1,0 +1,103 @@
+//! The providers' HTTP APIs. A dialect is one file here and one line in [`DIALECTS`].
+
+mod anthropic;
+mod openai;
+
+use std::net::SocketAddr;
+
+use everypage_core::domain::target::Provider;
+use hyper::HeaderMap;
+use serde_json::Value;
+
+use crate::{image::ImageSize, request::ModelRequest};
+
+/// Every dialect that the server speaks.
+pub(crate) static DIALECTS: &[&dyn Dialect] = &[&openai::OpenAi, &anthropic::Anthropic];
+
+/// How an answer ended, before it has the provider's name for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    Complete,
+    Length,
+    Refusal,
+}
+
+/// One provider's API: where model calls arrive, how they are read, and the bodies that it sends.
+pub(crate) trait Dialect: Sync {
+    fn provider(&self) -> Provider;
+
+    /// The value of the provider's base URL setting.
+    fn base_url(&self, address: SocketAddr) -> String;
+
+    /// Does a model call arrive at this path?
+    fn serves(&self, path: &str) -> bool;
+
+    /// Do the headers identify a caller? The key itself is neither checked nor kept.
+    fn has_key(&self, headers: &HeaderMap) -> bool;
+
+    /// Reads model, texts and images; whatever is missing or malformed stays empty.
+    fn prompt(&self, path: &str, body: &Value) -> Prompt;
+
+    fn answer(&self, request: &ModelRequest, text: &str, finish: Finish) -> Value;
+
+    fn error(&self, model: &str, status: u16) -> Value;
+
+    /// The response to a call whose account has no credit left.
+    fn out_of_credit(&self) -> (u16, Value);
+
+    /// The text with which the provider's models refuse.
+    fn refusal(&self) -> &'static str;
+}
+
+/// `None` when the server has no dialect of this provider.
+pub(crate) fn of(provider: Provider) -> Option<&'static dyn Dialect> {
+    DIALECTS.iter().copied().find(|dialect| dialect.provider() == provider)
+}
+
+/// The parts of a request that every dialect has.
+#[derive(Debug, Default)]
+pub(crate) struct Prompt {
+    pub(crate) model: String,
+    pub(crate) system: String,
+    pub(crate) user: String,
+    pub(crate) has_image: bool,
+    /// Of the first image whose format is known.
+    pub(crate) image: Option<ImageSize>,
+}
+
+impl Prompt {
+    /// Adds content that is a string or an array of parts with `text` fields; `image` finds the
+    /// base64 data of a part that is an image.
+    fn add(&mut self, is_user: bool, content: &Value, image: impl Fn(&Value) -> Option<&Value>) {
+        let texts = if is_user { &mut self.user } else { &mut self.system };
+        let mut add_text = |text: &str| {
+            texts.push_str(text);
+            texts.push('\n');
+        };
+        match content {
+            Value::String(text) => add_text(text),
+            Value::Array(parts) => {
+                for part in parts {
+                    part["text"].as_str().map(&mut add_text);
+                    if let Some(data) = image(part) {
+                        self.has_image = true;
+                        self.image = self.image.or_else(|| ImageSize::of_base64(data.as_str()?));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_has_a_dialect() {
+        for &provider in Provider::ALL {
+            assert!(of(provider).is_some(), "{provider}");
+        }
+    }
+}

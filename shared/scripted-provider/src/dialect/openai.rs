@@ -1,0 +1,101 @@
+//! OpenAI's chat completions, which compatible servers speak as well.
+
+use std::net::SocketAddr;
+
+use everypage_core::domain::target::Provider;
+use hyper::{HeaderMap, header::AUTHORIZATION};
+use serde_json::{Value, json};
+
+use super::{Dialect, Finish, Prompt};
+use crate::request::ModelRequest;
+
+pub(super) struct OpenAi;
+
+impl Dialect for OpenAi {
+    fn provider(&self) -> Provider {
+        Provider::OpenAi
+    }
+
+    fn base_url(&self, address: SocketAddr) -> String {
+        format!("http://{address}/v1")
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        matches!(path, "/v1/chat/completions" | "/chat/completions")
+    }
+
+    fn has_key(&self, headers: &HeaderMap) -> bool {
+        headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "))
+    }
+
+    fn prompt(&self, _path: &str, body: &Value) -> Prompt {
+        let mut prompt =
+            Prompt { model: body["model"].as_str().unwrap_or_default().to_owned(), ..Prompt::default() };
+        for message in body["messages"].as_array().into_iter().flatten() {
+            prompt.add(message["role"] == "user", &message["content"], |part| {
+                (part["type"] == "image_url").then(|| &part["image_url"]["url"])
+            });
+        }
+        prompt
+    }
+
+    fn answer(&self, request: &ModelRequest, text: &str, finish: Finish) -> Value {
+        let (input, output) = (request.input_tokens, text.len().div_ceil(4) as u64);
+        let refused = finish == Finish::Refusal;
+        json!({
+            "id": "chatcmpl-scripted",
+            "object": "chat.completion",
+            "created": 1_763_251_200,
+            "model": request.model,
+            "choices": [{
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": if refused { Value::Null } else { text.into() },
+                    "refusal": if refused { text.into() } else { Value::Null },
+                },
+                "finish_reason": if finish == Finish::Length { "length" } else { "stop" },
+            }],
+            "usage": { "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output },
+        })
+    }
+
+    fn error(&self, model: &str, status: u16) -> Value {
+        let (kind, code, message) = match status {
+            400 => ("invalid_request_error", "invalid_image_format", "You uploaded an unsupported image."),
+            401 => {
+                ("invalid_request_error", "invalid_api_key", "Incorrect API key provided: sk-abc****wxyz.")
+            }
+            403 => (
+                "invalid_request_error",
+                "unsupported_country_region_territory",
+                "Country, region, or territory not supported",
+            ),
+            404 => {
+                let message = format!("The model `{model}` does not exist or you do not have access to it.");
+                return error("invalid_request_error", "model_not_found", &message);
+            }
+            413 => ("invalid_request_error", "request_too_large", "Maximum content size limit exceeded."),
+            422 => ("invalid_request_error", "unprocessable_entity", "The request could not be processed."),
+            429 => ("requests", "rate_limit_exceeded", "Rate limit reached: please try again later."),
+            503 => {
+                ("server_error", "slow_down", "The engine is currently overloaded, please try again later.")
+            }
+            _ => ("server_error", "server_error", "The server had an error while processing your request."),
+        };
+        error(kind, code, message)
+    }
+
+    fn out_of_credit(&self) -> (u16, Value) {
+        let message = "You exceeded your current quota, please check your plan and billing details.";
+        (429, error("insufficient_quota", "insufficient_quota", message))
+    }
+
+    fn refusal(&self) -> &'static str {
+        "I'm sorry, I can't help with that."
+    }
+}
+
+fn error(kind: &str, code: &str, message: &str) -> Value {
+    json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+}

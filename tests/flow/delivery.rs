@@ -1,0 +1,159 @@
+//! Page messages: delivered twice, slowly, or with storage that fails meanwhile; in-flight limits.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use everypage_core::{
+    domain::outcome::AttemptResult,
+    ports::{
+        Fault,
+        blobs::Blobs,
+        clock::{Clock, after},
+        records::Records,
+        retrying::Retrying,
+        vision::Finish,
+    },
+    store::dead,
+};
+use everypage_testkit::{
+    clock::VirtualClock,
+    faulty::{FaultInjector, Faults, Faulty, Injection},
+    memory::MemoryBlobs,
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::{harness::Harness, invariants};
+use jiff::Timestamp;
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_stay_within_the_limit() {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "16"), ("MAX_INFLIGHT_PER_MODEL", "3")]);
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_millis(200), read_by(target, page)));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(40)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 40);
+    assert_eq!(harness.vision.max_in_flight("gpt-5.4"), 3);
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_concurrent_deliveries_make_one_call() {
+    let harness = Harness::with_faults(&[], Faults::none(), true);
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(12)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 12).await;
+    invariants::paid_once(&harness.vision, 0);
+    process.work_for(Duration::from_secs(300)).await;
+    assert!(harness.queue.is_empty());
+    assert!(
+        dead::waiting(&process.app, 10).await.unwrap().is_empty(),
+        "a second delivery is not a dead letter"
+    );
+    invariants::paid_once(&harness.vision, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_keeps_its_page_and_its_message() {
+    let harness = Harness::new(&[("REQUEST_TIMEOUT", "200s")]);
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(150), read_by(target, page)));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 2);
+    invariants::paid_once(&harness.vision, 0);
+}
+
+/// Refuses list calls to storage while it is set.
+#[derive(Default)]
+struct ListsUnavailable(AtomicBool);
+
+#[async_trait]
+impl FaultInjector for ListsUnavailable {
+    async fn before(&self, call: &'static str) -> Injection {
+        match self.0.load(Ordering::SeqCst) && call == "records.list" {
+            true => Injection::Refuse(Fault::unreachable("records", "made to fail")),
+            false => Injection::None,
+        }
+    }
+
+    async fn after(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_calls_of_an_interrupted_delivery_are_kept() {
+    let harness = Harness::new(&[]);
+    let lists: Arc<ListsUnavailable> = Arc::default();
+    let unavailable = lists.clone();
+    // The first model refuses the page, which is paid; then the slots of the next one can't be listed.
+    harness.vision.set_behaviour(move |target, page| match target.model.as_str() {
+        "gpt-5.4" => {
+            unavailable.0.store(true, Ordering::SeqCst);
+            Reply::Finish(Finish::Refusal, String::new())
+        }
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let records: Arc<dyn Records> = harness.records.clone();
+    let process = harness.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let recover = async {
+        process.app.clock.sleep(Duration::from_secs(22)).await;
+        harness.vision.set_behaviour(|target, page| match target.model.as_str() {
+            "gpt-5.4" => Reply::down(),
+            _ => Reply::Answer(read_by(target, page)),
+        });
+        lists.0.store(false, Ordering::SeqCst);
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { biased; job = process.finish(&id) => job, () = recover => unreachable!() };
+    let document = process.result(&job).await;
+    let results: Vec<AttemptResult> =
+        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [AttemptResult::Refusal, AttemptResult::Transient, AttemptResult::Answered]);
+    assert_eq!(document.metadata.cost_micro_usd.0, 2_000, "the refusal and the answer");
+    invariants::trail_verifies(&process.app, &job).await;
+}
+
+/// Throttles every call until a certain moment, with a very short `retry_after`.
+struct ThrottleWithShortRetryAfter {
+    clock: Arc<VirtualClock>,
+    until: Timestamp,
+}
+
+#[async_trait]
+impl FaultInjector for ThrottleWithShortRetryAfter {
+    async fn before(&self, _: &'static str) -> Injection {
+        let retry_after = Some(Duration::from_millis(10));
+        match self.clock.now() < self.until {
+            true => Injection::Refuse(Fault::Throttled { service: "test", retry_after }),
+            false => Injection::None,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_retry_after_does_not_use_up_the_retries() {
+    let clock = Arc::new(VirtualClock::default());
+    let until = after(clock.now(), Duration::from_secs(15));
+    let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
+    let blobs: Arc<dyn Blobs> =
+        Arc::new(Faulty::new(blobs, Arc::new(ThrottleWithShortRetryAfter { clock: clock.clone(), until })));
+    let retrying = Retrying::new(blobs, clock.clone(), [1, 4, 16].map(Duration::from_secs).to_vec());
+    retrying.put_new("a", vec![1]).await.unwrap();
+    assert_eq!(retrying.get("a").await.unwrap(), Some(vec![1]));
+}

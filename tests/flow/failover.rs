@@ -1,0 +1,181 @@
+//! Models that fail, and the next one in the failover order.
+
+use std::time::Duration;
+
+use everypage_core::{
+    domain::{
+        job::Status,
+        outcome::{AttemptResult, Source},
+        target::Provider,
+    },
+    ports::{
+        clock::Clock,
+        vision::{Finish, Scope, VisionError},
+    },
+    store::breakers,
+};
+use everypage_testkit::{
+    pdf::FakeDocument,
+    vision::{Reply, read_by},
+};
+use everypage_tests::{harness::Harness, invariants};
+
+use crate::sources;
+
+const MODELS: [&str; 4] = ["gpt-5.4", "gpt-5.4-mini", "claude-sonnet-4-6", "claude-opus-4-6"];
+
+#[tokio::test(start_paused = true)]
+async fn text_pages_are_read_by_mupdf_and_graphics_pages_by_a_model() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 10).await;
+    invariants::trail_verifies(&process.app, &job).await;
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Mupdf, Source::Ai].repeat(5));
+    assert_eq!(harness.vision.calls().len(), 5);
+    assert_eq!(document.metadata.credits, 5);
+    assert_eq!(document.metadata.cost_micro_usd.0, 5_000);
+    assert!(harness.queue.is_empty());
+    assert_eq!(job.status(), Status::Success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_fails_over_and_lists_its_model_calls() {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1")]);
+    harness.vision.set_behaviour(|target, page| {
+        if target.model == "gpt-5.4" { Reply::down() } else { Reply::Answer(read_by(target, page)) }
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::Ai; 3]);
+    let results: Vec<AttemptResult> =
+        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [AttemptResult::Transient, AttemptResult::Answered]);
+    // The breaker is open by then: the failing model is skipped.
+    assert_eq!(document.pages[2].attempts[0].result, AttemptResult::BreakerOpen);
+    assert_eq!(harness.vision.calls_to("gpt-5.4"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_has_every_page_when_every_provider_is_down() {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    invariants::result_is_whole(&process.app, &job, 20).await;
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
+    let document = process.result(&job).await;
+    assert_eq!(sources(&document), [Source::MupdfFallback; 20]);
+    assert_eq!(document.metadata.pages_failed, 20);
+    assert!(!document.metadata.timeout_occurred);
+    assert!(
+        harness.vision.calls().len() <= 2 * MODELS.len(),
+        "{} calls into an outage",
+        harness.vision.calls().len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hanging_model_is_called_only_by_the_first_wave_of_pages() {
+    let pairs = [("WORKER_CONCURRENCY", "20"), ("MAX_INFLIGHT_PER_MODEL", "20"), ("REQUEST_TIMEOUT", "3s")];
+    let harness = Harness::new(&pairs);
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
+        "gpt-5.4" | "gpt-5.4-mini" => Reply::Hang,
+        _ => Reply::AnswerAfter(Duration::from_millis(500), read_by(target, page)),
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(200)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::result_is_whole(&process.app, &job, 200).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 200);
+    for hanging in ["gpt-5.4", "gpt-5.4-mini"] {
+        let calls = harness.vision.calls_to(hanging);
+        println!("calls to {hanging}, which hangs: {calls}");
+        assert!(calls <= 21, "{calls} calls to {hanging}");
+    }
+    assert!(harness.vision.max_in_flight("claude-sonnet-4-6") <= 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_class_of_error_opens_its_breaker_and_fails_over_or_not() {
+    type Case = (VisionError, bool, &'static str);
+    let detail = || "what happened".to_owned();
+    let cases: [Case; 5] = [
+        (VisionError::Transient { detail: detail() }, true, "openai:gpt-5.4"),
+        (VisionError::Exhausted { detail: detail(), retry_after: None }, true, "openai:gpt-5.4"),
+        (VisionError::Configuration { detail: detail(), scope: Scope::Provider }, true, "openai:*"),
+        (VisionError::Configuration { detail: detail(), scope: Scope::Model }, true, "openai:gpt-5.4"),
+        (VisionError::Request { detail: detail() }, false, ""),
+    ];
+    for (error, fails_over, breaker) in cases {
+        let harness = Harness::new(&[]);
+        let returned = error.clone();
+        harness.vision.set_behaviour(move |target, page| {
+            if target.model == "gpt-5.4" {
+                Reply::Fail(returned.clone())
+            } else {
+                Reply::Answer(read_by(target, page))
+            }
+        });
+        let process = harness.start("a");
+        let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let source = process.result(&job).await.pages[0].source;
+        let expected = if fails_over { Source::Ai } else { Source::MupdfFallback };
+        assert_eq!(source, expected, "{error:?}");
+        let open: Vec<String> =
+            breakers::all(&process.app).await.unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(open, if breaker.is_empty() { vec![] } else { vec![breaker.to_owned()] }, "{error:?}");
+        if !fails_over {
+            assert_eq!(harness.vision.calls().len(), 1, "the same request would fail at every model");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_with_an_unusable_answer_goes_to_the_next_model() {
+    for (reply, expected) in [
+        (Reply::Answer(String::new()), AttemptResult::Empty),
+        (Reply::Finish(Finish::Length, "cut".into()), AttemptResult::Truncated),
+        (Reply::Finish(Finish::Refusal, "no".into()), AttemptResult::Refusal),
+        (Reply::Answer("again and again\n".repeat(50)), AttemptResult::Repeating),
+    ] {
+        let harness = Harness::new(&[]);
+        harness.vision.set_behaviour(move |target, page| {
+            if target.model == "gpt-5.4" { reply.clone() } else { Reply::Answer(read_by(target, page)) }
+        });
+        let process = harness.start("a");
+        let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let page = &process.result(&job).await.pages[0];
+        assert_eq!((page.source, page.attempts[0].result), (Source::Ai, expected));
+        // The model answered, so its breaker stays closed.
+        assert!(breakers::all(&process.app).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_api_key_sends_one_notice() {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|target, page| match target.provider {
+        Provider::OpenAi => {
+            Reply::Fail(VisionError::Configuration { detail: "HTTP 401".into(), scope: Scope::Provider })
+        }
+        _ => Reply::Answer(read_by(target, page)),
+    });
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 20);
+    let notices = harness.notifier.notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].subject.contains("openai") && notices[0].body.contains("401"));
+}

@@ -1,0 +1,20 @@
+//! One document from submission to result, in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod breakers;
+mod dead_letters;
+mod deadline;
+mod deletion;
+mod delivery;
+mod failover;
+mod healing;
+mod jobs;
+mod verification;
+
+use everypage_core::domain::{outcome::Source, result::ResultDocument};
+
+/// The source of each page's text.
+fn sources(document: &ResultDocument) -> Vec<Source> {
+    document.pages.iter().map(|page| page.source).collect()
+}

@@ -1,0 +1,155 @@
+//! Reads one file as a job does: all text, range by range, then the images.
+
+use std::path::Path;
+
+use everypage_core::{
+    domain::{
+        document::{Classification, PageReading, Reason},
+        ids::PageNumber,
+        secret::Secret,
+    },
+    ports::pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+};
+use tokio::time::timeout;
+
+use super::outcome::{DefectKind, Outcome, Pages, ReadRequest};
+
+/// Faults reported per file; further ones are like these.
+const MAX_FAULTS: usize = 5;
+/// Error messages are for people to read.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// Why reading stopped.
+enum Stopped {
+    Rejected(PdfError),
+    Defect(DefectKind, String),
+}
+
+impl From<PdfError> for Stopped {
+    fn from(error: PdfError) -> Self {
+        Self::Rejected(error)
+    }
+}
+
+pub async fn read(pdf: &impl Pdf, file: &Path, request: &ReadRequest) -> Outcome {
+    let password = request.password.clone().map(Secret::new);
+    let mut pages = Pages::default();
+    let reading = read_all(pdf, file, password.as_ref(), request, &mut pages);
+    let stopped = match timeout(request.time_limit, reading).await {
+        Ok(Ok(())) => return Outcome::Text(pages),
+        Ok(Err(stopped)) => stopped,
+        Err(_) => {
+            pages.cut = true;
+            return Outcome::Text(pages);
+        }
+    };
+    match stopped {
+        Stopped::Defect(kind, what) => Outcome::Defect { kind, what },
+        Stopped::Rejected(PdfError::Unavailable(what)) => {
+            Outcome::Defect { kind: DefectKind::Unavailable, what }
+        }
+        Stopped::Rejected(error) => {
+            let message = error.to_string();
+            match check_words(&message) {
+                Err(what) => Outcome::Defect { kind: DefectKind::Words, what },
+                Ok(()) => Outcome::Error { code: error.code().to_owned(), message },
+            }
+        }
+    }
+}
+
+async fn read_all(
+    pdf: &impl Pdf,
+    file: &Path,
+    password: Option<&Secret>,
+    request: &ReadRequest,
+    pages: &mut Pages,
+) -> Result<(), Stopped> {
+    pages.pages = pdf.inspect(file, password, request.step_timeout).await?;
+    let numbers: Vec<PageNumber> = (1..=pages.pages).filter_map(PageNumber::new).collect();
+    let ranges = || numbers.chunks(request.range_pages.max(1) as usize);
+    let mut with_graphics = Vec::new();
+    let options = |render| ReadOptions { render, style: request.image };
+    for range in ranges() {
+        let readings = pdf.read(file, password, range, &options(RenderPages::None)).await?;
+        check(range, &readings)?;
+        for reading in readings {
+            pages.read += 1;
+            pages.characters += reading.text.chars().count() as u64;
+            note_fault(pages, &reading)?;
+            // As in a job: a page that could not be read can't be rendered.
+            if reading.reason != Reason::Unreadable
+                && reading.reason.classification() == Classification::HasGraphics
+            {
+                with_graphics.push(reading.number);
+            }
+        }
+    }
+    for range in with_graphics.chunks(request.range_pages.max(1) as usize) {
+        let readings = pdf.read(file, password, range, &options(RenderPages::All)).await?;
+        check(range, &readings)?;
+        for reading in readings {
+            pages.images += u32::from(reading.image.is_some());
+            match &reading.fault {
+                Some(fault) => {
+                    pages.unrendered += 1;
+                    keep_fault(pages, fault)?;
+                }
+                None if reading.image.is_none() => {
+                    let what = format!("page {} has neither an image nor a reason", reading.number);
+                    return Err(Stopped::Defect(DefectKind::Pages, what));
+                }
+                None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Expects one answer per requested page, in order.
+fn check(requested: &[PageNumber], readings: &[PageReading]) -> Result<(), Stopped> {
+    if requested.iter().eq(readings.iter().map(|reading| &reading.number)) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} pages from {} on were requested, {} were returned",
+        requested.len(),
+        requested.first().map_or(0, |page| page.get()),
+        readings.len()
+    );
+    Err(Stopped::Defect(DefectKind::Pages, what))
+}
+
+fn note_fault(pages: &mut Pages, reading: &PageReading) -> Result<(), Stopped> {
+    if (reading.reason == Reason::Unreadable) != reading.fault.is_some() {
+        let what = format!("page {} is unreadable without a reason, or the reverse", reading.number);
+        return Err(Stopped::Defect(DefectKind::Pages, what));
+    }
+    if let Some(fault) = &reading.fault {
+        pages.unreadable += 1;
+        keep_fault(pages, fault)?;
+    }
+    Ok(())
+}
+
+fn keep_fault(pages: &mut Pages, fault: &str) -> Result<(), Stopped> {
+    check_words(fault).map_err(|what| Stopped::Defect(DefectKind::Words, what))?;
+    if pages.faults.len() < MAX_FAULTS && !pages.faults.iter().any(|known| known == fault) {
+        pages.faults.push(fault.to_owned());
+    }
+    Ok(())
+}
+
+/// Errors are shown to people and written to logs: they must not contain bytes of the file.
+fn check_words(message: &str) -> Result<(), String> {
+    if message.trim().is_empty() {
+        return Err("an error message is empty".into());
+    }
+    if message.chars().any(char::is_control) {
+        return Err(format!("an error message contains control characters: {message:?}"));
+    }
+    match message.chars().count() {
+        long if long > MAX_MESSAGE_CHARS => Err(format!("an error message is {long} characters long")),
+        _ => Ok(()),
+    }
+}
