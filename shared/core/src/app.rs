@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    config::Settings,
-    domain::ids::JobId,
+    events::outbox::Outbox,
+    ids::JobId,
     ports::{
         Fault,
         blobs::Blobs,
@@ -19,14 +19,15 @@ use crate::{
         payments::Payments,
         pdf::Pdf,
         queue::Queue,
-        records::Records,
-        records::{Batch, Change, Written},
+        records::{Batch, Change, Records, Written},
         retrying::Retrying,
         traces::Traces,
         vault::Vault,
         vision::Vision,
     },
-    store::{breakers::BreakerCache, outbox::Outbox, slots::Gates, tenants::TenantCache},
+    read::{breakers::BreakerCache, slots::Gates},
+    settings::Settings,
+    tenants::TenantCache,
 };
 
 /// The outside world as given by an engine.

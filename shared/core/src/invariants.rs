@@ -5,17 +5,19 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 
+use crate::keys::record;
 use crate::{
-    domain::{
+    document::Reason,
+    events::event::Event,
+    finish::result::ResultDocument,
+    job::ResultRef,
+    lease::Lease,
+    ports::records::Item,
+    read::{
         breaker::{Breaker, State},
-        document::Reason,
-        event::Event,
-        job::ResultRef,
-        lease::Lease,
         outcome::Outcome,
-        result::ResultDocument,
     },
-    ports::{clock::after, records::Item},
+    time::after,
 };
 
 type Checked = Result<(), String>;
@@ -101,12 +103,12 @@ pub fn published_in_order(published: &[Event], stored: &[Event]) -> Checked {
 pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Timestamp) -> Checked {
     for Item { draft, .. } in items {
         let at = || format!("{}/{}", draft.key.partition, draft.key.sort);
-        check(draft.key.sort != "secret", || format!("a password is left: {}", at()))?;
+        check(draft.key.sort != record::PASSWORD, || format!("a password is left: {}", at()))?;
         let body = || serde_json::from_str::<serde_json::Value>(&draft.body).unwrap_or_default();
         let lease = match &draft.key {
-            key if key.partition.starts_with("slots#") => body(),
-            key if key.sort.starts_with("page#") => body()["lease"].take(),
-            key if key.sort == "healing" => body()["publisher"].take(),
+            key if key.partition.starts_with(record::SLOTS) => body(),
+            key if key.sort.starts_with(record::PAGES) => body()["lease"].take(),
+            key if key.sort == record::HEALING => body()["publisher"].take(),
             _ => continue,
         };
         let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.alive(now));

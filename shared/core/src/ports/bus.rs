@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::event::Event;
+use crate::events::event::Event;
+use crate::ports::Fault;
 
 #[async_trait]
 pub trait Bus: Send + Sync {

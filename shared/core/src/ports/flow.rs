@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::{
+use crate::ports::Fault;
+use crate::{
     ids::{JobId, TaskToken},
     job::State,
     trace::TraceContext,

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tracing::warn;
 
-use super::{
+use crate::ports::{
     Fault, Next,
     blobs::{Blobs, LocalFile, Stored},
     clock::Clock,
@@ -17,13 +17,11 @@ use super::{
     records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
 };
 use crate::{
-    domain::{
-        backoff::retry_pause,
-        ids::{JobId, Priority, TaskToken},
-        job::State,
-        trace::TraceContext,
-    },
-    metrics,
+    ids::{JobId, Priority, TaskToken},
+    job::State,
+    read::backoff::retry_pause,
+    telemetry::metrics,
+    trace::TraceContext,
 };
 
 /// Longest rest that a service is given because it asks for it.

@@ -1,0 +1,159 @@
+//! Putting something among the dead letters, once, and telling whoever is responsible.
+
+use tracing::{error, warn};
+
+use crate::{
+    app::App,
+    dead_letters::{self, DeadEvent, DeadLetter, Subject},
+    digest::sha256_hex,
+    events::event::Head,
+    ids::{CorrelationId, DeadLetterId, Priority, TenantId},
+    job::{
+        Job,
+        message::{PageMessage, Remains},
+    },
+    ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
+    records::Kept,
+    tenants,
+};
+
+/// How something died. `id` and `sending` are the same for the same death, so that burying twice
+/// makes one letter.
+pub struct Death {
+    pub id: DeadLetterId,
+    pub subject: Subject,
+    pub tenant: TenantId,
+    pub priority: Priority,
+    pub correlation_id: CorrelationId,
+    pub reason: String,
+    /// Deliveries before it was given up.
+    pub deliveries: u32,
+    pub sending: u32,
+    pub message: Option<String>,
+}
+
+impl Death {
+    pub fn of_job(job: &Job, reason: String) -> Self {
+        Self {
+            id: dead_letters::job_letter(&job.id, job.redrives),
+            subject: Subject::Job { job: job.id.clone() },
+            tenant: job.received.tenant.clone(),
+            priority: job.received.options.priority,
+            correlation_id: job.correlation_id.clone(),
+            reason,
+            deliveries: job.redrives + 1,
+            sending: 0,
+            message: None,
+        }
+    }
+
+    pub fn of_page(delivery: &Delivery, message: &PageMessage, reason: String) -> Self {
+        Self {
+            id: dead_letters::page_letter(&message.job_id, message.page_id),
+            subject: Subject::Page { job: message.job_id.clone(), page: message.page_id },
+            tenant: message.tenant.clone(),
+            priority: message.priority,
+            correlation_id: message.correlation_id.clone(),
+            reason,
+            deliveries: delivery.receive_count,
+            sending: message.attempt,
+            message: Some(delivery.body.clone()),
+        }
+    }
+
+    /// Of a message that can't be read: what can be made out of it says whose it is.
+    pub fn of_message(app: &App, delivery: &Delivery, reason: String) -> Self {
+        let id = message_letter(&delivery.body);
+        let remains = Remains::of(&delivery.body);
+        Self {
+            correlation_id: remains.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
+            id,
+            subject: Subject::Message,
+            tenant: remains.tenant.unwrap_or_else(|| TenantId::new(app.settings.tenant.clone())),
+            priority: delivery.lane,
+            reason,
+            deliveries: delivery.receive_count,
+            sending: 0,
+            message: Some(delivery.body.clone()),
+        }
+    }
+}
+
+/// The letter of a message that can't be read, whatever name its queue gives it today.
+pub fn message_letter(body: &str) -> DeadLetterId {
+    DeadLetterId::new(format!("message-{}", &sha256_hex(body.as_bytes())[..16]))
+}
+
+/// Writes the letter, if this death has none, and tells whoever is responsible.
+pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
+    let known = dead_letters::find(app, &death.id).await?;
+    if !is_new(&death, known.as_ref()) {
+        return Ok(());
+    }
+    notify(app, &death).await;
+    let (letter, event) = letter(app, &death, known.as_ref());
+    if dead_letters::store(app, known.as_ref(), letter, event).await? {
+        log(&death);
+    }
+    Ok(())
+}
+
+/// The writes that make the letter, for somebody who writes the death itself with them; none when it has
+/// one. Whoever is responsible has been told.
+pub async fn moves(app: &App, death: &Death) -> Result<Vec<Change>, Fault> {
+    let known = dead_letters::find(app, &death.id).await?;
+    if !is_new(death, known.as_ref()) {
+        return Ok(vec![]);
+    }
+    let (letter, event) = letter(app, death, known.as_ref());
+    dead_letters::moves(app, known.as_ref(), letter, event).await
+}
+
+/// One that was redriven and died again waits once more, by the same letter.
+fn is_new(death: &Death, known: Option<&Kept<DeadLetter>>) -> bool {
+    known.is_none_or(|known| known.value.sending < death.sending)
+}
+
+fn letter(app: &App, death: &Death, known: Option<&Kept<DeadLetter>>) -> (DeadLetter, DeadEvent) {
+    let now = app.clock.now();
+    let letter = DeadLetter {
+        id: death.id.clone(),
+        tenant: death.tenant.clone(),
+        subject: death.subject.clone(),
+        reason: death.reason.clone(),
+        attempts: death.deliveries,
+        sending: death.sending,
+        first_at: known.map_or(now, |known| known.value.first_at),
+        last_at: now,
+        correlation_id: death.correlation_id.clone(),
+        priority: death.priority,
+        message: death.message.clone(),
+        redriven_at: None,
+        revived: None,
+        purged: false,
+        head: known.map_or_else(Head::default, |known| known.value.head.clone()),
+    };
+    let (subject, reason) = (death.subject.clone(), death.reason.clone());
+    (letter, DeadEvent::Added { subject, reason, attempts: death.deliveries })
+}
+
+pub fn log(death: &Death) {
+    let Death { id, tenant, reason, .. } = death;
+    error!(dead_letter = %id, %tenant, reason, "dead letter added");
+}
+
+/// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
+/// can't be sent must not keep the letter from being written.
+pub async fn notify(app: &App, death: &Death) {
+    let Death { id, tenant, reason, .. } = death;
+    let settings = tenants::settings(app, tenant).await;
+    let notice = Notice {
+        tenant: tenant.clone(),
+        responsible: settings.ok().and_then(|settings| settings.responsible.clone()),
+        subject: format!("Everypage gave up on {id}"),
+        body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
+    };
+    if let Err(fault) = app.notifier.notify(&notice).await {
+        warn!(%fault, dead_letter = %id, "notice not sent");
+    }
+}

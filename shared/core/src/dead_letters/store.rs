@@ -1,0 +1,217 @@
+//! Dead letters: what was given up, why, and what can still be done about it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::keys::{index, record};
+use crate::records::{self, ListPage};
+use crate::{
+    app::App,
+    events::event::{Aggregate, Head, Metadata},
+    ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
+    ports::{
+        Fault,
+        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+    },
+};
+use crate::{
+    events::trail,
+    job::jobs,
+    records::{AT_ONCE, Kept, decode, encode, read_index},
+};
+
+/// What a dead letter is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Subject {
+    Job {
+        job: JobId,
+    },
+    Page {
+        job: JobId,
+        page: PageNumber,
+    },
+    /// A message to the tenant about a job's end.
+    Webhook {
+        job: JobId,
+        delivery: String,
+    },
+    /// A message that nobody could read.
+    Message,
+}
+
+impl Subject {
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::Job { job } | Self::Page { job, .. } | Self::Webhook { job, .. } => Some(job),
+            Self::Message => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    pub id: DeadLetterId,
+    pub tenant: TenantId,
+    pub subject: Subject,
+    pub reason: String,
+    /// Deliveries before it was given up.
+    pub attempts: u32,
+    /// Which sending of its message died: 0 the first, then one per redrive.
+    #[serde(default)]
+    pub sending: u32,
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
+    pub correlation_id: CorrelationId,
+    pub priority: Priority,
+    /// The message as it was, to be sent again. Holds document text: never logged or listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it was last sent back to work; a redriven letter is out of the queue of the dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_at: Option<Timestamp>,
+    /// Set when the queue's own tools sent the message back, as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revived: Option<Revived>,
+    #[serde(default)]
+    pub purged: bool,
+    #[serde(default)]
+    pub head: Head,
+}
+
+impl DeadLetter {
+    /// Somebody has to do something about it.
+    pub fn waits(&self) -> bool {
+        self.redriven_at.is_none() && !self.purged
+    }
+}
+
+/// What a message that came back unchanged stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revived {
+    pub sending: u32,
+    pub deadline: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum DeadEvent {
+    #[serde(rename = "dlq.added")]
+    Added { subject: Subject, reason: String, attempts: u32 },
+    #[serde(rename = "dlq.redriven")]
+    Redriven { by: String },
+    #[serde(rename = "dlq.purged")]
+    Purged { by: String },
+}
+
+/// A job has one letter for each of its runs that died.
+pub fn job_letter(job: &JobId, redrives: u32) -> DeadLetterId {
+    DeadLetterId::new(format!("{job}-{redrives}"))
+}
+
+/// A page has one letter, however often it dies.
+pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
+    DeadLetterId::new(format!("{job}-p{page}"))
+}
+
+/// Writes the letter after `event`; false when somebody else changed it first.
+pub async fn store(
+    app: &App,
+    before: Option<&Kept<DeadLetter>>,
+    letter: DeadLetter,
+    event: DeadEvent,
+) -> Result<bool, Fault> {
+    let changes = moves(app, before, letter, event).await?;
+    let written = app.write(changes).await?;
+    Ok(written == Written::Applied)
+}
+
+/// The writes that make the letter so, for somebody who writes more with them.
+pub async fn moves(
+    app: &App,
+    before: Option<&Kept<DeadLetter>>,
+    mut letter: DeadLetter,
+    event: DeadEvent,
+) -> Result<Vec<Change>, Fault> {
+    let trace = match letter.subject.job() {
+        Some(job) => jobs::find(app, job).await?.map(|kept| kept.value.trace()),
+        None => None,
+    };
+    let metadata = Metadata {
+        user_id: None,
+        tenant: letter.tenant.clone(),
+        source: "worker".into(),
+        environment: app.settings.environment.clone(),
+        trace_id: trace.map(|trace| trace.trace_id()).unwrap_or_default(),
+        span_id: trace.map(|trace| trace.span_id()).unwrap_or_default(),
+        priority: Priority::High,
+    };
+    let (stored, head) = letter.head.append(
+        Aggregate::DeadLetter(letter.id.clone()),
+        EventId::new(app.ids.fresh()),
+        &event,
+        app.clock.now(),
+        letter.correlation_id.clone(),
+        metadata,
+    );
+    letter.head = head;
+    let sort = format!("{:.3}#{}", letter.last_at, letter.id);
+    let entry = |partition: String| letter.waits().then(|| IndexEntry::new(partition, sort.clone()));
+    let draft = Draft {
+        tenant_index: entry(index::dead_letters(&letter.tenant)),
+        state_index: entry(index::DEAD_LETTERS.to_owned()),
+        ..Draft::new(record::dead_letter(&letter.id), encode(&letter)?)
+    };
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    Ok(vec![Change::Put { draft, when }, trail::append(app, &stored)?])
+}
+
+pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
+    app.records.get(&record::dead_letter(id)).await?.as_ref().map(decode).transpose()
+}
+
+/// Those of these letters that there are.
+pub async fn find_many(app: &App, ids: &[DeadLetterId]) -> Result<Vec<DeadLetter>, Fault> {
+    let keys: Vec<Key> = ids.iter().map(record::dead_letter).collect();
+    let found = app.records.get_many(&keys).await?;
+    found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
+}
+
+/// How many letters of all tenants wait for somebody, counted up to `most`.
+pub async fn count_waiting(app: &App, most: usize) -> Result<usize, Fault> {
+    count(app, Index::State, index::DEAD_LETTERS, most).await
+}
+
+/// The same of one tenant.
+pub async fn count_waiting_of(app: &App, tenant: &TenantId, most: usize) -> Result<usize, Fault> {
+    count(app, Index::Tenant, &index::dead_letters(tenant), most).await
+}
+
+async fn count(app: &App, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
+    let (mut count, mut after) = (0, None);
+    while count < most {
+        let at_once = (most - count).min(AT_ONCE);
+        let listing = app.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
+        count += listing.items.len();
+        after = listing.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// The letters of all tenants that wait for somebody, oldest first.
+pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
+    read_index(app, Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
+}
+
+/// The dead letters that wait for somebody of this tenant, oldest first.
+pub async fn list_page(
+    app: &App,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ListPage<DeadLetter>, Fault> {
+    records::list_page(app, Index::Tenant, &index::dead_letters(tenant), after, false, limit, |_| true).await
+}

@@ -1,0 +1,101 @@
+//! Getting rid of a document: everything that was kept of an ended job goes.
+
+use crate::keys::{blob, record};
+use crate::{
+    app::App,
+    dead_letters,
+    events::{
+        event::{self, Aggregate},
+        trail,
+    },
+    ids::{DeadLetterId, JobId, PageNumber},
+    intake::uploads,
+    job::{Job, JobEvent, Received, jobs},
+    notify::{webhook, webhooks},
+    ports::records::Change,
+};
+use crate::{intake::upload, job::StepError, recover::redrive::purge};
+
+/// Most changes of one batch, and letters looked at together.
+const AT_ONCE: usize = 100;
+/// Of records with up to 100 KiB of text each; one write may touch 4 MB there.
+const LARGE_AT_ONCE: usize = 25;
+
+/// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
+/// What was begun and not finished is finished by asking again: the job is known until all else is
+/// gone.
+pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
+    let job = jobs::load(app, id).await?.value;
+    if !job.state.is_terminal() {
+        let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
+        return Err(StepError::Broken { code: "job_is_open", reason });
+    }
+    forget_request(app, id, &job.received).await?;
+    forget_letters(app, &job, by).await?;
+    for origin in uploads::origins(app, id).await? {
+        app.blobs.delete(&origin.key).await?;
+        app.blobs.delete(&format!("{}{}", origin.key, upload::BESIDE)).await?;
+        uploads::forget(app, &origin.id).await?;
+    }
+    app.blobs.delete_all(&blob::job(id)).await?;
+    let partition = record::job_partition(id);
+    loop {
+        let listing = app.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
+        let last = listing.next.is_none();
+        // Somebody may have redriven it since: then it lives, and holds credits.
+        if last && jobs::find(app, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+            let reason = "it was redriven meanwhile, and goes on without what was deleted".to_owned();
+            return Err(StepError::Broken { code: "job_is_open", reason });
+        }
+        let changes: Vec<Change> = listing
+            .items
+            .into_iter()
+            .filter(|item| last || item.draft.key != record::job(id))
+            .map(|item| Change::Delete { key: item.draft.key, version: item.version })
+            .collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        // Refused when a late page was just written: the next look finds it.
+        app.write(changes).await?;
+    }
+}
+
+/// The same request makes a new job from now on.
+async fn forget_request(app: &App, id: &JobId, received: &Received) -> Result<(), StepError> {
+    let key = record::idempotency(&received.tenant, &received.idempotency_key);
+    if let Some(known) = jobs::find_idempotency(app, &key).await?
+        && known.value.job == *id
+    {
+        app.write(vec![Change::Delete { key, version: known.version }]).await?;
+    }
+    Ok(())
+}
+
+/// Lets go of its dead letters and of what its tenant was or was to be told. All have names that
+/// follow from the job, so that nobody else's are looked at.
+async fn forget_letters(app: &App, job: &Job, by: &str) -> Result<(), StepError> {
+    let trail = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
+    let told: Vec<String> =
+        trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
+    for delivery in &told {
+        webhooks::forget(app, delivery).await?;
+    }
+    // The job forgets its survey when it is redriven; its trail does not.
+    let pages = trail.iter().filter_map(|event| match event::decode(event) {
+        Ok(JobEvent::Understood(survey)) => Some(survey.document_pages),
+        _ => None,
+    });
+    let last = pages.max().unwrap_or(0);
+    let of_job = (0..=job.redrives).map(|run| dead_letters::job_letter(&job.id, run));
+    let of_pages =
+        (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_letter(&job.id, page));
+    let letters: Vec<DeadLetterId> =
+        of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
+    for some in letters.chunks(AT_ONCE) {
+        for letter in dead_letters::find_many(app, some).await?.iter().filter(|letter| letter.waits()) {
+            purge(app, &letter.id, by).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! The result: every page once, in order, under its true number, in three forms.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::job::ResultMetadata;
+use crate::{
+    document::{Classification, Reason},
+    ids::{JobId, PageNumber},
+    money::MicroUsd,
+    providers::target::Target,
+    read::outcome::{Attempt, Outcome, Source},
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageResult {
+    pub page: PageNumber,
+    pub source: Source,
+    pub classification: Classification,
+    pub reason: Reason,
+    #[serde(flatten)]
+    pub read_by: ReadBy,
+    /// Why the AI's text is not there, where it should be, or why nobody's is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub attempts: Vec<Attempt>,
+    pub latency_ms: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micro_usd: MicroUsd,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_at: Option<Timestamp>,
+    /// False where `text` only says that there is none.
+    pub has_text: bool,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBy {
+    pub provider: Option<crate::providers::target::Provider>,
+    pub model: Option<String>,
+}
+
+impl From<Option<&Target>> for ReadBy {
+    fn from(target: Option<&Target>) -> Self {
+        Self { provider: target.map(|t| t.provider), model: target.map(|t| t.model.clone()) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    pub job_id: JobId,
+    pub version: u32,
+    pub document: String,
+    pub document_sha256: String,
+    pub created_at: Timestamp,
+    pub metadata: ResultMetadata,
+    pub pages: Vec<PageResult>,
+}
+
+/// What finalize knows of one page.
+pub struct PageInput {
+    pub page: PageNumber,
+    pub reason: Reason,
+    pub mupdf_text: Option<String>,
+    /// Why MuPDF could not read it.
+    pub fault: Option<String>,
+    pub sent_to_ai: bool,
+    pub settled: Option<(Outcome, Option<String>)>,
+}
+
+/// Why a result is made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Settled,
+    Deadline,
+    Cancelled,
+}
+
+/// One page's line of the result: the AI's text where it is there, MuPDF's where not.
+fn page_result(input: PageInput, cause: Cause) -> PageResult {
+    let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
+    let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Outcome::is_ai));
+    let source = match (&ai_text, &outcome, input.sent_to_ai) {
+        (Some(_), _, _) => Source::Ai,
+        // An AI's outcome whose text is gone is no AI text.
+        (None, Some(outcome), _) if outcome.is_ai() => Source::MupdfFallback,
+        (None, Some(outcome), _) => outcome.source,
+        (None, None, false) => Source::Mupdf,
+        (None, None, true) if cause == Cause::Deadline => Source::MupdfTimeoutFallback,
+        (None, None, true) => Source::MupdfFallback,
+    };
+    let why = match (source, &outcome, cause) {
+        (Source::Ai, _, _) => None,
+        (Source::Mupdf, _, _) => input.fault,
+        (_, Some(outcome), _) => outcome.why.clone(),
+        (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
+        (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
+        (_, None, Cause::Settled) => Some("no answer was stored".to_owned()),
+    };
+    let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
+    let blank = input.reason == Reason::Blank;
+    let has_text = text.is_some() || blank;
+    let text = match text {
+        Some(text) => text.trim_end().to_owned(),
+        None if blank => String::new(),
+        None => format!("[Page {} - text not available]", input.page),
+    };
+    let attempts = outcome.as_ref().map(|outcome| outcome.attempts.clone()).unwrap_or_default();
+    PageResult {
+        page: input.page,
+        source,
+        classification: input.reason.classification(),
+        reason: input.reason,
+        read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
+        why,
+        latency_ms: attempts.iter().map(|attempt| attempt.latency_ms).sum(),
+        input_tokens: attempts.iter().map(|attempt| attempt.input_tokens).sum(),
+        output_tokens: attempts.iter().map(|attempt| attempt.output_tokens).sum(),
+        cost_micro_usd: outcome.as_ref().map(Outcome::cost).unwrap_or_default(),
+        started_at: outcome.as_ref().map(|outcome| outcome.started_at),
+        settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
+        attempts,
+        has_text,
+        text,
+    }
+}
+
+/// Puts the pages together. `inputs` are the job's pages in order.
+pub fn assemble(
+    job_id: JobId,
+    version: u32,
+    document: (String, String),
+    created_at: Timestamp,
+    cause: Cause,
+    inputs: impl IntoIterator<Item = PageInput>,
+) -> ResultDocument {
+    let mut ai_pages = 0;
+    let pages: Vec<PageResult> = inputs
+        .into_iter()
+        .map(|input| {
+            ai_pages += u32::from(input.sent_to_ai);
+            page_result(input, cause)
+        })
+        .collect();
+    let count = |source| pages.iter().filter(|page| page.source == source).count() as u32;
+    let numbers = |wanted: &dyn Fn(&PageResult) -> bool| {
+        pages.iter().filter(|page| wanted(page)).map(|page| page.page).collect::<Vec<_>>()
+    };
+    let mut cost = MicroUsd::default();
+    for page in &pages {
+        cost += page.cost_micro_usd;
+    }
+    let succeeded = count(Source::Ai);
+    let metadata = ResultMetadata {
+        total_pages: pages.len() as u32,
+        ai_pages,
+        pages_done: succeeded,
+        pages_failed: ai_pages.saturating_sub(succeeded),
+        result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
+        ai_pages_succeeded: succeeded,
+        mupdf_fallback_count: count(Source::MupdfFallback) + count(Source::MupdfTimeoutFallback),
+        timeout_occurred: cause == Cause::Deadline || count(Source::MupdfTimeoutFallback) > 0,
+        cancelled: cause == Cause::Cancelled,
+        missing_pages: numbers(&|page| !page.has_text),
+        timeout_fallback_pages: numbers(&|page| page.source == Source::MupdfTimeoutFallback),
+        final_ai_pages: succeeded,
+        final_mupdf_pages: count(Source::Mupdf) + count(Source::MupdfFallback),
+        final_timeout_fallback_pages: count(Source::MupdfTimeoutFallback),
+        credits: succeeded,
+        cost_micro_usd: cost,
+        input_tokens: pages.iter().map(|page| page.input_tokens).sum(),
+        output_tokens: pages.iter().map(|page| page.output_tokens).sum(),
+    };
+    ResultDocument {
+        job_id,
+        version,
+        document: document.0,
+        document_sha256: document.1,
+        created_at,
+        metadata,
+        pages,
+    }
+}
+
+impl ResultDocument {
+    /// `=== Page N ===` before each page, a blank line between.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for (index, page) in self.pages.iter().enumerate() {
+            if index > 0 {
+                out.push('\n');
+            }
+            let _ = writeln!(out, "=== Page {} ===", page.page);
+            if !page.text.is_empty() {
+                let _ = writeln!(out, "{}", page.text);
+            }
+        }
+        out
+    }
+
+    /// Each page under an anchor `#page-N`, with a comment that says where its text came from.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        for (index, page) in self.pages.iter().enumerate() {
+            if index > 0 {
+                out.push_str("\n---\n\n");
+            }
+            let by = match (&page.read_by.provider, &page.read_by.model) {
+                (Some(provider), Some(model)) => format!(", {provider}:{model}"),
+                _ => String::new(),
+            };
+            let _ =
+                writeln!(out, "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->", page.page, page.source);
+            if !page.text.is_empty() {
+                let _ = writeln!(out, "\n{}", page.text);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+#[path = "result_tests.rs"]
+mod tests;

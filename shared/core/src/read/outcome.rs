@@ -1,0 +1,235 @@
+//! How one page got its text.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::money::MicroUsd;
+use crate::{digest::sha256_hex, providers::target::Target};
+
+/// Where a page's text came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A vision model read it.
+    Ai,
+    /// MuPDF's text, as planned.
+    Mupdf,
+    /// MuPDF's text, because no model answered or the job was cancelled.
+    MupdfFallback,
+    /// MuPDF's text, because the deadline came first.
+    MupdfTimeoutFallback,
+}
+
+impl Source {
+    /// The AI was to read it and did not.
+    pub fn is_fallback(self) -> bool {
+        matches!(self, Self::MupdfFallback | Self::MupdfTimeoutFallback)
+    }
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ai => "ai",
+            Self::Mupdf => "mupdf",
+            Self::MupdfFallback => "mupdf_fallback",
+            Self::MupdfTimeoutFallback => "mupdf_timeout_fallback",
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How one step of the failover ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptResult {
+    Answered,
+    Timeout,
+    Transient,
+    Exhausted,
+    Configuration,
+    Request,
+    Unknown,
+    Refusal,
+    Empty,
+    Truncated,
+    Repeating,
+    Incomplete,
+    /// The breaker was open: no call was made.
+    BreakerOpen,
+}
+
+impl AttemptResult {
+    pub const ALL: [Self; 13] = [
+        Self::Answered,
+        Self::Timeout,
+        Self::Transient,
+        Self::Exhausted,
+        Self::Configuration,
+        Self::Request,
+        Self::Unknown,
+        Self::Refusal,
+        Self::Empty,
+        Self::Truncated,
+        Self::Repeating,
+        Self::Incomplete,
+        Self::BreakerOpen,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Timeout => "timeout",
+            Self::Transient => "transient",
+            Self::Exhausted => "exhausted",
+            Self::Configuration => "configuration",
+            Self::Request => "request",
+            Self::Unknown => "unknown",
+            Self::Refusal => "refusal",
+            Self::Empty => "empty",
+            Self::Truncated => "truncated",
+            Self::Repeating => "repeating",
+            Self::Incomplete => "incomplete",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    #[serde(flatten)]
+    pub target: Target,
+    pub result: AttemptResult,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    pub started_at: Timestamp,
+    pub latency_ms: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micro_usd: MicroUsd,
+}
+
+/// The latest of a page that was sent again and again: its record has a limit.
+const MOST_ATTEMPTS: usize = 100;
+
+/// A page's settled fate. The text itself travels beside it, see [`Text`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub source: Source,
+    /// Who read it, when `source` is `ai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// Why there is no AI text, when `source` is a fallback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub attempts: Vec<Attempt>,
+    pub text_len: usize,
+    pub text_sha256: String,
+    pub started_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+impl Outcome {
+    pub fn read_by(
+        target: Target,
+        text: &str,
+        attempts: Vec<Attempt>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
+        Self {
+            source: Source::Ai,
+            target: Some(target),
+            why: None,
+            attempts,
+            text_len: text.chars().count(),
+            text_sha256: sha256_hex(text.as_bytes()),
+            started_at,
+            settled_at,
+        }
+    }
+
+    /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
+    pub fn fallback(
+        why: String,
+        attempts: Vec<Attempt>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
+        Self {
+            source: Source::MupdfFallback,
+            target: None,
+            why: Some(why),
+            attempts,
+            text_len: 0,
+            text_sha256: sha256_hex(b""),
+            started_at,
+            settled_at,
+        }
+    }
+
+    /// A fallback because the deadline came first.
+    pub fn timed_out(attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        let why = "the deadline came before an answer".to_owned();
+        Self { source: Source::MupdfTimeoutFallback, ..Self::fallback(why, attempts, started_at, settled_at) }
+    }
+
+    /// Puts the attempts of an earlier outcome of the page before its own. A fallback that came of the
+    /// job's deadline stays one.
+    pub fn follow(&mut self, earlier: &Outcome) {
+        if self.source == Source::MupdfFallback && earlier.source == Source::MupdfTimeoutFallback {
+            self.source = earlier.source;
+        }
+        self.precede(&earlier.attempts);
+    }
+
+    /// Puts attempts before its own, as many as there is room for.
+    pub fn precede(&mut self, earlier: &[Attempt]) {
+        let room = MOST_ATTEMPTS.saturating_sub(self.attempts.len());
+        let dropped = earlier.len().saturating_sub(room);
+        self.attempts.splice(0..0, earlier[dropped..].iter().cloned());
+    }
+
+    pub fn is_ai(&self) -> bool {
+        self.source == Source::Ai
+    }
+
+    pub fn cost(&self) -> MicroUsd {
+        let mut total = MicroUsd::default();
+        for attempt in &self.attempts {
+            total += attempt.cost_micro_usd;
+        }
+        total
+    }
+}
+
+/// Where a settled page's AI text is kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Inline(String),
+    /// Too large for a record: the key of a blob.
+    Blob(String),
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Inline(text) => write!(f, "Inline({} bytes)", text.len()),
+            Self::Blob(key) => write!(f, "Blob({key})"),
+        }
+    }
+}
+
+/// Events of a page's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum PageEvent {
+    #[serde(rename = "page.settled")]
+    Settled(Outcome),
+}

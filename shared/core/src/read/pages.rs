@@ -1,0 +1,245 @@
+//! Pages on their way through a worker: claimed, renewed, settled.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::keys::{blob, record};
+use crate::{
+    app::App,
+    events::event::{Aggregate, Head},
+    ids::{EventId, JobId, PageNumber},
+    invariants,
+    job::Job,
+    lease::{Claimable, Lease, claimable},
+    ports::{
+        Fault,
+        records::{Change, Draft, Key, When, Written},
+    },
+    read::outcome::{Attempt, AttemptResult, Outcome, PageEvent, Text},
+};
+use crate::{
+    events::trail,
+    records::{Kept, decode, encode, read_all},
+};
+
+/// Text up to this size is kept in the page's record, more in a blob of its own.
+pub const MOST_INLINE_TEXT: usize = 100 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    pub job: JobId,
+    pub page: PageNumber,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
+    /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Attempt>,
+    /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
+    #[serde(default)]
+    pub attempt: u32,
+    #[serde(default)]
+    pub head: Head,
+}
+
+impl Page {
+    /// There is nothing left to do for a message of this `attempt`.
+    pub fn answers(&self, attempt: u32) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
+    }
+}
+
+/// What somebody who wants to work on a page is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The version in hand is the fencing token of every later write.
+    Granted(Box<Kept<Page>>),
+    Busy {
+        until: Timestamp,
+    },
+    AlreadyDone,
+}
+
+/// Of any number of simultaneous callers at most one is granted a page.
+pub async fn claim(
+    app: &App,
+    job: &JobId,
+    page: PageNumber,
+    attempt: u32,
+    holder: &str,
+    time: Duration,
+) -> Result<Claim, Fault> {
+    let key = record::page(job, page);
+    let fresh = Page {
+        job: job.clone(),
+        page,
+        lease: None,
+        outcome: None,
+        text: None,
+        tried: vec![],
+        attempt: 0,
+        head: Head::default(),
+    };
+    // Nobody has touched most pages: try that first and save a read.
+    let mut found: Option<Kept<Page>> = None;
+    loop {
+        let now = app.clock.now();
+        if let Some(page) = found.as_ref().map(|kept| &kept.value) {
+            match claimable(page.answers(attempt), page.lease.as_ref(), now) {
+                Claimable::Yes => {}
+                Claimable::Busy { until } => return Ok(Claim::Busy { until }),
+                Claimable::Done => return Ok(Claim::AlreadyDone),
+            }
+        }
+        let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
+        let value = Page {
+            lease: Some(Lease::new(holder, now, time)),
+            ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
+        };
+        let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
+        match app.write(vec![change]).await? {
+            Written::Applied => {
+                return Ok(Claim::Granted(Box::new(Kept { value, version: when.next_version() })));
+            }
+            Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
+            // Deleted in between; start over.
+            Written::Refused { existing: None, .. } => found = None,
+        }
+    }
+}
+
+/// The lease was taken over: whoever holds the page now will settle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseLost;
+
+/// Keeps a claimed page for another `time`.
+pub async fn renew(
+    app: &App,
+    held: &Kept<Page>,
+    holder: &str,
+    time: Duration,
+) -> Result<Result<Kept<Page>, LeaseLost>, Fault> {
+    let value = Page { lease: Some(Lease::new(holder, app.clock.now(), time)), ..held.value.clone() };
+    let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    Ok(match app.write(vec![change]).await? {
+        Written::Applied => Ok(Kept { value, version: held.version + 1 }),
+        Written::Refused { .. } => Err(LeaseLost),
+    })
+}
+
+/// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
+pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
+    release_after(app, held, vec![]).await
+}
+
+/// The same after calls that led to nothing, and may have to be paid all the same.
+pub async fn release_after(app: &App, held: &Kept<Page>, attempts: Vec<Attempt>) -> Result<(), Fault> {
+    let mut value = Page { lease: None, ..held.value.clone() };
+    value.tried.extend(attempts.into_iter().filter(|attempt| attempt.result != AttemptResult::BreakerOpen));
+    let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    app.write(vec![change]).await?;
+    Ok(())
+}
+
+/// Stores a page's outcome with its event, on condition that the claim still stands.
+pub async fn settle(
+    app: &App,
+    job: &Job,
+    held: &Kept<Page>,
+    attempt: u32,
+    mut outcome: Outcome,
+    text: Option<String>,
+) -> Result<Result<(), LeaseLost>, Fault> {
+    let page = held.value.page;
+    // Sent again, a page keeps what it went through and what that cost.
+    outcome.precede(&held.value.tried);
+    if let Some(earlier) = &held.value.outcome {
+        outcome.follow(earlier);
+    }
+    let text = match text {
+        Some(text) if text.len() > MOST_INLINE_TEXT => {
+            let blob = blob::page_text(&job.id, page, &outcome.text_sha256);
+            app.blobs.put_new(&blob, text.into_bytes()).await?;
+            Some(Text::Blob(blob))
+        }
+        text => text.map(Text::Inline),
+    };
+    invariants::assert(|| invariants::read_once(held.value.outcome.as_ref(), &outcome));
+    let aggregate = Aggregate::Page(job.id.clone(), page);
+    let (event, head) = held.value.head.append(
+        aggregate,
+        EventId::new(app.ids.fresh()),
+        &PageEvent::Settled(outcome.clone()),
+        app.clock.now(),
+        job.correlation_id.clone(),
+        job.metadata("worker", &app.settings.environment),
+    );
+    let tried = vec![];
+    let value =
+        Page { lease: None, outcome: Some(outcome), text, tried, attempt, head, ..held.value.clone() };
+    let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
+    Ok(
+        match app
+            .write(vec![
+                Change::Put { draft, when: When::Version(held.version) },
+                trail::append(app, &event)?,
+            ])
+            .await?
+        {
+            Written::Applied => Ok(()),
+            Written::Refused { .. } => Err(LeaseLost),
+        },
+    )
+}
+
+pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
+    app.records.get(&record::page(job, page)).await?.as_ref().map(decode).transpose()
+}
+
+/// Every page of a job that a worker has touched.
+pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
+    let all: Vec<Kept<Page>> = read_all(app, &record::job_partition(job), record::PAGES).await?;
+    Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
+}
+
+/// Those of `numbers` that a worker has touched.
+pub async fn some(
+    app: &App,
+    job: &JobId,
+    numbers: &[PageNumber],
+) -> Result<BTreeMap<PageNumber, Page>, Fault> {
+    let keys: Vec<Key> = numbers.iter().map(|page| record::page(job, *page)).collect();
+    let items = app.records.get_many(&keys).await?;
+    let pages = items.iter().flatten().map(|item| Ok(decode::<Page>(item)?.value));
+    pages.map(|page| page.map(|page| (page.page, page))).collect()
+}
+
+/// The AI's text of a settled page.
+pub async fn text(app: &App, page: &Page) -> Result<Option<String>, Fault> {
+    match &page.text {
+        None => Ok(None),
+        Some(Text::Inline(text)) => Ok(Some(text.clone())),
+        Some(Text::Blob(key)) => {
+            let bytes = app.blobs.get(key).await?;
+            Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        }
+    }
+}
+
+/// Ends every lease of a job that `node` holds; for when that process is known to be dead.
+pub async fn free_all_of(app: &App, job: &JobId, node: &str) -> Result<(), Fault> {
+    let prefix = format!("{node}/");
+    for kept in all(app, job).await?.into_values() {
+        if kept.value.lease.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
+            release(app, &kept).await?;
+        }
+    }
+    Ok(())
+}
