@@ -1,36 +1,33 @@
-//! Everything a use case may touch, in one place.
+//! The application, assembled once from ports and settings and taken apart at the doors: drivers,
+//! handlers and routes hand each use case the room that it needs.
 
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::{
-    events::outbox::Outbox,
-    ids::JobId,
+    billing::Billing,
+    dead_letters::DeadLetters,
+    events::{Store, outbox::Outbox},
+    finish::Finisher,
+    intake::Intake,
+    job::Interrupts,
+    notify::Publisher,
+    plan::Planner,
     ports::{
-        Fault,
-        blobs::Blobs,
-        bus::Bus,
-        clock::Clock,
-        flow::Flow,
-        hooks::Hooks,
-        ids::Ids,
-        notifier::Notifier,
-        payments::Payments,
-        pdf::Pdf,
-        queue::Queue,
-        records::{Batch, Change, Records, Written},
-        retrying::Retrying,
-        traces::Traces,
-        vault::Vault,
-        vision::Vision,
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
+        payments::Payments, pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces,
+        vault::Vault, vision::Vision,
     },
-    read::{breakers::BreakerCache, slots::Gates},
+    prepare::Preparer,
+    read::{PageReader, breakers::Breakers, slots::Slots},
+    recover::Recovery,
     settings::Settings,
-    tenants::TenantCache,
+    telemetry::spans::Tracer,
+    tenants::Tenants,
 };
 
-/// The outside world as given by an engine.
+/// The outside world as a backend provides it.
 #[derive(Clone)]
 pub struct Ports {
     pub records: Arc<dyn Records>,
@@ -49,7 +46,7 @@ pub struct Ports {
     pub traces: Arc<dyn Traces>,
 }
 
-/// What of the world is the same for every engine: whoever reads, and whom we speak to.
+/// The ports that are the same for every backend: the PDF parser, the models, and outbound calls.
 #[derive(Clone)]
 pub struct Outside {
     pub pdf: Arc<dyn Pdf>,
@@ -59,147 +56,151 @@ pub struct Outside {
     pub traces: Arc<dyn Traces>,
 }
 
+/// Every room with the ports that it uses, and the ports themselves for the doors.
 pub struct App {
-    /// Tried again on faults, as are `blobs`, `queue` and `flow`.
-    pub records: Arc<dyn Records>,
-    /// For what must not wait: the breaker's store fails open instead of being retried.
-    pub records_once: Arc<dyn Records>,
+    pub settings: Arc<Settings>,
+    pub store: Store,
     pub blobs: Arc<dyn Blobs>,
     pub queue: Arc<dyn Queue>,
     pub flow: Arc<dyn Flow>,
-    pub pdf: Arc<dyn Pdf>,
-    pub vision: Arc<dyn Vision>,
-    pub bus: Arc<dyn Bus>,
-    pub notifier: Arc<dyn Notifier>,
-    pub hooks: Arc<dyn Hooks>,
-    pub payments: Arc<dyn Payments>,
     pub vault: Arc<dyn Vault>,
-    pub clock: Arc<dyn Clock>,
-    pub ids: Arc<dyn Ids>,
-    pub traces: Arc<dyn Traces>,
-    pub settings: Settings,
-    /// Names this process: in leases, and for the outbox that it relays.
-    pub node: String,
-    pub breakers: BreakerCache,
-    pub tenants: TenantCache,
-    pub gates: Gates,
-    /// What this process has stored and not published.
-    pub outbox: Outbox,
-    interrupts: broadcast::Sender<JobId>,
-    news: watch::Sender<()>,
-    webhooks: tokio::sync::Notify,
-}
-
-/// A wish to stop, seen by work that can then put away what it holds.
-#[derive(Clone, Default)]
-pub struct Stop(watch::Sender<bool>);
-
-impl Stop {
-    pub fn ask(&self) {
-        self.0.send_replace(true);
-    }
-
-    pub fn is_asked(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Ends once [`Stop::ask`] was called.
-    pub async fn asked(&self) {
-        // An error would mean that the sender is gone, but it is `self`.
-        let _ = self.0.subscribe().wait_for(|asked| *asked).await;
-    }
+    pub notifier: Arc<dyn Notifier>,
+    pub vision: Arc<dyn Vision>,
+    pub tenants: Tenants,
+    pub billing: Billing,
+    pub dead_letters: DeadLetters,
+    pub interrupts: Interrupts,
+    pub intake: Intake,
+    pub preparer: Preparer,
+    pub planner: Planner,
+    pub reader: PageReader,
+    pub finisher: Finisher,
+    pub publisher: Publisher,
+    pub recovery: Recovery,
 }
 
 impl App {
     pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
+        let settings = Arc::new(settings);
         let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
-        Self {
+        let blobs: Arc<dyn Blobs> = Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone()));
+        let queue: Arc<dyn Queue> = Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone()));
+        let flow: Arc<dyn Flow> = Arc::new(Retrying::new(ports.flow, clock.clone(), pauses.clone()));
+        let store = Store {
             records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
             records_once: ports.records,
-            blobs: Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone())),
-            queue: Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone())),
-            flow: Arc::new(Retrying::new(ports.flow, clock.clone(), pauses.clone())),
-            pdf: ports.pdf,
-            vision: ports.vision,
-            bus: ports.bus,
-            notifier: ports.notifier,
-            hooks: ports.hooks,
-            payments: ports.payments,
-            vault: ports.vault,
-            clock: ports.clock,
-            ids: ports.ids,
-            traces: ports.traces,
-            gates: Gates::new(settings.max_inflight_per_model),
-            settings,
-            node: node.into(),
-            breakers: BreakerCache::default(),
-            tenants: TenantCache::default(),
-            outbox: Outbox::default(),
-            interrupts: broadcast::Sender::new(64),
+            clock: ports.clock.clone(),
+            ids: ports.ids.clone(),
+            tracer: Tracer { traces: ports.traces, clock: ports.clock.clone(), ids: ports.ids },
+            node: node.into().into(),
+            environment: settings.environment.as_str().into(),
+            outbox: Arc::new(Outbox::default()),
             news: watch::Sender::new(()),
-            webhooks: tokio::sync::Notify::new(),
+        };
+        let (vault, notifier, vision) = (ports.vault, ports.notifier, ports.vision);
+        let tenants = Tenants::new(store.clone(), settings.clone());
+        let dead_letters =
+            DeadLetters { store: store.clone(), tenants: tenants.clone(), notifier: notifier.clone() };
+        let interrupts = Interrupts::default();
+        let billing = Billing {
+            store: store.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            vault: vault.clone(),
+            payments: ports.payments,
+            notifier: notifier.clone(),
+        };
+        let intake = Intake {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            flow: flow.clone(),
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let preparer = Preparer {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            pdf: ports.pdf,
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let planner = Planner {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            flow: flow.clone(),
+            vision: vision.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let finisher = Finisher {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            settings: settings.clone(),
+            preparer: preparer.clone(),
+            planner: planner.clone(),
+            interrupts: interrupts.clone(),
+        };
+        let reader = PageReader {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            vision: vision.clone(),
+            notifier: notifier.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            dead_letters: dead_letters.clone(),
+            breakers: Breakers::new(store.clone(), settings.clone()),
+            slots: Slots::new(store.clone(), settings.clone()),
+            interrupts: interrupts.clone(),
+            late_pages: Arc::new(finisher.clone()),
+        };
+        let publisher = Publisher {
+            store: store.clone(),
+            bus: ports.bus,
+            hooks: ports.hooks,
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            dead_letters: dead_letters.clone(),
+            webhook_due: Arc::new(Notify::new()),
+        };
+        let recovery = Recovery {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            vault: vault.clone(),
+            settings: settings.clone(),
+            billing: billing.clone(),
+            dead_letters: dead_letters.clone(),
+            reader: reader.clone(),
+            finisher: finisher.clone(),
+            publisher: publisher.clone(),
+        };
+        Self {
+            settings,
+            store,
+            blobs,
+            queue,
+            flow,
+            vault,
+            notifier,
+            vision,
+            tenants,
+            billing,
+            dead_letters,
+            interrupts,
+            intake,
+            preparer,
+            planner,
+            reader,
+            finisher,
+            publisher,
+            recovery,
         }
-    }
-
-    /// A name for one piece of work of this process, as a lease's holder.
-    pub fn holder(&self) -> String {
-        format!("{}/{}", self.node, self.ids.fresh())
-    }
-
-    /// Makes workers of this process look at the job again at once instead of at their next beat.
-    pub fn interrupt(&self, job: &JobId) {
-        // Nobody listening is fine: then nobody works on it here.
-        let _ = self.interrupts.send(job.clone());
-    }
-
-    /// Ends when [`App::interrupt`] is called for `job` from now on.
-    pub fn interrupted(&self, job: &JobId) -> impl Future<Output = ()> + Send + 'static {
-        let mut receiver = self.interrupts.subscribe();
-        let job = job.clone();
-        async move {
-            loop {
-                match receiver.recv().await {
-                    Ok(interrupted) if interrupted == job => return,
-                    Ok(_) => {}
-                    // Missed some: one may have been ours.
-                    Err(broadcast::error::RecvError::Lagged(_)) => return,
-                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-                }
-            }
-        }
-    }
-
-    /// Writes all of it or nothing. Events among it wait for the relay from then on.
-    pub async fn write(&self, changes: Vec<Change>) -> Result<Written, Fault> {
-        self.write_to(self.records.as_ref(), changes).await
-    }
-
-    /// The same for what must not wait: it is not tried again.
-    pub async fn write_once(&self, changes: Vec<Change>) -> Result<Written, Fault> {
-        self.write_to(self.records_once.as_ref(), changes).await
-    }
-
-    async fn write_to(&self, records: &dyn Records, changes: Vec<Change>) -> Result<Written, Fault> {
-        let batch = Batch { stamp: self.ids.fresh(), changes };
-        let written = records.write(&batch).await?;
-        if written == Written::Applied && self.outbox.add(batch) {
-            self.news.send_replace(());
-        }
-        Ok(written)
-    }
-
-    /// Changes with every event that this process stores; what other processes store is not told.
-    pub fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
-    }
-
-    /// Tells the sender of this process that a webhook is due.
-    pub fn announced(&self) {
-        self.webhooks.notify_one();
-    }
-
-    /// Ends when a webhook became due since the last time.
-    pub async fn announcement(&self) {
-        self.webhooks.notified().await;
     }
 }

@@ -5,12 +5,12 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::keys::record;
 use crate::{
     document::Reason,
     events::event::Event,
     finish::result::ResultDocument,
     job::ResultRef,
+    keys::record,
     lease::Lease,
     ports::records::Item,
     read::{

@@ -48,6 +48,7 @@ pub mod records;
 pub mod recover;
 pub mod secret;
 pub mod settings;
+pub mod source;
 pub mod telemetry;
 pub mod tenants;
 pub mod time;

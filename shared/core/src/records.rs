@@ -29,12 +29,9 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    app::App,
-    ports::{
-        Fault,
-        records::{Index, Item},
-    },
+use crate::ports::{
+    Fault,
+    records::{Index, Item, Records},
 };
 
 /// A stored value and the version that a write to it must name.
@@ -56,14 +53,14 @@ pub(crate) const AT_ONCE: usize = 500;
 
 /// Every item of a partition whose sort key starts with `prefix`, in order.
 pub(crate) async fn read_all<T: DeserializeOwned>(
-    app: &App,
+    records: &dyn Records,
     partition: &str,
     prefix: &str,
 ) -> Result<Vec<Kept<T>>, Fault> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = app.records.list(partition, prefix, after.as_deref(), AT_ONCE).await?;
+        let listing = records.list(partition, prefix, after.as_deref(), AT_ONCE).await?;
         for item in &listing.items {
             all.push(decode(item)?);
         }
@@ -76,7 +73,7 @@ pub(crate) async fn read_all<T: DeserializeOwned>(
 
 /// The first `limit` items of an index's partition that `wanted` holds for, from `after` on.
 pub(crate) async fn read_index<T: DeserializeOwned>(
-    app: &App,
+    records: &dyn Records,
     index: Index,
     partition: &str,
     mut after: Option<String>,
@@ -85,7 +82,7 @@ pub(crate) async fn read_index<T: DeserializeOwned>(
 ) -> Result<Vec<Kept<T>>, Fault> {
     let mut all: Vec<Kept<T>> = Vec::new();
     loop {
-        let listing = app.records.list_index(index, partition, after.as_deref(), false, AT_ONCE).await?;
+        let listing = records.list_index(index, partition, after.as_deref(), false, AT_ONCE).await?;
         for item in &listing.items {
             let kept: Kept<T> = decode(item)?;
             if wanted(&kept.value) {
@@ -121,7 +118,7 @@ pub struct ListPage<T> {
 }
 
 pub(crate) async fn list_page<T: DeserializeOwned>(
-    app: &App,
+    records: &dyn Records,
     index: Index,
     partition: &str,
     mut after: Option<String>,
@@ -141,7 +138,7 @@ pub(crate) async fn list_page<T: DeserializeOwned>(
     // One more than wanted, to know whether there is more.
     let mut count = limit + 1;
     loop {
-        let listing = app.records.list_index(index, partition, after.as_deref(), descending, count).await?;
+        let listing = records.list_index(index, partition, after.as_deref(), descending, count).await?;
         count = count.max(LIST_BATCH);
         for item in &listing.items {
             let value = decode::<T>(item)?.value;

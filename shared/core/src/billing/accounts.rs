@@ -1,21 +1,20 @@
 //! Accounts and their ledgers: changed by events, each with its line, in one write.
 
-use crate::keys::{index, record};
-use crate::records::{ListPage, list_page};
 use crate::{
-    app::App,
-    billing::account::{Account, AccountEvent, Cause, LedgerEntry, Refused},
-    events::event::{Aggregate, Metadata},
-    ids::{CorrelationId, EventId, JobId, TenantId},
-    job::{Job, JobEvent, State},
+    billing::account::{Account, AccountEvent, LedgerEntry, Refused},
+    events::{
+        Store,
+        actor::Actor,
+        event::{Aggregate, Metadata},
+        trail,
+    },
+    ids::{CorrelationId, EventId, TenantId},
+    keys::{index, record},
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-};
-use crate::{
-    events::trail,
-    records::{Kept, decode, encode, read_all, read_index},
+    records::{Kept, ListPage, decode, encode, list_page, read_all, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,14 +26,18 @@ pub enum AccountError {
 }
 
 /// A tenant's account; one that nothing happened to yet is empty, with version 0.
-pub async fn load(app: &App, tenant: &TenantId) -> Result<Kept<Account>, Fault> {
-    let found = app.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
+pub async fn load(store: &Store, tenant: &TenantId) -> Result<Kept<Account>, Fault> {
+    let found = store.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
     Ok(found.unwrap_or_else(|| Kept { value: Account::new(tenant.clone()), version: 0 }))
 }
 
 /// Every account that something happened to, by tenant.
-pub async fn all(app: &App) -> Result<Vec<Account>, Fault> {
-    let all = read_index(app, Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| true).await?;
+pub async fn all(store: &Store) -> Result<Vec<Account>, Fault> {
+    let all =
+        read_index(store.records.as_ref(), Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| {
+            true
+        })
+        .await?;
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
@@ -47,7 +50,7 @@ pub struct Origin {
 /// The account after `events`, and the writes that make it so: the record, its events, and a line of
 /// the ledger for each that moved the balance.
 pub fn moves(
-    app: &App,
+    store: &Store,
     origin: &Origin,
     before: &Kept<Account>,
     events: &[AccountEvent],
@@ -56,8 +59,8 @@ pub fn moves(
     let (mut changes, mut lines) = (Vec::new(), Vec::new());
     for event in events {
         let mut next = account.apply(event)?;
-        let at = account.head.next_time(app.clock.now());
-        let (id, aggregate) = (EventId::new(app.ids.fresh()), Aggregate::Account(account.tenant.clone()));
+        let at = account.head.next_time(store.clock.now());
+        let (id, aggregate) = (EventId::new(store.ids.fresh()), Aggregate::Account(account.tenant.clone()));
         let (stored, head) = account.head.append(
             aggregate,
             id,
@@ -66,7 +69,7 @@ pub fn moves(
             origin.correlation.clone(),
             origin.metadata.clone(),
         );
-        changes.push(trail::append(app, &stored)?);
+        changes.push(trail::append(store, &stored)?);
         next.head = head;
         lines.extend(LedgerEntry::of(&account, &next, event, at));
         account = next;
@@ -88,37 +91,38 @@ pub fn moves(
 
 /// Makes one change that an operator asks for.
 pub async fn change(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     by: &str,
     event: &AccountEvent,
 ) -> Result<Account, AccountError> {
-    let environment = &app.settings.environment;
+    let environment = &store.environment;
     let origin = Origin {
-        metadata: Metadata::untraced(tenant.clone(), Some(by.to_owned()), "operator", environment),
-        correlation: CorrelationId::new(app.ids.fresh()),
+        metadata: Metadata::untraced(tenant.clone(), Some(by.to_owned()), Actor::Operator, environment),
+        correlation: CorrelationId::new(store.ids.fresh()),
     };
     loop {
-        let before = load(app, tenant).await?;
-        let (account, changes) = moves(app, &origin, &before, std::slice::from_ref(event))?;
-        if app.write(changes).await? == Written::Applied {
+        let before = load(store, tenant).await?;
+        let (account, changes) = moves(store, &origin, &before, std::slice::from_ref(event))?;
+        if store.write(changes).await? == Written::Applied {
             return Ok(account);
         }
     }
 }
 
 /// A tenant's whole ledger, oldest first, strongly consistent.
-pub async fn ledger(app: &App, tenant: &TenantId) -> Result<Vec<LedgerEntry>, Fault> {
-    let all = read_all(app, &record::account_partition(tenant), record::LEDGER).await?;
+pub async fn ledger(store: &Store, tenant: &TenantId) -> Result<Vec<LedgerEntry>, Fault> {
+    let all = read_all(store.records.as_ref(), &record::account_partition(tenant), record::LEDGER).await?;
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
 /// The lines of a tenant's ledger, newest first.
 pub async fn ledger_page(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     after: Option<String>,
     limit: usize,
 ) -> Result<ListPage<LedgerEntry>, Fault> {
-    list_page(app, Index::Tenant, &index::ledger(tenant), after, true, limit, |_| true).await
+    list_page(store.records.as_ref(), Index::Tenant, &index::ledger(tenant), after, true, limit, |_| true)
+        .await
 }

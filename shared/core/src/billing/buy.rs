@@ -15,14 +15,15 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
-    app::App,
     billing::{
+        Billing,
         account::{AccountEvent, Cause, MOST_CREDITS},
         accounts::AccountError,
         purchase::{Decision, NotAllowed, NotTaken, Order, Purchase, PurchaseEvent, State, Step, Task},
         purchases,
     },
     digest::sha256_hex,
+    events::Store,
     ids::{PurchaseId, TenantId},
     money::MicroUsd,
     ports::{
@@ -32,7 +33,7 @@ use crate::{
     },
     records::Kept,
     secret::Secret,
-    settings::Purchasing,
+    settings::{Purchasing, Settings},
     tenants,
     time::{after, until},
 };
@@ -75,8 +76,8 @@ pub enum PurchaseError {
 
 /// Writes the purchase down and answers with it, and whether it was there before. From then on it comes
 /// to its end, whoever takes the steps.
-pub async fn begin(app: &App, wish: Wish) -> Result<(Purchase, bool), PurchaseError> {
-    let settings = tenants::settings(app, &wish.tenant).await?;
+pub async fn begin(billing: &Billing, wish: Wish) -> Result<(Purchase, bool), PurchaseError> {
+    let settings = tenants::settings(&billing.tenants, &wish.tenant).await?;
     let Some(Purchasing { price_usd, strategy, .. }) = &settings.purchasing else {
         return Err(PurchaseError::NotSetUp);
     };
@@ -86,7 +87,7 @@ pub async fn begin(app: &App, wish: Wish) -> Result<(Purchase, bool), PurchaseEr
     }
     let id = match &wish.idempotency_key {
         Some(key) => PurchaseId::new(&sha256_hex(format!("{}/{key}", wish.tenant).as_bytes())[..32]),
-        None => PurchaseId::new(app.ids.fresh()),
+        None => PurchaseId::new(billing.store.ids.fresh()),
     };
     let order = Order {
         tenant: wish.tenant,
@@ -95,10 +96,12 @@ pub async fn begin(app: &App, wish: Wish) -> Result<(Purchase, bool), PurchaseEr
         price_micro_usd: price_of(credits, *price_usd).ok_or(PurchaseError::BadAmount { credits })?,
         strategy: *strategy,
     };
-    if let Some(begun) = purchases::begin(app, &id, order, wish.method.as_ref()).await? {
+    if let Some(begun) =
+        purchases::begin(&billing.store, billing.vault.as_ref(), &id, order, wish.method.as_ref()).await?
+    {
         return Ok((begun.value, false));
     }
-    let known = load(app, &id).await?.value;
+    let known = load(&billing.store, &id).await?.value;
     if known.order.credits != credits {
         return Err(PurchaseError::KeyReused { key: wish.idempotency_key.unwrap_or_default() });
     }
@@ -111,35 +114,39 @@ fn price_of(credits: u64, price_usd: f64) -> Option<MicroUsd> {
     cents.checked_mul(10_000).map(MicroUsd)
 }
 
-async fn load(app: &App, id: &PurchaseId) -> Result<Kept<Purchase>, PurchaseError> {
-    purchases::find(app, id).await?.ok_or_else(|| PurchaseError::Unknown(id.clone()))
+async fn load(store: &Store, id: &PurchaseId) -> Result<Kept<Purchase>, PurchaseError> {
+    purchases::find(store, id).await?.ok_or_else(|| PurchaseError::Unknown(id.clone()))
 }
 
 /// Takes a purchase as far as it comes within `patience`; the rest is done by whoever finds it due.
-pub async fn drive(app: &App, id: &PurchaseId, patience: Duration) -> Result<Purchase, PurchaseError> {
-    let end = after(app.clock.now(), patience);
+pub async fn drive(
+    billing: &Billing,
+    id: &PurchaseId,
+    patience: Duration,
+) -> Result<Purchase, PurchaseError> {
+    let end = after(billing.store.clock.now(), patience);
     loop {
-        let kept = load(app, id).await?;
-        let (now, due) = (app.clock.now(), kept.value.due);
-        if kept.value.state.is_at_rest() || due > end || now > end || !can_pay(app) {
+        let kept = load(&billing.store, id).await?;
+        let (now, due) = (billing.store.clock.now(), kept.value.due);
+        if kept.value.state.is_at_rest() || due > end || now > end || !can_pay(&billing.settings) {
             return Ok(kept.value);
         }
         match until(now, due) {
-            Duration::ZERO => go_on(app, &kept).await?,
-            pause => app.clock.sleep(pause).await,
+            Duration::ZERO => go_on(billing, &kept).await?,
+            pause => billing.store.clock.sleep(pause).await,
         }
     }
 }
 
 /// A person's word on a purchase.
 pub async fn decide(
-    app: &App,
+    store: &Store,
     id: &PurchaseId,
     by: &str,
     decision: Decision,
 ) -> Result<Purchase, PurchaseError> {
     loop {
-        let kept = load(app, id).await?;
+        let kept = load(store, id).await?;
         let purchase = &kept.value;
         let event = purchase.decided(by, decision.clone())?;
         let given_back = match event {
@@ -147,7 +154,7 @@ pub async fn decide(
             _ => &[],
         };
         let account: Vec<_> = given_back.iter().filter_map(|step| entry_undone(purchase, *step)).collect();
-        if let Some(decided) = advance(app, &kept, &[event], &account).await? {
+        if let Some(decided) = advance(store, &kept, &[event], &account).await? {
             return Ok(decided.value);
         }
     }
@@ -155,38 +162,40 @@ pub async fn decide(
 
 /// Only a process that knows the payment service takes steps: to one without it every purchase would
 /// look as if it could not be paid.
-fn can_pay(app: &App) -> bool {
-    app.settings.purchasing.is_some()
+fn can_pay(settings: &Settings) -> bool {
+    settings.purchasing.is_some()
 }
 
 /// One step, or the next step of the way back.
-async fn go_on(app: &App, kept: &Kept<Purchase>) -> Result<(), Fault> {
+async fn go_on(billing: &Billing, kept: &Kept<Purchase>) -> Result<(), Fault> {
     let task = kept.value.task();
-    let Some(starting) = kept.value.starting(task, app.clock.now()) else {
+    let Some(starting) = kept.value.starting(task, billing.store.clock.now()) else {
         if let Some(end) = kept.value.compensated() {
-            tell_person(app, &kept.value, std::slice::from_ref(&end)).await;
-            advance(app, kept, &[end], &[]).await?;
+            tell_person(billing, &kept.value, std::slice::from_ref(&end)).await;
+            advance(&billing.store, kept, &[end], &[]).await?;
         }
         return Ok(());
     };
-    let Some(kept) = advance(app, kept, &[starting], &[]).await? else { return Ok(()) };
+    let Some(kept) = advance(&billing.store, kept, &[starting], &[]).await? else { return Ok(()) };
     match task {
-        Task::Take(step) => take(app, &kept, step).await,
-        Task::Undo(step) => undo(app, &kept, step).await,
+        Task::Take(step) => take(billing, &kept, step).await,
+        Task::Undo(step) => undo(billing, &kept, step).await,
         Task::Rest => Ok(()),
     }
 }
 
-async fn take(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
+async fn take(billing: &Billing, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
     let taken = match step {
-        Step::TakePayment => match charge(app, purchase).await {
-            Ok(payment) => purchases::advance(app, kept, &purchase.taken(step, Some(payment)), &[]).await,
-            Err(why) => return not_taken(app, kept, step, why).await,
+        Step::TakePayment => match charge(billing, purchase).await {
+            Ok(payment) => {
+                purchases::advance(&billing.store, kept, &purchase.taken(step, Some(payment)), &[]).await
+            }
+            Err(why) => return not_taken(billing, kept, step, why).await,
         },
         _ => {
             let account: Vec<_> = entry(purchase, step).into_iter().collect();
-            purchases::advance(app, kept, &purchase.taken(step, None), &account).await
+            purchases::advance(&billing.store, kept, &purchase.taken(step, None), &account).await
         }
     };
     match taken {
@@ -198,30 +207,30 @@ async fn take(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault>
         // Nothing, or somebody else was faster: the next look finds what is to be done.
         Ok(_) => Ok(()),
         Err(AccountError::Refused(refused)) => {
-            not_taken(app, kept, step, NotTaken::Refused(refused.to_string())).await
+            not_taken(billing, kept, step, NotTaken::Refused(refused.to_string())).await
         }
         Err(AccountError::Fault(fault)) => Err(fault),
     }
 }
 
-async fn not_taken(app: &App, kept: &Kept<Purchase>, step: Step, why: NotTaken) -> Result<(), Fault> {
+async fn not_taken(billing: &Billing, kept: &Kept<Purchase>, step: Step, why: NotTaken) -> Result<(), Fault> {
     let purchase = &kept.value;
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?why, "step not taken");
-    let events = purchase.not_taken(step, why, app.clock.now(), &app.settings.retry_intervals);
-    tell_person(app, purchase, &events).await;
-    advance(app, kept, &events, &[]).await?;
+    let events = purchase.not_taken(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
+    tell_person(billing, purchase, &events).await;
+    advance(&billing.store, kept, &events, &[]).await?;
     Ok(())
 }
 
-async fn undo(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
+async fn undo(billing: &Billing, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
     let account: Vec<_> = entry_undone(purchase, step).into_iter().collect();
     let undone = match step {
-        Step::TakePayment => refund(app, purchase).await,
+        Step::TakePayment => refund(billing, purchase).await,
         _ => Ok(()),
     };
     let why = match undone {
-        Ok(()) => match purchases::advance(app, kept, &purchase.undone(step), &account).await {
+        Ok(()) => match purchases::advance(&billing.store, kept, &purchase.undone(step), &account).await {
             Ok(_) => return Ok(()),
             Err(AccountError::Refused(refused)) => refused.to_string(),
             Err(AccountError::Fault(fault)) => return Err(fault),
@@ -229,8 +238,8 @@ async fn undo(app: &App, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault>
         Err(error) => error.to_string(),
     };
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), why, "step not undone");
-    let failed = purchase.not_undone(step, why, app.clock.now(), &app.settings.retry_intervals);
-    advance(app, kept, &[failed], &[]).await?;
+    let failed = purchase.not_undone(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
+    advance(&billing.store, kept, &[failed], &[]).await?;
     Ok(())
 }
 
@@ -255,9 +264,9 @@ fn entry_undone(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     }
 }
 
-async fn charge(app: &App, purchase: &Purchase) -> Result<String, NotTaken> {
+async fn charge(billing: &Billing, purchase: &Purchase) -> Result<String, NotTaken> {
     // A method that can't be opened is tried as often as a service that can't be reached, and no more.
-    let method = purchases::method(app, &purchase.id).await;
+    let method = purchases::method(&billing.store, billing.vault.as_ref(), &purchase.id).await;
     let method =
         method.map_err(|fault| NotTaken::Unknown(format!("how it is paid can't be read: {fault}")))?;
     let charge = Charge {
@@ -267,37 +276,37 @@ async fn charge(app: &App, purchase: &Purchase) -> Result<String, NotTaken> {
         amount: purchase.order.price_micro_usd,
         method,
     };
-    app.payments.charge(&charge).await.map_err(|error| match error {
+    billing.payments.charge(&charge).await.map_err(|error| match error {
         PaymentError::Declined(reason) => NotTaken::Refused(reason),
         PaymentError::Unavailable(reason) => NotTaken::Unknown(reason),
     })
 }
 
-async fn refund(app: &App, purchase: &Purchase) -> Result<(), PaymentError> {
+async fn refund(billing: &Billing, purchase: &Purchase) -> Result<(), PaymentError> {
     let refund = Refund {
         key: Step::TakePayment.undo_key(&purchase.id),
         charge: Step::TakePayment.key(&purchase.id),
         tenant: purchase.order.tenant.clone(),
         amount: purchase.order.price_micro_usd,
     };
-    app.payments.refund(&refund).await
+    billing.payments.refund(&refund).await
 }
 
 /// A move that no account can refuse.
 async fn advance(
-    app: &App,
+    store: &Store,
     kept: &Kept<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
 ) -> Result<Option<Kept<Purchase>>, Fault> {
-    purchases::advance(app, kept, events, account).await.map_err(|error| match error {
+    purchases::advance(store, kept, events, account).await.map_err(|error| match error {
         AccountError::Fault(fault) => fault,
         AccountError::Refused(refused) => Fault::broken("account", refused),
     })
 }
 
 /// Before it is written down: a crash in between tells twice, and never not at all.
-async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
+async fn tell_person(billing: &Billing, purchase: &Purchase, events: &[PurchaseEvent]) {
     let Some(reason) = events.iter().find_map(|event| match event {
         PurchaseEvent::Manual { reason } => Some(reason),
         _ => None,
@@ -305,8 +314,10 @@ async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
         return;
     };
     let (id, order) = (&purchase.id, &purchase.order);
-    let responsible =
-        tenants::settings(app, &order.tenant).await.ok().and_then(|settings| settings.responsible.clone());
+    let responsible = tenants::settings(&billing.tenants, &order.tenant)
+        .await
+        .ok()
+        .and_then(|settings| settings.responsible.clone());
     let notice = Notice {
         tenant: order.tenant.clone(),
         responsible,
@@ -318,7 +329,7 @@ async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
             order.price_micro_usd.usd()
         ),
     };
-    if let Err(fault) = app.notifier.notify(&notice).await {
+    if let Err(fault) = billing.notifier.notify(&notice).await {
         // It is listed, and counted, until somebody has decided.
         warn!(purchase = %id, %fault, "the responsible person was not told");
     }
@@ -326,17 +337,17 @@ async fn tell_person(app: &App, purchase: &Purchase, events: &[PurchaseEvent]) {
 
 /// Goes on with every purchase that is due, and begins no step after `end`; answers how many steps that
 /// were, and when the next purchase is due.
-async fn go_on_with_due(app: &App, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
-    let now = app.clock.now();
-    let under_way = purchases::under_way(app, LOOKED_AT).await?;
+async fn go_on_with_due(billing: &Billing, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
+    let now = billing.store.clock.now();
+    let under_way = purchases::under_way(&billing.store, LOOKED_AT).await?;
     let (due, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|kept| kept.value.due <= now);
     let gone_on = stream::iter(due).map(|kept| async move {
         let id = kept.value.id;
-        match go_on_while_due(app, &id, end).await {
+        match go_on_while_due(billing, &id, end).await {
             Ok(steps) => steps,
             Err(fault) => {
                 warn!(purchase = %id, %fault, "purchase not gone on with yet");
-                app.clock.sleep(LOOK).await;
+                billing.store.clock.sleep(LOOK).await;
                 0
             }
         }
@@ -347,48 +358,48 @@ async fn go_on_with_due(app: &App, end: Timestamp) -> Result<(usize, Option<Time
 
 /// An index lags behind: what it lists may be on its way, or over, by now, and what was just done is not
 /// in it yet.
-async fn go_on_while_due(app: &App, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
+async fn go_on_while_due(billing: &Billing, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
     let mut steps = 0;
     loop {
-        let now = app.clock.now();
-        let kept = purchases::find(app, id).await?;
+        let now = billing.store.clock.now();
+        let kept = purchases::find(&billing.store, id).await?;
         let due = kept.filter(|kept| !kept.value.state.is_at_rest() && kept.value.due <= now);
         let Some(kept) = due.filter(|_| now < end) else { return Ok(steps) };
-        go_on(app, &kept).await?;
+        go_on(billing, &kept).await?;
         steps += 1;
     }
 }
 
 /// Goes on with purchases as they become due, for ever.
-pub async fn run(app: &App) {
-    if !can_pay(app) {
+pub async fn run(billing: &Billing) {
+    if !can_pay(&billing.settings) {
         return pending().await;
     }
     loop {
-        let pause = match go_on_with_due(app, Timestamp::MAX).await {
-            Ok((0, next)) => next.map_or(LOOK, |next| until(app.clock.now(), next).min(LOOK)),
+        let pause = match go_on_with_due(billing, Timestamp::MAX).await {
+            Ok((0, next)) => next.map_or(LOOK, |next| until(billing.store.clock.now(), next).min(LOOK)),
             Ok(_) => continue,
             Err(fault) => {
                 warn!(%fault, "purchases not looked for yet");
                 LOOK
             }
         };
-        app.clock.sleep(pause.max(Duration::from_millis(1))).await;
+        billing.store.clock.sleep(pause.max(Duration::from_millis(1))).await;
     }
 }
 
 /// The same for a process that does not live on: until nothing is due within `time`.
-pub async fn run_for(app: &App, time: Duration) -> Result<usize, Fault> {
-    let end = after(app.clock.now(), time);
+pub async fn run_for(billing: &Billing, time: Duration) -> Result<usize, Fault> {
+    let end = after(billing.store.clock.now(), time);
     let mut steps = 0;
-    while can_pay(app) {
-        let (count, next) = go_on_with_due(app, end).await?;
+    while can_pay(&billing.settings) {
+        let (count, next) = go_on_with_due(billing, end).await?;
         steps += count;
-        let now = app.clock.now();
+        let now = billing.store.clock.now();
         match next {
             _ if now >= end => break,
             _ if count > 0 => {}
-            Some(next) if next < end => app.clock.sleep(until(now, next)).await,
+            Some(next) if next < end => billing.store.clock.sleep(until(now, next)).await,
             _ => break,
         }
     }

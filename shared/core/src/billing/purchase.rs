@@ -15,12 +15,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::Strategy;
-use crate::time::after;
 use crate::{
     events::event::{Aggregate, Event, Head, decode},
     ids::{PurchaseId, TenantId},
     money::MicroUsd,
+    settings::Strategy,
+    time::after,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

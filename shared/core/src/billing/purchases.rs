@@ -2,31 +2,32 @@
 
 use serde::Serialize;
 
-use crate::keys::{index, record};
-use crate::records::{self, ListPage};
 use crate::{
-    app::App,
     billing::{
         account::AccountEvent,
+        accounts::{self, AccountError, Origin},
         purchase::{Order, Purchase, PurchaseEvent, State},
+        telemetry as billing_telemetry,
     },
-    events::event::{Aggregate, Event, Head, Metadata},
+    events::{
+        Store,
+        actor::Actor,
+        event::{Aggregate, Event, Head, Metadata},
+        trail,
+    },
     ids::{CorrelationId, EventId, PurchaseId, TenantId},
+    keys::{index, record},
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, When, Written},
+        vault::Vault,
     },
+    records::{self, Kept, ListPage, decode, encode},
     secret::Secret,
-    telemetry::metrics,
-};
-use crate::{
-    billing::accounts::{self, AccountError, Origin},
-    events::trail,
-    records::{Kept, decode, encode},
 };
 
-pub async fn find(app: &App, id: &PurchaseId) -> Result<Option<Kept<Purchase>>, Fault> {
-    app.records.get(&record::purchase(id)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Kept<Purchase>>, Fault> {
+    store.records.get(&record::purchase(id)).await?.as_ref().map(decode).transpose()
 }
 
 fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
@@ -48,34 +49,35 @@ fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
 
 /// Writes down a new purchase; `None` when there is one of that id.
 pub async fn begin(
-    app: &App,
+    store: &Store,
+    vault: &dyn Vault,
     id: &PurchaseId,
     order: Order,
     method: Option<&Secret>,
 ) -> Result<Option<Kept<Purchase>>, Fault> {
     let mut more = Vec::new();
     if let Some(method) = method {
-        let sealed = app.vault.seal(method).await?;
+        let sealed = vault.seal(method).await?;
         let draft = Draft::new(record::payment_method(id), encode(&sealed)?);
         more.push(Change::Put { draft, when: When::Absent });
     }
-    write(app, id, None, &[PurchaseEvent::Started(order)], more).await
+    write(store, id, None, &[PurchaseEvent::Started(order)], more).await
 }
 
 /// Moves a purchase, and its account with it; `None` when somebody else moved the purchase. Others of the
 /// tenant's may be at the account, which is no reason to wait.
 pub async fn advance(
-    app: &App,
+    store: &Store,
     before: &Kept<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
 ) -> Result<Option<Kept<Purchase>>, AccountError> {
     loop {
-        let moved = advance_once(app, before, events, account).await?;
+        let moved = advance_once(store, before, events, account).await?;
         if moved.is_some() || account.is_empty() {
             return Ok(moved);
         }
-        let now = find(app, &before.value.id).await?;
+        let now = find(store, &before.value.id).await?;
         if now.is_none_or(|now| now.version != before.version) {
             return Ok(None);
         }
@@ -83,7 +85,7 @@ pub async fn advance(
 }
 
 async fn advance_once(
-    app: &App,
+    store: &Store,
     before: &Kept<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
@@ -91,9 +93,10 @@ async fn advance_once(
     let (id, order) = (&before.value.id, &before.value.order);
     let mut more = Vec::new();
     if !account.is_empty() {
-        let kept = accounts::load(app, &order.tenant).await?;
-        let origin = Origin { metadata: metadata(app, order), correlation: CorrelationId::new(id.as_str()) };
-        more = accounts::moves(app, &origin, &kept, account)?.1;
+        let kept = accounts::load(store, &order.tenant).await?;
+        let origin =
+            Origin { metadata: metadata(store, order), correlation: CorrelationId::new(id.as_str()) };
+        more = accounts::moves(store, &origin, &kept, account)?.1;
     }
     // Paid, or never to be paid: how is nobody's business any more.
     let is_over = events.iter().any(|event| {
@@ -104,14 +107,14 @@ async fn advance_once(
                 | PurchaseEvent::Resolved { .. }
         )
     });
-    if is_over && let Some(item) = app.records.get(&record::payment_method(id)).await? {
+    if is_over && let Some(item) = store.records.get(&record::payment_method(id)).await? {
         more.push(Change::Delete { key: record::payment_method(id), version: item.version });
     }
-    Ok(write(app, id, Some(before), events, more).await?)
+    Ok(write(store, id, Some(before), events, more).await?)
 }
 
 async fn write(
-    app: &App,
+    store: &Store,
     id: &PurchaseId,
     before: Option<&Kept<Purchase>>,
     events: &[PurchaseEvent],
@@ -120,69 +123,78 @@ async fn write(
     let mut purchase = before.map(|kept| kept.value.clone());
     for event in events {
         let head = purchase.as_ref().map(|purchase| purchase.head.clone()).unwrap_or_default();
-        let at = head.next_time(app.clock.now());
+        let at = head.next_time(store.clock.now());
         let next = Purchase::apply(purchase.as_ref(), id, event, at);
         let mut next = next.ok_or_else(|| Fault::broken("purchase", "an event that does not follow"))?;
-        let (stored, head) = append(app, &next, &head, event, at);
-        changes.push(trail::append(app, &stored)?);
+        let (stored, head) = append(store, &next, &head, event, at);
+        changes.push(trail::append(store, &stored)?);
         next.head = head;
         purchase = Some(next);
     }
     let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "nothing to write"))?;
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
-    if app.write(changes).await? != Written::Applied {
+    if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    metrics::purchase_moved(&purchase, events);
+    billing_telemetry::purchase_moved(&purchase, events);
     Ok(Some(Kept { value: purchase, version: when.next_version() }))
 }
 
 fn append(
-    app: &App,
+    store: &Store,
     purchase: &Purchase,
     head: &Head,
     event: &impl Serialize,
     at: jiff::Timestamp,
 ) -> (Event, Head) {
-    let metadata = metadata(app, &purchase.order);
-    let (id, aggregate) = (EventId::new(app.ids.fresh()), Aggregate::Purchase(purchase.id.clone()));
+    let metadata = metadata(store, &purchase.order);
+    let (id, aggregate) = (EventId::new(store.ids.fresh()), Aggregate::Purchase(purchase.id.clone()));
     head.append(aggregate, id, event, at, CorrelationId::new(purchase.id.as_str()), metadata)
 }
 
 /// A purchase belongs to no job, and so to no trace.
-fn metadata(app: &App, order: &Order) -> Metadata {
-    Metadata::untraced(order.tenant.clone(), Some(order.by.clone()), "purchase", &app.settings.environment)
+fn metadata(store: &Store, order: &Order) -> Metadata {
+    Metadata::untraced(order.tenant.clone(), Some(order.by.clone()), Actor::Purchase, &store.environment)
 }
 
 /// How a purchase is paid, while that is still of use.
-pub async fn method(app: &App, id: &PurchaseId) -> Result<Option<Secret>, Fault> {
-    let Some(item) = app.records.get(&record::payment_method(id)).await? else { return Ok(None) };
+pub async fn method(store: &Store, vault: &dyn Vault, id: &PurchaseId) -> Result<Option<Secret>, Fault> {
+    let Some(item) = store.records.get(&record::payment_method(id)).await? else { return Ok(None) };
     let sealed: String = decode(&item)?.value;
-    Ok(Some(app.vault.open(&sealed).await?))
+    Ok(Some(vault.open(&sealed).await?))
 }
 
 /// Purchases on their way, those due first.
-pub async fn under_way(app: &App, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
-    listed(app, index::DUE_PURCHASES, limit).await
+pub async fn under_way(store: &Store, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    listed(store, index::DUE_PURCHASES, limit).await
 }
 
 /// Purchases of all tenants that wait for a person, oldest first.
-pub async fn waiting_for_a_person(app: &App, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
-    listed(app, index::MANUAL_PURCHASES, limit).await
+pub async fn waiting_for_a_person(store: &Store, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    listed(store, index::MANUAL_PURCHASES, limit).await
 }
 
-async fn listed(app: &App, place: &str, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
-    let listing = app.records.list_index(Index::State, place, None, false, limit).await?;
+async fn listed(store: &Store, place: &str, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+    let listing = store.records.list_index(Index::State, place, None, false, limit).await?;
     listing.items.iter().map(decode).collect()
 }
 
 /// A tenant's purchases of credits, newest first.
 pub async fn list_page(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     after: Option<String>,
     limit: usize,
 ) -> Result<ListPage<Purchase>, Fault> {
-    records::list_page(app, Index::Tenant, &index::purchases(tenant), after, true, limit, |_| true).await
+    records::list_page(
+        store.records.as_ref(),
+        Index::Tenant,
+        &index::purchases(tenant),
+        after,
+        true,
+        limit,
+        |_| true,
+    )
+    .await
 }

@@ -3,10 +3,9 @@
 use tracing::{error, warn};
 
 use crate::{
-    app::App,
-    dead_letters::{self, DeadEvent, DeadLetter, Subject},
+    dead_letters::{self, DeadEvent, DeadLetter, DeadLetters, Subject},
     digest::sha256_hex,
-    events::event::Head,
+    events::{Store, event::Head},
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     job::{
         Job,
@@ -14,6 +13,7 @@ use crate::{
     },
     ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
     records::Kept,
+    settings::Settings,
     tenants,
 };
 
@@ -62,14 +62,14 @@ impl Death {
     }
 
     /// Of a message that can't be read: what can be made out of it says whose it is.
-    pub fn of_message(app: &App, delivery: &Delivery, reason: String) -> Self {
+    pub fn of_message(settings: &Settings, delivery: &Delivery, reason: String) -> Self {
         let id = message_letter(&delivery.body);
         let remains = Remains::of(&delivery.body);
         Self {
             correlation_id: remains.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
             id,
             subject: Subject::Message,
-            tenant: remains.tenant.unwrap_or_else(|| TenantId::new(app.settings.tenant.clone())),
+            tenant: remains.tenant.unwrap_or_else(|| TenantId::new(settings.tenant.clone())),
             priority: delivery.lane,
             reason,
             deliveries: delivery.receive_count,
@@ -85,14 +85,14 @@ pub fn message_letter(body: &str) -> DeadLetterId {
 }
 
 /// Writes the letter, if this death has none, and tells whoever is responsible.
-pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
-    let known = dead_letters::find(app, &death.id).await?;
+pub async fn bury(dead_letters: &DeadLetters, death: Death) -> Result<(), Fault> {
+    let known = dead_letters::find(&dead_letters.store, &death.id).await?;
     if !is_new(&death, known.as_ref()) {
         return Ok(());
     }
-    notify(app, &death).await;
-    let (letter, event) = letter(app, &death, known.as_ref());
-    if dead_letters::store(app, known.as_ref(), letter, event).await? {
+    notify(dead_letters, &death).await;
+    let (letter, event) = letter(&dead_letters.store, &death, known.as_ref());
+    if dead_letters::store(&dead_letters.store, known.as_ref(), letter, event).await? {
         log(&death);
     }
     Ok(())
@@ -100,13 +100,13 @@ pub async fn bury(app: &App, death: Death) -> Result<(), Fault> {
 
 /// The writes that make the letter, for somebody who writes the death itself with them; none when it has
 /// one. Whoever is responsible has been told.
-pub async fn moves(app: &App, death: &Death) -> Result<Vec<Change>, Fault> {
-    let known = dead_letters::find(app, &death.id).await?;
+pub async fn moves(store: &Store, death: &Death) -> Result<Vec<Change>, Fault> {
+    let known = dead_letters::find(store, &death.id).await?;
     if !is_new(death, known.as_ref()) {
         return Ok(vec![]);
     }
-    let (letter, event) = letter(app, death, known.as_ref());
-    dead_letters::moves(app, known.as_ref(), letter, event).await
+    let (letter, event) = letter(store, death, known.as_ref());
+    dead_letters::moves(store, known.as_ref(), letter, event).await
 }
 
 /// One that was redriven and died again waits once more, by the same letter.
@@ -114,8 +114,8 @@ fn is_new(death: &Death, known: Option<&Kept<DeadLetter>>) -> bool {
     known.is_none_or(|known| known.value.sending < death.sending)
 }
 
-fn letter(app: &App, death: &Death, known: Option<&Kept<DeadLetter>>) -> (DeadLetter, DeadEvent) {
-    let now = app.clock.now();
+fn letter(store: &Store, death: &Death, known: Option<&Kept<DeadLetter>>) -> (DeadLetter, DeadEvent) {
+    let now = store.clock.now();
     let letter = DeadLetter {
         id: death.id.clone(),
         tenant: death.tenant.clone(),
@@ -144,16 +144,16 @@ pub fn log(death: &Death) {
 
 /// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
 /// can't be sent must not keep the letter from being written.
-pub async fn notify(app: &App, death: &Death) {
+pub async fn notify(dead_letters: &DeadLetters, death: &Death) {
     let Death { id, tenant, reason, .. } = death;
-    let settings = tenants::settings(app, tenant).await;
+    let settings = tenants::settings(&dead_letters.tenants, tenant).await;
     let notice = Notice {
         tenant: tenant.clone(),
         responsible: settings.ok().and_then(|settings| settings.responsible.clone()),
         subject: format!("Everypage gave up on {id}"),
         body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
     };
-    if let Err(fault) = app.notifier.notify(&notice).await {
+    if let Err(fault) = dead_letters.notifier.notify(&notice).await {
         warn!(%fault, dead_letter = %id, "notice not sent");
     }
 }

@@ -4,4 +4,16 @@ pub mod add;
 pub mod fail;
 mod store;
 
+use std::sync::Arc;
+
+use crate::{events::Store, ports::notifier::Notifier, tenants::Tenants};
+
 pub use store::*;
+
+/// What adding a dead letter needs.
+#[derive(Clone)]
+pub struct DeadLetters {
+    pub store: Store,
+    pub tenants: Tenants,
+    pub notifier: Arc<dyn Notifier>,
+}

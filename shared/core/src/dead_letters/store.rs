@@ -3,21 +3,21 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{index, record};
-use crate::records::{self, ListPage};
 use crate::{
-    app::App,
-    events::event::{Aggregate, Head, Metadata},
+    events::{
+        Store,
+        actor::Actor,
+        event::{Aggregate, Head, Metadata},
+        trail,
+    },
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
+    job::jobs,
+    keys::{index, record},
     ports::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-};
-use crate::{
-    events::trail,
-    job::jobs,
-    records::{AT_ONCE, Kept, decode, encode, read_index},
+    records::{self, AT_ONCE, Kept, ListPage, decode, encode, read_index},
 };
 
 /// What a dead letter is about.
@@ -116,41 +116,41 @@ pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
 
 /// Writes the letter after `event`; false when somebody else changed it first.
 pub async fn store(
-    app: &App,
+    store: &Store,
     before: Option<&Kept<DeadLetter>>,
     letter: DeadLetter,
     event: DeadEvent,
 ) -> Result<bool, Fault> {
-    let changes = moves(app, before, letter, event).await?;
-    let written = app.write(changes).await?;
+    let changes = moves(store, before, letter, event).await?;
+    let written = store.write(changes).await?;
     Ok(written == Written::Applied)
 }
 
 /// The writes that make the letter so, for somebody who writes more with them.
 pub async fn moves(
-    app: &App,
+    store: &Store,
     before: Option<&Kept<DeadLetter>>,
     mut letter: DeadLetter,
     event: DeadEvent,
 ) -> Result<Vec<Change>, Fault> {
     let trace = match letter.subject.job() {
-        Some(job) => jobs::find(app, job).await?.map(|kept| kept.value.trace()),
+        Some(job) => jobs::find(store, job).await?.map(|kept| kept.value.trace()),
         None => None,
     };
     let metadata = Metadata {
         user_id: None,
         tenant: letter.tenant.clone(),
-        source: "worker".into(),
-        environment: app.settings.environment.clone(),
+        source: Actor::Worker.to_string(),
+        environment: store.environment.to_string(),
         trace_id: trace.map(|trace| trace.trace_id()).unwrap_or_default(),
         span_id: trace.map(|trace| trace.span_id()).unwrap_or_default(),
         priority: Priority::High,
     };
     let (stored, head) = letter.head.append(
         Aggregate::DeadLetter(letter.id.clone()),
-        EventId::new(app.ids.fresh()),
+        EventId::new(store.ids.fresh()),
         &event,
-        app.clock.now(),
+        store.clock.now(),
         letter.correlation_id.clone(),
         metadata,
     );
@@ -163,35 +163,35 @@ pub async fn moves(
         ..Draft::new(record::dead_letter(&letter.id), encode(&letter)?)
     };
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
-    Ok(vec![Change::Put { draft, when }, trail::append(app, &stored)?])
+    Ok(vec![Change::Put { draft, when }, trail::append(store, &stored)?])
 }
 
-pub async fn find(app: &App, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
-    app.records.get(&record::dead_letter(id)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
+    store.records.get(&record::dead_letter(id)).await?.as_ref().map(decode).transpose()
 }
 
 /// Those of these letters that there are.
-pub async fn find_many(app: &App, ids: &[DeadLetterId]) -> Result<Vec<DeadLetter>, Fault> {
+pub async fn find_many(store: &Store, ids: &[DeadLetterId]) -> Result<Vec<DeadLetter>, Fault> {
     let keys: Vec<Key> = ids.iter().map(record::dead_letter).collect();
-    let found = app.records.get_many(&keys).await?;
+    let found = store.records.get_many(&keys).await?;
     found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
 }
 
 /// How many letters of all tenants wait for somebody, counted up to `most`.
-pub async fn count_waiting(app: &App, most: usize) -> Result<usize, Fault> {
-    count(app, Index::State, index::DEAD_LETTERS, most).await
+pub async fn count_waiting(store: &Store, most: usize) -> Result<usize, Fault> {
+    count(store, Index::State, index::DEAD_LETTERS, most).await
 }
 
 /// The same of one tenant.
-pub async fn count_waiting_of(app: &App, tenant: &TenantId, most: usize) -> Result<usize, Fault> {
-    count(app, Index::Tenant, &index::dead_letters(tenant), most).await
+pub async fn count_waiting_of(store: &Store, tenant: &TenantId, most: usize) -> Result<usize, Fault> {
+    count(store, Index::Tenant, &index::dead_letters(tenant), most).await
 }
 
-async fn count(app: &App, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
+async fn count(store: &Store, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
     let (mut count, mut after) = (0, None);
     while count < most {
         let at_once = (most - count).min(AT_ONCE);
-        let listing = app.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
+        let listing = store.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
         count += listing.items.len();
         after = listing.next;
         if after.is_none() {
@@ -202,16 +202,25 @@ async fn count(app: &App, index: Index, partition: &str, most: usize) -> Result<
 }
 
 /// The letters of all tenants that wait for somebody, oldest first.
-pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
-    read_index(app, Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
+pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
+    read_index(store.records.as_ref(), Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
 }
 
 /// The dead letters that wait for somebody of this tenant, oldest first.
 pub async fn list_page(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     after: Option<String>,
     limit: usize,
 ) -> Result<ListPage<DeadLetter>, Fault> {
-    records::list_page(app, Index::Tenant, &index::dead_letters(tenant), after, false, limit, |_| true).await
+    records::list_page(
+        store.records.as_ref(),
+        Index::Tenant,
+        &index::dead_letters(tenant),
+        after,
+        false,
+        limit,
+        |_| true,
+    )
+    .await
 }

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::digest::hex;
-use crate::ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId};
+use crate::{
+    digest::hex,
+    events::actor::Actor,
+    ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId},
+};
 
 /// Version of the envelope below; a new shape gets a new number.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -91,11 +94,11 @@ pub struct Metadata {
 
 impl Metadata {
     /// Of what belongs to no job, and so to no trace.
-    pub fn untraced(tenant: TenantId, user_id: Option<String>, source: &str, environment: &str) -> Self {
+    pub fn untraced(tenant: TenantId, user_id: Option<String>, actor: Actor, environment: &str) -> Self {
         Self {
             user_id,
             tenant,
-            source: source.to_owned(),
+            source: actor.to_string(),
             environment: environment.to_owned(),
             trace_id: String::new(),
             span_id: String::new(),

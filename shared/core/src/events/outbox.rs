@@ -12,8 +12,8 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::{self, Notify};
 
-use crate::events::trail;
 use crate::{
+    events::trail,
     ports::records::{Batch, Change, Item},
     time::after,
 };

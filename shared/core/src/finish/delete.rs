@@ -1,20 +1,20 @@
 //! Getting rid of a document: everything that was kept of an ended job goes.
 
-use crate::keys::{blob, record};
 use crate::{
-    app::App,
     dead_letters,
     events::{
+        Store,
         event::{self, Aggregate},
         trail,
     },
     ids::{DeadLetterId, JobId, PageNumber},
-    intake::uploads,
-    job::{Job, JobEvent, Received, jobs},
+    intake::{upload, uploads},
+    job::{Job, JobEvent, Received, StepCode, StepError, jobs},
+    keys::{blob, record},
     notify::{webhook, webhooks},
-    ports::records::Change,
+    ports::{blobs::Blobs, records::Change},
+    recover::redrive::purge,
 };
-use crate::{intake::upload, job::StepError, recover::redrive::purge};
 
 /// Most changes of one batch, and letters looked at together.
 const AT_ONCE: usize = 100;
@@ -24,28 +24,28 @@ const LARGE_AT_ONCE: usize = 25;
 /// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
 /// What was begun and not finished is finished by asking again: the job is known until all else is
 /// gone.
-pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
-    let job = jobs::load(app, id).await?.value;
+pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> Result<(), StepError> {
+    let job = jobs::load(store, id).await?.value;
     if !job.state.is_terminal() {
         let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
-        return Err(StepError::Broken { code: "job_is_open", reason });
+        return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
     }
-    forget_request(app, id, &job.received).await?;
-    forget_letters(app, &job, by).await?;
-    for origin in uploads::origins(app, id).await? {
-        app.blobs.delete(&origin.key).await?;
-        app.blobs.delete(&format!("{}{}", origin.key, upload::BESIDE)).await?;
-        uploads::forget(app, &origin.id).await?;
+    forget_request(store, id, &job.received).await?;
+    forget_letters(store, &job, by).await?;
+    for origin in uploads::origins(store, id).await? {
+        blobs.delete(&origin.key).await?;
+        blobs.delete(&format!("{}{}", origin.key, upload::BESIDE)).await?;
+        uploads::forget(store, &origin.id).await?;
     }
-    app.blobs.delete_all(&blob::job(id)).await?;
+    blobs.delete_all(&blob::job(id)).await?;
     let partition = record::job_partition(id);
     loop {
-        let listing = app.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
+        let listing = store.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
         let last = listing.next.is_none();
         // Somebody may have redriven it since: then it lives, and holds credits.
-        if last && jobs::find(app, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+        if last && jobs::find(store, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
             let reason = "it was redriven meanwhile, and goes on without what was deleted".to_owned();
-            return Err(StepError::Broken { code: "job_is_open", reason });
+            return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
         }
         let changes: Vec<Change> = listing
             .items
@@ -57,29 +57,29 @@ pub async fn delete(app: &App, id: &JobId, by: &str) -> Result<(), StepError> {
             return Ok(());
         }
         // Refused when a late page was just written: the next look finds it.
-        app.write(changes).await?;
+        store.write(changes).await?;
     }
 }
 
 /// The same request makes a new job from now on.
-async fn forget_request(app: &App, id: &JobId, received: &Received) -> Result<(), StepError> {
+async fn forget_request(store: &Store, id: &JobId, received: &Received) -> Result<(), StepError> {
     let key = record::idempotency(&received.tenant, &received.idempotency_key);
-    if let Some(known) = jobs::find_idempotency(app, &key).await?
+    if let Some(known) = jobs::find_idempotency(store, &key).await?
         && known.value.job == *id
     {
-        app.write(vec![Change::Delete { key, version: known.version }]).await?;
+        store.write(vec![Change::Delete { key, version: known.version }]).await?;
     }
     Ok(())
 }
 
 /// Lets go of its dead letters and of what its tenant was or was to be told. All have names that
 /// follow from the job, so that nobody else's are looked at.
-async fn forget_letters(app: &App, job: &Job, by: &str) -> Result<(), StepError> {
-    let trail = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
+async fn forget_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
+    let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
     let told: Vec<String> =
         trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
     for delivery in &told {
-        webhooks::forget(app, delivery).await?;
+        webhooks::forget(store, delivery).await?;
     }
     // The job forgets its survey when it is redriven; its trail does not.
     let pages = trail.iter().filter_map(|event| match event::decode(event) {
@@ -93,8 +93,8 @@ async fn forget_letters(app: &App, job: &Job, by: &str) -> Result<(), StepError>
     let letters: Vec<DeadLetterId> =
         of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
     for some in letters.chunks(AT_ONCE) {
-        for letter in dead_letters::find_many(app, some).await?.iter().filter(|letter| letter.waits()) {
-            purge(app, &letter.id, by).await?;
+        for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.waits()) {
+            purge(store, &letter.id, by).await?;
         }
     }
     Ok(())

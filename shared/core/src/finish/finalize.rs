@@ -6,22 +6,18 @@ use std::time::Duration;
 
 use tracing::info;
 
-use crate::keys::blob;
 use crate::{
-    app::App,
     digest::sha256_hex,
-    finish::result::Cause,
+    events::{Store, actor::Actor},
+    finish::{Finisher, heal, result::Cause, results},
     ids::{JobId, PageNumber},
-    job::{Halt, Job, JobEvent, State, jobs},
-    read::pages,
-    telemetry::spans,
-    time::after,
-};
-use crate::{
-    finish::{heal, results},
-    job::StepError,
+    job::{Halt, Job, JobEvent, State, StepCode, StepError, jobs, telemetry as job_telemetry},
+    keys::blob,
     plan::propose,
+    ports::blobs::Blobs,
     prepare,
+    read::pages,
+    time::after,
 };
 
 /// No two clocks are further apart than this.
@@ -29,31 +25,37 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
 /// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
 /// noted earlier (a cancel before the deadline, say) is the one that counts.
-pub async fn finalize(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
-    let job = jobs::load(app, id).await?.value;
+pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let job = jobs::load(&finisher.store, id).await?.value;
     let cause = match cause {
         // Workers whose clock is ahead left the last pages to the deadline.
-        Cause::Settled if is_near_deadline(app, &job) && has_unsettled(app, &job).await? => Cause::Deadline,
+        Cause::Settled
+            if is_near_deadline(&finisher.store, &job) && has_unsettled(&finisher.store, &job).await? =>
+        {
+            Cause::Deadline
+        }
         cause => cause,
     };
-    let job = halt(app, id, cause).await?;
+    let job = halt(finisher, id, cause).await?;
     // Whoever called this went by a deadline that somebody has moved since.
     if cause == Cause::Deadline && job.halt.is_none() && !job.is_over() {
         return Ok(job);
     }
-    spans::finalize(app, &job).around(conclude(app, id, job)).await
+    job_telemetry::finalize(&finisher.store, &job).around(conclude(finisher, id, job)).await
 }
 
-async fn conclude(app: &App, id: &JobId, mut job: Job) -> Result<Job, StepError> {
+async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, StepError> {
     loop {
         job = match job.state {
             State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),
-            State::Executed => audit(app, id).await?,
+            State::Executed => audit(finisher, id).await?,
             State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
-                cancel_unseen(app, &job).await?
+                cancel_unseen(finisher, &job).await?
             }
-            State::Received | State::Acked => prepare::understand_what_is_there(app, &job).await?,
-            State::Understood => propose::propose(app, &job).await?,
+            State::Received | State::Acked => {
+                prepare::understand_what_is_there(&finisher.preparer, &job).await?
+            }
+            State::Understood => propose::propose(&finisher.planner, &job).await?,
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
             State::Proposed | State::Modified => {
                 let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
@@ -64,28 +66,28 @@ async fn conclude(app: &App, id: &JobId, mut job: Job) -> Result<Job, StepError>
                     }
                     _ => vec![],
                 };
-                jobs::advance(app, "finalize", id, approve).await?.value
+                jobs::advance(&finisher.store, Actor::Finalize, id, approve).await?.value
             }
-            State::Approved => publish(app, &job).await?,
+            State::Approved => publish(finisher, &job).await?,
         };
     }
 }
 
-fn is_near_deadline(app: &App, job: &Job) -> bool {
-    job.deadline <= after(app.clock.now(), CLOCKS_DIFFER)
+fn is_near_deadline(store: &Store, job: &Job) -> bool {
+    job.deadline <= after(store.clock.now(), CLOCKS_DIFFER)
 }
 
 /// Is there a page for AI that nobody stored an outcome of?
-async fn has_unsettled(app: &App, job: &Job) -> Result<bool, StepError> {
+async fn has_unsettled(store: &Store, job: &Job) -> Result<bool, StepError> {
     let planned = job.plan.as_ref().map_or(0, |plan| plan.ai_pages as usize);
-    let all = pages::all(app, &job.id).await?;
+    let all = pages::all(store, &job.id).await?;
     Ok(all.values().filter(|kept| kept.value.outcome.is_some()).count() < planned)
 }
 
 /// Tells the workers to stop before anything is counted.
-async fn halt(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
-    let kept = jobs::advance(app, "finalize", id, |job| match cause {
-        Cause::Deadline if job.halt.is_none() && !job.is_over() && is_near_deadline(app, job) => {
+async fn halt(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, id, |job| match cause {
+        Cause::Deadline if job.halt.is_none() && !job.is_over() && is_near_deadline(&finisher.store, job) => {
             vec![JobEvent::DeadlineReached {}]
         }
         Cause::Cancelled if job.halt.is_none() && !job.is_over() => {
@@ -95,20 +97,20 @@ async fn halt(app: &App, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     })
     .await?;
     if kept.value.halt.is_some() {
-        app.interrupt(id);
+        finisher.interrupts.interrupt(id);
     }
     Ok(kept.value)
 }
 
-async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
+async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
     let cause = match job.halt {
         None => Cause::Settled,
         Some(Halt::Deadline) => Cause::Deadline,
         Some(Halt::Cancelled) => Cause::Cancelled,
     };
     let version = 1;
-    let published = results::publish(app, job, version, cause).await?;
-    let kept = jobs::advance(app, "finalize", &job.id, |now| match (now.state, now.halt) {
+    let published = results::publish(&finisher.store, finisher.blobs.as_ref(), job, version, cause).await?;
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, &job.id, |now| match (now.state, now.halt) {
         (State::Approved, Some(Halt::Cancelled)) => {
             vec![JobEvent::Cancelled { result: Some(published.clone()) }]
         }
@@ -121,12 +123,12 @@ async fn publish(app: &App, job: &Job) -> Result<Job, StepError> {
 }
 
 /// Cancelled before the document was even read: there is nothing to publish.
-async fn cancel_unseen(app: &App, job: &Job) -> Result<Job, StepError> {
+async fn cancel_unseen(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
     // What was prepared by now is still a result worth having.
-    if let Ok(understood) = prepare::understand_what_is_there(app, job).await {
+    if let Ok(understood) = prepare::understand_what_is_there(&finisher.preparer, job).await {
         return Ok(understood);
     }
-    let kept = jobs::advance_and_forget(app, "finalize", &job.id, |job| match job.state {
+    let kept = jobs::advance_and_forget(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
         State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
         _ => vec![],
     })
@@ -134,9 +136,9 @@ async fn cancel_unseen(app: &App, job: &Job) -> Result<Job, StepError> {
     Ok(kept.value)
 }
 
-async fn audit(app: &App, id: &JobId) -> Result<Job, StepError> {
-    let digest = seal(app, id).await?;
-    let kept = jobs::advance(app, "finalize", id, |job| match (&job.state, &job.result) {
+async fn audit(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
+    let digest = seal(&finisher.store, finisher.blobs.as_ref(), id).await?;
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, id, |job| match (&job.state, &job.result) {
         (State::Executed, Some(result)) => vec![JobEvent::Audited {
             credits: result.metadata.credits,
             cost_micro_usd: result.metadata.cost_micro_usd,
@@ -149,7 +151,7 @@ async fn audit(app: &App, id: &JobId) -> Result<Job, StepError> {
         return Ok(kept.value);
     }
     // A worker may have stored its page after the result was made and before it was told to stop.
-    heal::publish(app, id).await
+    heal::publish(finisher, id).await
 }
 
 /// Where each page's trail stands: what a seal lists.
@@ -157,16 +159,16 @@ pub type SealedPages = Vec<(PageNumber, u64, String)>;
 
 /// Stores where every page's trail stands now and answers with its digest, which goes into the
 /// job's trail: from then on no page's trail can be changed unseen.
-pub async fn seal(app: &App, id: &JobId) -> Result<String, StepError> {
-    let sealed: SealedPages = pages::all(app, id)
+pub async fn seal(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<String, StepError> {
+    let sealed: SealedPages = pages::all(store, id)
         .await?
         .into_values()
         .filter(|kept| kept.value.head.sequence > 0)
         .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
         .collect();
     let bytes = serde_json::to_vec(&sealed)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
     let digest = sha256_hex(&bytes);
-    app.blobs.put_new(&blob::seal(id, &digest), bytes).await?;
+    blobs.put_new(&blob::seal(id, &digest), bytes).await?;
     Ok(digest)
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{index, record};
-use crate::records::{Kept, decode, encode, read_index};
 use crate::{
-    app::App,
+    events::Store,
     ids::JobId,
+    keys::{index, record},
     lease::Lease,
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, When, Written},
     },
+    records::{Kept, decode, encode, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,36 +40,36 @@ impl Healing {
 /// The right to publish, and what was told by then.
 pub struct Turn(Kept<Healing>);
 
-async fn find(app: &App, job: &JobId) -> Result<Kept<Healing>, Fault> {
-    let found = app.records.get(&record::healing(job)).await?.as_ref().map(decode).transpose()?;
+async fn find(store: &Store, job: &JobId) -> Result<Kept<Healing>, Fault> {
+    let found = store.records.get(&record::healing(job)).await?.as_ref().map(decode).transpose()?;
     let none = || Kept { value: Healing { job: job.clone(), told: 0, publisher: None }, version: 0 };
     Ok(found.unwrap_or_else(none))
 }
 
-async fn store(app: &App, before: &Kept<Healing>, value: Healing) -> Result<Option<Turn>, Fault> {
+async fn save(store: &Store, before: &Kept<Healing>, value: Healing) -> Result<Option<Turn>, Fault> {
     let when = if before.version == 0 { When::Absent } else { When::Version(before.version) };
     let place = |lease: &Lease| IndexEntry::new(index::HEALING, format!("{:.3}#{}", lease.until, value.job));
     let draft = Draft {
         state_index: value.publisher.as_ref().map(place),
         ..Draft::new(record::healing(&value.job), encode(&value)?)
     };
-    let written = app.write(vec![Change::Put { draft, when }]).await?;
+    let written = store.write(vec![Change::Put { draft, when }]).await?;
     Ok((written == Written::Applied).then_some(Turn(Kept { value, version: when.next_version() })))
 }
 
 /// Tells that a page was stored. The answer is the caller's turn to publish, for `time`; `None` when
 /// somebody is at it, who will publish this too.
-pub async fn tell(app: &App, job: &JobId, holder: &str, time: Duration) -> Result<Option<Turn>, Fault> {
+pub async fn tell(store: &Store, job: &JobId, holder: &str, time: Duration) -> Result<Option<Turn>, Fault> {
     loop {
-        let kept = find(app, job).await?;
-        let now = app.clock.now();
+        let kept = find(store, job).await?;
+        let now = store.clock.now();
         let theirs = kept.value.in_good_hands(now);
         let publisher = match theirs {
             true => kept.value.publisher.clone(),
             false => Some(Lease::new(holder, now, time)),
         };
         let next = Healing { told: kept.value.told + 1, publisher, ..kept.value.clone() };
-        if let Some(turn) = store(app, &kept, next).await? {
+        if let Some(turn) = save(store, &kept, next).await? {
             return Ok((!theirs).then_some(turn));
         }
     }
@@ -77,7 +77,7 @@ pub async fn tell(app: &App, job: &JobId, holder: &str, time: Duration) -> Resul
 
 /// Ends a turn after a publication that was begun in it; a turn anew when more was told meanwhile. One
 /// that ran out and was taken over is over.
-pub async fn finish(app: &App, turn: Turn, time: Duration) -> Result<Option<Turn>, Fault> {
+pub async fn finish(store: &Store, turn: Turn, time: Duration) -> Result<Option<Turn>, Fault> {
     let Turn(mut held) = turn;
     let Some(holder) = held.value.publisher.as_ref().map(|lease| lease.holder.clone()) else {
         return Ok(None);
@@ -85,12 +85,12 @@ pub async fn finish(app: &App, turn: Turn, time: Duration) -> Result<Option<Turn
     let told = held.value.told;
     loop {
         let done = held.value.told == told;
-        let publisher = (!done).then(|| Lease::new(&holder, app.clock.now(), time));
+        let publisher = (!done).then(|| Lease::new(&holder, store.clock.now(), time));
         let next = Healing { publisher, ..held.value.clone() };
-        if let Some(turn) = store(app, &held, next).await? {
+        if let Some(turn) = save(store, &held, next).await? {
             return Ok((!done).then_some(turn));
         }
-        held = find(app, &held.value.job).await?;
+        held = find(store, &held.value.job).await?;
         if held.value.publisher.as_ref().is_none_or(|lease| lease.holder != holder) {
             return Ok(None);
         }
@@ -98,17 +98,17 @@ pub async fn finish(app: &App, turn: Turn, time: Duration) -> Result<Option<Turn
 }
 
 /// Jobs whose publisher has not finished in its time.
-pub async fn abandoned(app: &App, limit: usize) -> Result<Vec<JobId>, Fault> {
-    let now = app.clock.now();
+pub async fn abandoned(store: &Store, limit: usize) -> Result<Vec<JobId>, Fault> {
+    let now = store.clock.now();
     let late = |healing: &Healing| !healing.in_good_hands(now);
-    let found = read_index(app, Index::State, index::HEALING, None, limit, late).await?;
+    let found = read_index(store.records.as_ref(), Index::State, index::HEALING, None, limit, late).await?;
     Ok(found.into_iter().map(|kept| kept.value.job).collect())
 }
 
 /// There is nothing left to publish for.
-pub async fn forget(app: &App, job: &JobId) -> Result<(), Fault> {
-    while let Some(item) = app.records.get(&record::healing(job)).await? {
-        if app.write(vec![Change::Delete { key: record::healing(job), version: item.version }]).await?
+pub async fn forget(store: &Store, job: &JobId) -> Result<(), Fault> {
+    while let Some(item) = store.records.get(&record::healing(job)).await? {
+        if store.write(vec![Change::Delete { key: record::healing(job), version: item.version }]).await?
             == Written::Applied
         {
             break;
@@ -118,15 +118,15 @@ pub async fn forget(app: &App, job: &JobId) -> Result<(), Fault> {
 }
 
 /// The dead publish nothing any more: nobody should wait for their time to run out.
-pub async fn free_all_of(app: &App, job: &JobId, node: &str) -> Result<(), Fault> {
+pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
     loop {
-        let kept = find(app, job).await?;
+        let kept = find(store, job).await?;
         if !kept.value.publisher.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
             return Ok(());
         }
         let next = Healing { publisher: Some(Lease::over()), ..kept.value.clone() };
-        if store(app, &kept, next).await?.is_some() {
+        if save(store, &kept, next).await?.is_some() {
             return Ok(());
         }
     }

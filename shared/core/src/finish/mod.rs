@@ -7,3 +7,26 @@ pub mod healing;
 pub mod result;
 pub mod results;
 pub mod verify;
+
+use std::sync::Arc;
+
+use crate::{
+    events::Store,
+    job::Interrupts,
+    plan::Planner,
+    ports::{blobs::Blobs, queue::Queue},
+    prepare::Preparer,
+    settings::Settings,
+};
+
+/// What finishing a job needs.
+#[derive(Clone)]
+pub struct Finisher {
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub settings: Arc<Settings>,
+    pub preparer: Preparer,
+    pub planner: Planner,
+    pub interrupts: Interrupts,
+}

@@ -5,13 +5,14 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::job::ResultMetadata;
 use crate::{
     document::{Classification, Reason},
     ids::{JobId, PageNumber},
+    job::ResultMetadata,
     money::MicroUsd,
     providers::target::Target,
-    read::outcome::{Attempt, Outcome, Source},
+    read::outcome::{Attempt, Outcome},
+    source::Source,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,17 +87,17 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
     let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Outcome::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
-        (Some(_), _, _) => Source::Ai,
+        (Some(_), _, _) => Source::AI,
         // An AI's outcome whose text is gone is no AI text.
-        (None, Some(outcome), _) if outcome.is_ai() => Source::MupdfFallback,
+        (None, Some(outcome), _) if outcome.is_ai() => Source::MUPDF_FALLBACK,
         (None, Some(outcome), _) => outcome.source,
-        (None, None, false) => Source::Mupdf,
-        (None, None, true) if cause == Cause::Deadline => Source::MupdfTimeoutFallback,
-        (None, None, true) => Source::MupdfFallback,
+        (None, None, false) => Source::MUPDF,
+        (None, None, true) if cause == Cause::Deadline => Source::MUPDF_TIMEOUT_FALLBACK,
+        (None, None, true) => Source::MUPDF_FALLBACK,
     };
     let why = match (source, &outcome, cause) {
-        (Source::Ai, _, _) => None,
-        (Source::Mupdf, _, _) => input.fault,
+        (Source::AI, _, _) => None,
+        (Source::MUPDF, _, _) => input.fault,
         (_, Some(outcome), _) => outcome.why.clone(),
         (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
         (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
@@ -155,7 +156,7 @@ pub fn assemble(
     for page in &pages {
         cost += page.cost_micro_usd;
     }
-    let succeeded = count(Source::Ai);
+    let succeeded = count(Source::AI);
     let metadata = ResultMetadata {
         total_pages: pages.len() as u32,
         ai_pages,
@@ -163,14 +164,14 @@ pub fn assemble(
         pages_failed: ai_pages.saturating_sub(succeeded),
         result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
         ai_pages_succeeded: succeeded,
-        mupdf_fallback_count: count(Source::MupdfFallback) + count(Source::MupdfTimeoutFallback),
-        timeout_occurred: cause == Cause::Deadline || count(Source::MupdfTimeoutFallback) > 0,
+        mupdf_fallback_count: count(Source::MUPDF_FALLBACK) + count(Source::MUPDF_TIMEOUT_FALLBACK),
+        timeout_occurred: cause == Cause::Deadline || count(Source::MUPDF_TIMEOUT_FALLBACK) > 0,
         cancelled: cause == Cause::Cancelled,
         missing_pages: numbers(&|page| !page.has_text),
-        timeout_fallback_pages: numbers(&|page| page.source == Source::MupdfTimeoutFallback),
+        timeout_fallback_pages: numbers(&|page| page.source == Source::MUPDF_TIMEOUT_FALLBACK),
         final_ai_pages: succeeded,
-        final_mupdf_pages: count(Source::Mupdf) + count(Source::MupdfFallback),
-        final_timeout_fallback_pages: count(Source::MupdfTimeoutFallback),
+        final_mupdf_pages: count(Source::MUPDF) + count(Source::MUPDF_FALLBACK),
+        final_timeout_fallback_pages: count(Source::MUPDF_TIMEOUT_FALLBACK),
         credits: succeeded,
         cost_micro_usd: cost,
         input_tokens: pages.iter().map(|page| page.input_tokens).sum(),

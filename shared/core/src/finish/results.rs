@@ -2,19 +2,20 @@
 
 use std::collections::HashSet;
 
-use crate::keys::blob;
 use crate::{
-    app::App,
     digest::sha256_hex,
     document::Reason,
+    events::Store,
     finish::result::{Cause, PageInput, ResultDocument, assemble},
     ids::PageNumber,
     invariants,
-    job::{Job, ResultRef},
-    ports::blobs::Stored,
+    job::{Job, ResultRef, StepCode, StepError},
+    keys::blob,
+    plan::propose::manifest,
+    ports::blobs::{Blobs, Stored},
+    prepare::stored_ranges,
     read::pages,
 };
-use crate::{job::StepError, plan::propose::manifest, prepare::stored_ranges};
 
 /// The three forms of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,46 +54,58 @@ fn key(job: &Job, version: u32, form: Form) -> String {
 
 /// Publishes `version` from what is stored now. Of two publishers of one version the first wins
 /// and both answer with its work: the JSON form decides, the others are made from it.
-pub async fn publish(app: &App, job: &Job, version: u32, cause: Cause) -> Result<ResultRef, StepError> {
-    let made = make(app, job, version, cause).await?;
+pub async fn publish(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    cause: Cause,
+) -> Result<ResultRef, StepError> {
+    let made = make(store, blobs, job, version, cause).await?;
     invariants::assert(|| invariants::whole(&made));
     let bytes = serde_json::to_vec_pretty(&made)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
-    let (document, bytes) = match app.blobs.put_new(&key(job, version, Form::Json), bytes.clone()).await? {
+        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
+    let (document, bytes) = match blobs.put_new(&key(job, version, Form::Json), bytes.clone()).await? {
         Stored::Created => (made, bytes),
         Stored::Existed => {
-            let bytes = stored(app, job, version, Form::Json).await?.unwrap_or_default();
+            let bytes = stored(blobs, job, version, Form::Json).await?.unwrap_or_default();
             (parse(&bytes)?, bytes)
         }
     };
-    app.blobs.put_new(&key(job, version, Form::Text), document.text().into_bytes()).await?;
-    app.blobs.put_new(&key(job, version, Form::Markdown), document.markdown().into_bytes()).await?;
+    blobs.put_new(&key(job, version, Form::Text), document.text().into_bytes()).await?;
+    blobs.put_new(&key(job, version, Form::Markdown), document.markdown().into_bytes()).await?;
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }
 
 fn parse(bytes: &[u8]) -> Result<ResultDocument, StepError> {
     serde_json::from_slice(bytes)
-        .map_err(|error| StepError::Broken { code: "result", reason: error.to_string() })
+        .map_err(|error| StepError::Broken { code: StepCode::Result, reason: error.to_string() })
 }
 
-async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<ResultDocument, StepError> {
+async fn make(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    cause: Cause,
+) -> Result<ResultDocument, StepError> {
     let sent: HashSet<PageNumber> = match &job.plan {
         Some(plan) if plan.ai_pages > 0 => {
-            manifest(app, plan).await?.iter().map(|message| message.page_id).collect()
+            manifest(blobs, plan).await?.iter().map(|message| message.page_id).collect()
         }
         _ => HashSet::new(),
     };
-    let mut settled = pages::all(app, &job.id).await?;
+    let mut settled = pages::all(store, &job.id).await?;
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
-    for (range, stored) in ranges.iter().zip(stored_ranges(app, &job.id, ranges).await?) {
+    for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let found = stored.next_if(|stored| stored.page == page);
             let outcome = match settled.remove(&page).map(|kept| kept.value) {
                 None => None,
                 Some(record) => {
-                    let text = pages::text(app, &record).await?;
+                    let text = pages::text(blobs, &record).await?;
                     record.outcome.map(|outcome| (outcome, text))
                 }
             };
@@ -110,16 +123,21 @@ async fn make(app: &App, job: &Job, version: u32, cause: Cause) -> Result<Result
         }
     }
     let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
-    Ok(assemble(job.id.clone(), version, document, app.clock.now(), cause, inputs))
+    Ok(assemble(job.id.clone(), version, document, store.clock.now(), cause, inputs))
 }
 
-async fn stored(app: &App, job: &Job, version: u32, form: Form) -> Result<Option<Vec<u8>>, StepError> {
-    Ok(app.blobs.get(&key(job, version, form)).await?)
+async fn stored(
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    form: Form,
+) -> Result<Option<Vec<u8>>, StepError> {
+    Ok(blobs.get(&key(job, version, form)).await?)
 }
 
 /// A published version's bytes; the latest without a `version`. `None` when there is none.
 pub async fn read(
-    app: &App,
+    blobs: &dyn Blobs,
     job: &Job,
     form: Form,
     version: Option<u32>,
@@ -131,15 +149,15 @@ pub async fn read(
     if version == 0 || version > latest {
         return Ok(None);
     }
-    stored(app, job, version, form).await
+    stored(blobs, job, version, form).await
 }
 
 pub async fn read_document(
-    app: &App,
+    blobs: &dyn Blobs,
     job: &Job,
     version: Option<u32>,
 ) -> Result<Option<ResultDocument>, StepError> {
-    match read(app, job, Form::Json, version).await? {
+    match read(blobs, job, Form::Json, version).await? {
         None => Ok(None),
         Some(bytes) => parse(&bytes).map(Some),
     }

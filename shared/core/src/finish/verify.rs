@@ -2,27 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::keys::blob;
 use crate::{
-    app::App,
     billing::{account::Account, accounts},
     digest::sha256_hex,
     events::{
+        Store,
         event::{Aggregate, Event, Head, decode, verify},
         trail,
     },
-    finish::result::ResultDocument,
-    ids::{JobId, PageNumber, TenantId},
-    job::{Job, JobEvent, jobs},
-    ports::Fault,
-    read::{outcome::PageEvent, pages},
-};
-use crate::{
     finish::{
         finalize::SealedPages,
+        result::ResultDocument,
         results::{self, Form},
     },
-    job::StepError,
+    ids::{JobId, PageNumber, TenantId},
+    job::{Job, JobEvent, StepError, jobs},
+    keys::blob,
+    ports::{Fault, blobs::Blobs},
+    read::{outcome::PageEvent, pages},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,26 +39,26 @@ type Heads = (Head, BTreeMap<PageNumber, Head>);
 
 /// Checks every hash and link, that replaying the trail gives the stored job and outcomes, and
 /// that the seal of the pages holds.
-pub async fn verify_job(app: &App, id: &JobId) -> Result<Report, StepError> {
-    let (mut report, mut seen) = examine_job(app, id).await?;
+pub async fn verify_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<Report, StepError> {
+    let (mut report, mut seen) = examine_job(store, blobs, id).await?;
     for _ in 1..LOOKS {
-        if report.findings.is_empty() || heads_of(app, id).await? == seen {
+        if report.findings.is_empty() || heads_of(store, id).await? == seen {
             break;
         }
-        (report, seen) = examine_job(app, id).await?;
+        (report, seen) = examine_job(store, blobs, id).await?;
     }
     Ok(report)
 }
 
-async fn heads_of(app: &App, id: &JobId) -> Result<Heads, StepError> {
-    let job = jobs::load(app, id).await?.value.head;
-    Ok((job, pages::all(app, id).await?.into_iter().map(|(page, kept)| (page, kept.value.head)).collect()))
+async fn heads_of(store: &Store, id: &JobId) -> Result<Heads, StepError> {
+    let job = jobs::load(store, id).await?.value.head;
+    Ok((job, pages::all(store, id).await?.into_iter().map(|(page, kept)| (page, kept.value.head)).collect()))
 }
 
-async fn examine_job(app: &App, id: &JobId) -> Result<(Report, Heads), StepError> {
-    let stored = jobs::load(app, id).await?.value;
+async fn examine_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<(Report, Heads), StepError> {
+    let stored = jobs::load(store, id).await?.value;
     let mut heads: Heads = (stored.head.clone(), BTreeMap::new());
-    let events = trail::read(app, &Aggregate::Job(id.clone())).await?;
+    let events = trail::read(store, &Aggregate::Job(id.clone())).await?;
     let mut report = Report { job_events: events.len(), ..Report::default() };
     if let Err(tampered) = verify(&events, &stored.head) {
         report.findings.push(format!("job: {tampered}"));
@@ -73,8 +70,8 @@ async fn examine_job(app: &App, id: &JobId) -> Result<(Report, Heads), StepError
     }
     // First the pages, then their trails: what is written in between moves a head away from where it was
     // seen.
-    let stored_pages = pages::all(app, id).await?;
-    let page_events = trail::read_pages(app, id).await?;
+    let stored_pages = pages::all(store, id).await?;
+    let page_events = trail::read_pages(store, id).await?;
     report.page_events = page_events.len();
     let mut trails: BTreeMap<String, Vec<Event>> = BTreeMap::new();
     for event in page_events {
@@ -100,19 +97,19 @@ async fn examine_job(app: &App, id: &JobId) -> Result<(Report, Heads), StepError
         if told != kept.value.outcome {
             report.findings.push(format!("page {page}: the stored outcome is not what its trail says"));
         }
-        if let (Some(outcome), Some(text)) = (&kept.value.outcome, pages::text(app, &kept.value).await?)
+        if let (Some(outcome), Some(text)) = (&kept.value.outcome, pages::text(blobs, &kept.value).await?)
             && sha256_hex(text.as_bytes()) != outcome.text_sha256
         {
             report.findings.push(format!("page {page}: its text was changed"));
         }
     }
-    check_seals(app, id, &events, &trails, &mut report).await?;
-    check_results(app, &stored, &events, &mut report).await?;
+    check_seals(blobs, id, &events, &trails, &mut report).await?;
+    check_results(blobs, &stored, &events, &mut report).await?;
     Ok((report, heads))
 }
 
 async fn check_seals(
-    app: &App,
+    blobs: &dyn Blobs,
     id: &JobId,
     events: &[Event],
     trails: &BTreeMap<String, Vec<Event>>,
@@ -125,7 +122,7 @@ async fn check_seals(
             }
             _ => continue,
         };
-        let bytes = app.blobs.get(&blob::seal(id, &digest)).await?.unwrap_or_default();
+        let bytes = blobs.get(&blob::seal(id, &digest)).await?.unwrap_or_default();
         if sha256_hex(&bytes) != digest {
             report
                 .findings
@@ -145,7 +142,12 @@ async fn check_seals(
 }
 
 /// Every published version is still what its event says, and its other forms are made from it.
-async fn check_results(app: &App, job: &Job, events: &[Event], report: &mut Report) -> Result<(), StepError> {
+async fn check_results(
+    blobs: &dyn Blobs,
+    job: &Job,
+    events: &[Event],
+    report: &mut Report,
+) -> Result<(), StepError> {
     for event in events {
         let published = match decode::<JobEvent>(event) {
             Ok(JobEvent::Executed(result) | JobEvent::Healed { result, .. }) => result,
@@ -153,14 +155,14 @@ async fn check_results(app: &App, job: &Job, events: &[Event], report: &mut Repo
             _ => continue,
         };
         let version = published.version;
-        let json = results::read(app, job, Form::Json, Some(version)).await?.unwrap_or_default();
+        let json = results::read(blobs, job, Form::Json, Some(version)).await?.unwrap_or_default();
         if sha256_hex(&json) != published.sha256 {
             report.findings.push(format!("result version {version}: it is missing or was changed"));
             continue;
         }
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
         for (form, made) in [(Form::Text, document.text()), (Form::Markdown, document.markdown())] {
-            let kept = results::read(app, job, form, Some(version)).await?;
+            let kept = results::read(blobs, job, form, Some(version)).await?;
             if kept.is_none_or(|kept| kept != made.as_bytes()) {
                 let name = form.extension();
                 report
@@ -174,20 +176,20 @@ async fn check_results(app: &App, job: &Job, events: &[Event], report: &mut Repo
 
 /// What is wrong with a tenant's account, in words; empty when all is well. Its trail is unbroken and
 /// gives the stored account, whose balance is the sum of the ledger at every line.
-pub async fn verify_account(app: &App, tenant: &TenantId) -> Result<Vec<String>, Fault> {
-    let (mut findings, mut seen) = examine_account(app, tenant).await?;
+pub async fn verify_account(store: &Store, tenant: &TenantId) -> Result<Vec<String>, Fault> {
+    let (mut findings, mut seen) = examine_account(store, tenant).await?;
     for _ in 1..LOOKS {
-        if findings.is_empty() || accounts::load(app, tenant).await?.value.head == seen {
+        if findings.is_empty() || accounts::load(store, tenant).await?.value.head == seen {
             break;
         }
-        (findings, seen) = examine_account(app, tenant).await?;
+        (findings, seen) = examine_account(store, tenant).await?;
     }
     Ok(findings)
 }
 
-async fn examine_account(app: &App, tenant: &TenantId) -> Result<(Vec<String>, Head), Fault> {
-    let stored = accounts::load(app, tenant).await?.value;
-    let events = trail::read(app, &Aggregate::Account(tenant.clone())).await?;
+async fn examine_account(store: &Store, tenant: &TenantId) -> Result<(Vec<String>, Head), Fault> {
+    let stored = accounts::load(store, tenant).await?.value;
+    let events = trail::read(store, &Aggregate::Account(tenant.clone())).await?;
     let mut findings = Vec::new();
     if let Err(tampered) = verify(&events, &stored.head) {
         findings.push(format!("account: {tampered}"));
@@ -198,7 +200,7 @@ async fn examine_account(app: &App, tenant: &TenantId) -> Result<(Vec<String>, H
         Err(error) => findings.push(format!("account: {error}")),
     }
     let mut sum = 0;
-    for line in accounts::ledger(app, tenant).await? {
+    for line in accounts::ledger(store, tenant).await? {
         sum += line.amount;
         if line.balance as i64 != sum {
             findings.push(format!("ledger {}: {} is not the sum of {sum}", line.sequence, line.balance));

@@ -9,22 +9,22 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::keys::{blob, record};
 use crate::{
-    app::App,
     digest::{hex, sha256_hex},
+    events::actor::Actor,
     ids::{CorrelationId, JobId, TenantId},
+    intake::Intake,
     job::{
         DocumentInfo, Job, JobEvent, JobOptions, Received, State,
         jobs::{self, Idempotency, JobError},
-        passwords,
+        passwords, telemetry as job_telemetry,
     },
+    keys::{blob, record},
     ports::{
         Fault,
         records::{Change, When, Written},
     },
     secret::Secret,
-    telemetry::spans,
     tenants,
     time::after,
     trace::TraceContext,
@@ -74,25 +74,25 @@ pub enum SubmitError {
 
 /// Makes the job durable and answers with it. Nothing is lost once this has answered; before
 /// that, nothing but an unused copy of the file can be left behind.
-pub async fn submit(app: &App, submission: Submission) -> Result<Submitted, SubmitError> {
-    submit_as(app, None, submission).await
+pub async fn submit(intake: &Intake, submission: Submission) -> Result<Submitted, SubmitError> {
+    submit_as(intake, None, submission).await
 }
 
 /// The same under an id that was chosen, and written down, for this very document: whoever comes
 /// back with it after a crash is answered with the job that it made before.
 pub async fn submit_as(
-    app: &App,
+    intake: &Intake,
     chosen: Option<JobId>,
     submission: Submission,
 ) -> Result<Submitted, SubmitError> {
-    if !app.settings.knows(&submission.tenant) {
+    if !intake.settings.knows(&submission.tenant) {
         return Err(SubmitError::UnknownTenant(submission.tenant));
     }
     if submission.options.job_timeout_ms == 0 {
         return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
     }
-    let came = app.clock.now();
-    let document = describe(app, &submission).await?;
+    let came = intake.store.clock.now();
+    let document = describe(intake, &submission).await?;
     // Without the password: nothing that could be guessed from is kept. Another try with another
     // password is a new request all the same, because the first has failed by then.
     let fingerprint =
@@ -101,36 +101,36 @@ pub async fn submit_as(
     let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = record::idempotency(&submission.tenant, &request);
 
-    let id = chosen.clone().unwrap_or_else(|| JobId::new(app.ids.fresh()));
+    let id = chosen.clone().unwrap_or_else(|| JobId::new(intake.store.ids.fresh()));
     loop {
         if let Some(chosen) = &chosen
-            && let Some(made) = jobs::find(app, chosen).await?
+            && let Some(made) = jobs::find(&intake.store, chosen).await?
         {
             if !made.value.state.is_terminal() {
-                app.flow.start(chosen, made.value.redrives, &made.value.trace()).await?;
+                intake.flow.start(chosen, made.value.redrives, &made.value.trace()).await?;
             }
             return Ok(Submitted { job: made.value, existed: true });
         }
-        let now = app.clock.now();
-        let known = jobs::find_idempotency(app, &key).await?;
+        let now = intake.store.clock.now();
+        let known = jobs::find_idempotency(&intake.store, &key).await?;
         if let Some(known) = known.as_ref().filter(|known| now < known.value.expires) {
             if known.value.fingerprint != fingerprint {
                 return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
             }
-            let job = jobs::load(app, &known.value.job).await.map_err(unexpected)?.value;
+            let job = jobs::load(&intake.store, &known.value.job).await.map_err(unexpected)?.value;
             // Who sends the same document again after a cancel or a failure wants it done; who names
             // the request wants to know what became of it.
             let ended_badly = matches!(job.state, State::Cancelled | State::Failed | State::Rejected);
             if named.is_some() || !ended_badly {
                 // Whoever made it may have died before starting its flow; starting twice is harmless.
                 if !job.state.is_terminal() {
-                    app.flow.start(&job.id, job.redrives, &job.trace()).await?;
+                    intake.flow.start(&job.id, job.redrives, &job.trace()).await?;
                 }
                 let existed = job.id != id;
                 return Ok(Submitted { job, existed });
             }
         }
-        app.blobs.put_file(&blob::source(&id), &submission.file).await?;
+        intake.blobs.put_file(&blob::source(&id), &submission.file).await?;
         let correlation = CorrelationId::new(id.as_str());
         let received = Received {
             tenant: submission.tenant.clone(),
@@ -143,8 +143,8 @@ pub async fn submit_as(
         };
         let deadline = after(now, submission.options.job_timeout());
         let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
-        let (job, mut changes) =
-            jobs::moves(app, "intake", None, &id, &correlation, &events).map_err(unexpected)?;
+        let (job, mut changes) = jobs::moves(&intake.store, Actor::Intake, None, &id, &correlation, &events)
+            .map_err(unexpected)?;
         let record = Idempotency {
             job: id.clone(),
             fingerprint: fingerprint.clone(),
@@ -153,17 +153,17 @@ pub async fn submit_as(
         let when = known.map_or(When::Absent, |kept| When::Version(kept.version));
         changes.push(Change::Put { draft: jobs::idempotency_draft(key.clone(), &record)?, when });
         if let Some(password) = &submission.password {
-            changes.push(passwords::keep(app, &id, password).await?);
+            changes.push(passwords::keep(&intake.store, intake.vault.as_ref(), &id, password).await?);
         }
-        match app.write(changes).await? {
+        match intake.store.write(changes).await? {
             Written::Applied => {
-                app.flow.start(&id, 0, &job.trace()).await?;
-                spans::submitted(app, &job, came);
+                intake.flow.start(&id, 0, &job.trace()).await?;
+                job_telemetry::submitted(&intake.store, &job, came);
                 return Ok(Submitted { job, existed: false });
             }
             // The same request arrived twice at once; the other one made the job.
             Written::Refused { .. } if chosen.is_none() => {
-                app.blobs.delete_all(&blob::job(&id)).await?;
+                intake.blobs.delete_all(&blob::job(&id)).await?;
             }
             // A chosen id may be somebody else's as well by now, and the copy with it.
             Written::Refused { .. } => {}
@@ -178,8 +178,8 @@ fn unexpected(error: JobError) -> SubmitError {
     }
 }
 
-async fn describe(app: &App, submission: &Submission) -> Result<DocumentInfo, SubmitError> {
-    let limit = tenants::settings(app, &submission.tenant).await?.pdf.max_file_bytes;
+async fn describe(intake: &Intake, submission: &Submission) -> Result<DocumentInfo, SubmitError> {
+    let limit = tenants::settings(&intake.tenants, &submission.tenant).await?.pdf.max_file_bytes;
     let (file, name) = (submission.file.clone(), submission.name.clone());
     let hashed = hash_file(file, limit).await;
     let (bytes, sha256) = hashed.map_err(|error| SubmitError::Unreadable { file: name.clone(), error })?;

@@ -13,15 +13,16 @@ use std::{
     time::Duration,
 };
 
-use crate::intake::{
-    options::{Mistake, Wishes},
-    submit::{Submission, SubmitError, Submitted, hash_file, submit_as},
-};
 use crate::{
-    app::App,
     digest::sha256_hex,
+    events::Store,
     ids::{JobId, TenantId},
-    intake::uploads::{self, Intended, Upload},
+    intake::{
+        Intake,
+        options::{Mistake, Wishes},
+        submit::{Submission, SubmitError, Submitted, hash_file, submit_as},
+        uploads::{self, Intended, Upload},
+    },
     job::{Failure, Job, JobOptions, jobs},
     ports::Fault,
     records::Kept,
@@ -59,36 +60,36 @@ pub struct Announced {
 
 /// Writes down that a document will come; it is to be put under the answer's `key`. The same request by
 /// the caller's own name is the same upload, for another `time`, or what became of it.
-pub async fn begin(app: &App, announced: Announced, time: Duration) -> Result<Upload, SubmitError> {
-    write_down(app, "api", announced, None, time).await
+pub async fn begin(intake: &Intake, announced: Announced, time: Duration) -> Result<Upload, SubmitError> {
+    write_down(intake, "api", announced, None, time).await
 }
 
 /// The same from afar, by somebody who does not know the settings that hold where the document is
 /// taken in: `wishes` are laid over those then, and the announced options count for nothing.
 pub async fn begin_from(
-    app: &App,
+    intake: &Intake,
     source: &str,
     announced: Announced,
     wishes: &Wishes,
     time: Duration,
 ) -> Result<Upload, SubmitError> {
-    write_down(app, source, announced, Some(wishes.told()), time).await
+    write_down(intake, source, announced, Some(wishes.told()), time).await
 }
 
 async fn write_down(
-    app: &App,
+    intake: &Intake,
     source: &str,
     announced: Announced,
     wishes: Option<BTreeMap<String, String>>,
     time: Duration,
 ) -> Result<Upload, SubmitError> {
     let named = announced.idempotency_key.clone();
-    let id = named.as_ref().map_or_else(|| app.ids.fresh(), |key| named_id(&announced.tenant, key));
+    let id = named.as_ref().map_or_else(|| intake.store.ids.fresh(), |key| named_id(&announced.tenant, key));
     let sealed_password = match &announced.password {
-        Some(password) => Some(app.vault.seal(password).await?),
+        Some(password) => Some(intake.vault.seal(password).await?),
         None => None,
     };
-    let now = app.clock.now();
+    let now = intake.store.clock.now();
     let upload = Upload {
         key: format!("{INCOMING}{}/{id}/{}", announced.tenant, key_name(&announced.name)),
         id,
@@ -123,7 +124,7 @@ async fn write_down(
                 ..value.clone()
             },
         };
-        let there = uploads::store(app, known.as_ref(), wanted.clone()).await?;
+        let there = uploads::save(&intake.store, known.as_ref(), wanted.clone()).await?;
         match there {
             Some(kept) if kept.value == wanted => return Ok(wanted),
             // The same was begun before, or went on meanwhile.
@@ -171,33 +172,33 @@ pub enum ArrivalError {
 }
 
 /// Makes the job that an object stands for, or finds it.
-pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, ArrivalError> {
-    let mut kept = record_of(app, &object).await?;
+pub async fn arrived(intake: &Intake, object: Object<'_>) -> Result<Submitted, ArrivalError> {
+    let mut kept = record_of(intake, &object).await?;
     let upload = &kept.value;
     if let Some(failure) = &upload.failure {
         return Err(ArrivalError::Refused(failure.clone()));
     }
     if let Some(job) = &upload.job {
-        let known = jobs::find(app, job).await?.map(|kept| kept.value);
+        let known = jobs::find(&intake.store, job).await?.map(|kept| kept.value);
         return match known {
             Some(job) => Ok(Submitted { job, existed: true }),
             None => Err(refusal("job_deleted", "the job that this object became was deleted")),
         };
     }
-    let sha256 = hash(app, &upload.tenant, object.file.to_owned()).await?;
+    let sha256 = hash(intake, &upload.tenant, object.file.to_owned()).await?;
     let id = loop {
         match &kept.value.intended {
             Some(intended) if intended.sha256 == sha256 => break intended.job.clone(),
             _ => {
-                let intended = Intended { job: JobId::new(app.ids.fresh()), sha256: sha256.clone() };
+                let intended = Intended { job: JobId::new(intake.store.ids.fresh()), sha256: sha256.clone() };
                 let next = Upload { intended: Some(intended), ..kept.value.clone() };
-                kept = uploads::store(app, Some(&kept), next).await?.ok_or_else(gone)?;
+                kept = uploads::save(&intake.store, Some(&kept), next).await?.ok_or_else(gone)?;
             }
         }
     };
     let upload = &kept.value;
     let password = match &upload.sealed_password {
-        Some(sealed) => Some(app.vault.open(sealed).await?),
+        Some(sealed) => Some(intake.vault.open(sealed).await?),
         None => None,
     };
     let options = match &upload.wishes {
@@ -205,7 +206,8 @@ pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, Arrival
         Some(told) => {
             // Written by another version if they can't be read.
             let wishes = Wishes::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
-            wishes.over(JobOptions::from_settings(&*tenants::settings(app, &upload.tenant).await?))
+            wishes
+                .over(JobOptions::from_settings(&*tenants::settings(&intake.tenants, &upload.tenant).await?))
         }
     };
     let submission = Submission {
@@ -219,16 +221,16 @@ pub async fn arrived(app: &App, object: Object<'_>) -> Result<Submitted, Arrival
         idempotency_key: upload.idempotency_key.clone(),
         traceparent: upload.traceparent,
     };
-    match submit_as(app, Some(id), submission).await {
+    match submit_as(intake, Some(id), submission).await {
         Ok(submitted) => {
-            note(app, kept, |upload| upload.job = Some(submitted.job.id.clone())).await?;
+            note(&intake.store, kept, |upload| upload.job = Some(submitted.job.id.clone())).await?;
             Ok(submitted)
         }
         Err(SubmitError::Fault(fault)) => Err(fault.into()),
         Err(SubmitError::Unreadable { file, error }) => Err(unreadable(&file, error).into()),
         Err(error) => {
             let failure = Failure { code: code(&error).into(), reason: error.to_string() };
-            note(app, kept, |upload| upload.failure = Some(failure.clone())).await?;
+            note(&intake.store, kept, |upload| upload.failure = Some(failure.clone())).await?;
             Err(ArrivalError::Refused(failure))
         }
     }
@@ -260,19 +262,19 @@ fn unreadable(file: &str, error: std::io::Error) -> Fault {
     Fault::Unreachable { service: "file", detail: format!("{file}: {error}") }
 }
 
-async fn hash(app: &App, tenant: &TenantId, file: PathBuf) -> Result<String, Fault> {
-    let limit = tenants::settings(app, tenant).await?.pdf.max_file_bytes;
+async fn hash(intake: &Intake, tenant: &TenantId, file: PathBuf) -> Result<String, Fault> {
+    let limit = tenants::settings(&intake.tenants, tenant).await?.pdf.max_file_bytes;
     let name = file.display().to_string();
     Ok(hash_file(file, limit).await.map_err(|error| unreadable(&name, error))?.1)
 }
 
 /// Notes the end, unless another one was noted first. The password has done its work.
-async fn note(app: &App, mut kept: Kept<Upload>, end: impl Fn(&mut Upload)) -> Result<(), Fault> {
+async fn note(store: &Store, mut kept: Kept<Upload>, end: impl Fn(&mut Upload)) -> Result<(), Fault> {
     while !kept.value.is_over() {
         let mut next = kept.value.clone();
         next.sealed_password = None;
         end(&mut next);
-        kept = uploads::store(app, Some(&kept), next).await?.ok_or_else(gone)?;
+        kept = uploads::save(store, Some(&kept), next).await?.ok_or_else(gone)?;
     }
     Ok(())
 }
@@ -284,7 +286,7 @@ pub fn object_id(key: &str, version: &str) -> String {
 
 /// The upload that an object belongs to; one that was not announced gets a record of its own, so
 /// that a notice that comes again finds what was made of it.
-async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, ArrivalError> {
+async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Kept<Upload>, ArrivalError> {
     let elsewhere = || ArrivalError::Elsewhere(object.key.to_owned());
     let (tenant, rest) =
         object.key.strip_prefix(INCOMING).and_then(|rest| rest.split_once('/')).ok_or_else(elsewhere)?;
@@ -292,21 +294,21 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         return Err(elsewhere());
     }
     if let Some((id, _)) = rest.split_once('/')
-        && let Some(begun) = uploads::find(app, id).await?
+        && let Some(begun) = uploads::find(&intake.store, id).await?
         && (begun.value.key == object.key || begun.value.is_forgotten())
     {
         return Ok(begun);
     }
     let id = object_id(object.key, object.version);
-    if let Some(known) = uploads::find(app, &id).await? {
+    if let Some(known) = uploads::find(&intake.store, &id).await? {
         return Ok(known);
     }
     let tenant = TenantId::new(tenant);
-    if !app.settings.knows(&tenant) {
+    if !intake.settings.knows(&tenant) {
         // Nothing is kept under a name that may be a slip of the pen.
         return Err(refusal("unknown_tenant", SubmitError::UnknownTenant(tenant).to_string()));
     }
-    let default = JobOptions::from_settings(&*tenants::settings(app, &tenant).await?);
+    let default = JobOptions::from_settings(&*tenants::settings(&intake.tenants, &tenant).await?);
     let (wishes, mut mistakes) = match Wishes::among(object.metadata) {
         Ok(wishes) => (wishes, vec![]),
         Err(mistakes) => (Wishes::default(), mistakes),
@@ -320,7 +322,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         (1..=LONGEST_VALUE).contains(&value.len()).then(|| value.to_owned())
     };
     let sealed_password = match object.password {
-        Some(password) => Some(app.vault.seal(password).await?),
+        Some(password) => Some(intake.vault.seal(password).await?),
         None => None,
     };
     let (user, name, key) = (said("user"), said("name"), said("idempotency-key"));
@@ -328,7 +330,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
     let failure =
         (!mistakes.is_empty()).then(|| Failure { code: "bad_options".into(), reason: listed(&mistakes) });
     let again = wishes.again.then(|| id.clone());
-    let now = app.clock.now();
+    let now = intake.store.clock.now();
     let upload = Upload {
         id,
         tenant,
@@ -347,7 +349,7 @@ async fn record_of(app: &App, object: &Object<'_>) -> Result<Kept<Upload>, Arriv
         job: None,
         failure,
     };
-    Ok(uploads::store(app, None, upload).await?.ok_or_else(gone)?)
+    Ok(uploads::save(&intake.store, None, upload).await?.ok_or_else(gone)?)
 }
 
 /// What an id that a caller holds stands for.
@@ -359,15 +361,15 @@ pub enum Named {
 }
 
 /// What a tenant means by a job's id, which may be an upload's. Another tenant's is as good as none.
-pub async fn find(app: &App, tenant: &TenantId, id: &JobId) -> Result<Option<Named>, Fault> {
+pub async fn find(store: &Store, tenant: &TenantId, id: &JobId) -> Result<Option<Named>, Fault> {
     let job_of = async |id: &JobId| {
-        let kept = jobs::find(app, id).await?;
+        let kept = jobs::find(store, id).await?;
         Ok::<_, Fault>(kept.map(|kept| kept.value).filter(|job| job.received.tenant == *tenant))
     };
     if let Some(job) = job_of(id).await? {
         return Ok(Some(Named::Job(Box::new(job))));
     }
-    let upload = uploads::find(app, id.as_str()).await?.map(|kept| kept.value);
+    let upload = uploads::find(store, id.as_str()).await?.map(|kept| kept.value);
     let Some(upload) = upload.filter(|upload| upload.tenant == *tenant) else {
         return Ok(None);
     };

@@ -5,23 +5,18 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{index, record};
-use crate::ports::records::Index;
-use crate::records::{self, ListPage};
 use crate::{
-    app::App,
+    events::Store,
     ids::{JobId, TenantId},
     job::{Failure, JobOptions},
+    keys::{index, record},
     ports::{
         Fault,
-        records::{Change, Draft, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, When, Written},
     },
+    records::{self, Kept, ListPage, decode, encode, read_all},
     time::after,
     trace::TraceContext,
-};
-use crate::{
-    job::jobs,
-    records::{Kept, decode, encode, read_all},
 };
 
 /// An object may be on its way when its link runs out, and its notice later still.
@@ -93,13 +88,13 @@ pub struct Origin {
     pub key: String,
 }
 
-pub async fn find(app: &App, id: &str) -> Result<Option<Kept<Upload>>, Fault> {
-    app.records.get(&record::upload(id)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, id: &str) -> Result<Option<Kept<Upload>>, Fault> {
+    store.records.get(&record::upload(id)).await?.as_ref().map(decode).transpose()
 }
 
 /// Writes it on the condition that nobody did since `before`; answers with what is there then.
-pub async fn store(
-    app: &App,
+pub async fn save(
+    store: &Store,
     before: Option<&Kept<Upload>>,
     upload: Upload,
 ) -> Result<Option<Kept<Upload>>, Fault> {
@@ -122,21 +117,21 @@ pub async fn store(
         let place = record::job_upload(job, &upload.id);
         changes.push(Change::Put { draft: Draft::new(place, encode(&origin)?), when: When::Absent });
     }
-    match app.write(changes).await? {
+    match store.write(changes).await? {
         Written::Applied => Ok(Some(Kept { value: upload, version: when.next_version() })),
         Written::Refused { existing, .. } => existing.map(|item| decode(&item)).transpose(),
     }
 }
 
 /// Where the documents lie that became this job, apart from its own copy.
-pub async fn origins(app: &App, job: &JobId) -> Result<Vec<Origin>, Fault> {
-    let all = read_all(app, &record::job_partition(job), record::JOB_UPLOADS).await?;
+pub async fn origins(store: &Store, job: &JobId) -> Result<Vec<Origin>, Fault> {
+    let all = read_all(store.records.as_ref(), &record::job_partition(job), record::JOB_UPLOADS).await?;
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
 /// Takes everything out of an upload that tells of its document. Its id is kept for a while.
-pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
-    let mut known = find(app, id).await?;
+pub async fn forget(store: &Store, id: &str) -> Result<(), Fault> {
+    let mut known = find(store, id).await?;
     while let Some(kept) = known.filter(|kept| !kept.value.is_forgotten()) {
         let empty = Upload {
             name: String::new(),
@@ -149,18 +144,27 @@ pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
             intended: None,
             ..kept.value.clone()
         };
-        known = store(app, Some(&kept), empty).await?;
+        known = save(store, Some(&kept), empty).await?;
     }
     Ok(())
 }
 
 /// A tenant's uploads whose document has not come, newest first.
 pub async fn list_page(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     after: Option<String>,
     limit: usize,
     wanted: impl Fn(&Upload) -> bool,
 ) -> Result<ListPage<Upload>, Fault> {
-    records::list_page(app, Index::Tenant, &index::uploads(tenant), after, true, limit, wanted).await
+    records::list_page(
+        store.records.as_ref(),
+        Index::Tenant,
+        &index::uploads(tenant),
+        after,
+        true,
+        limit,
+        wanted,
+    )
+    .await
 }

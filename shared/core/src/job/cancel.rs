@@ -1,18 +1,25 @@
 //! Stopping a job at its caller's wish. What is there by then is still published.
 
 use crate::{
-    app::App,
+    events::{Store, actor::Actor},
     ids::JobId,
     job::{
-        Job, JobEvent,
+        Interrupts, Job, JobEvent,
         jobs::{self, JobError},
     },
+    ports::flow::Flow,
 };
 
 /// Asks for the end of a job; the flow then finalizes it. Asking again, or for a job that is over,
 /// changes nothing.
-pub async fn cancel(app: &App, job: &JobId, by: &str) -> Result<Job, JobError> {
-    let kept = jobs::advance(app, "cancel", job, |job| {
+pub async fn cancel(
+    store: &Store,
+    flow: &dyn Flow,
+    interrupts: &Interrupts,
+    job: &JobId,
+    by: &str,
+) -> Result<Job, JobError> {
+    let kept = jobs::advance(store, Actor::Cancel, job, |job| {
         // A cancel after the deadline was noted comes too late: that job is being published.
         if job.is_over() || job.halt.is_some() {
             vec![]
@@ -21,7 +28,7 @@ pub async fn cancel(app: &App, job: &JobId, by: &str) -> Result<Job, JobError> {
         }
     })
     .await?;
-    app.interrupt(job);
-    app.flow.wake(job).await?;
+    interrupts.interrupt(job);
+    flow.wake(job).await?;
     Ok(kept.value)
 }

@@ -1,11 +1,11 @@
 //! What a transition of a job means for its tenant's account: hold, pay and release credits.
 
 use crate::{
-    app::App,
     billing::{
         account::{Account, AccountEvent, Cause},
         accounts::{AccountError, Origin, load, moves},
     },
+    events::{Store, actor::Actor},
     ids::JobId,
     job::{Job, JobEvent, State},
     ports::records::Change,
@@ -14,8 +14,8 @@ use crate::{
 /// What a job's move means for its tenant's account: written with it or not at all, so that a job
 /// holds, pays and gives back exactly once.
 pub(super) async fn follow(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     before: &Job,
     after: &Job,
     events: &[JobEvent],
@@ -26,14 +26,14 @@ pub(super) async fn follow(
         Some(Consequence::Pay { .. }) if !before.is_prepaid() => return Ok(Default::default()),
         Some(consequence) => consequence,
     };
-    let account = load(app, tenant).await?;
+    let account = load(store, tenant).await?;
     let moved = consequence.events(&account.value, &after.id);
     if moved.is_empty() {
         return Ok(Default::default());
     }
-    let metadata = after.metadata(source, &app.settings.environment);
+    let metadata = after.metadata(actor, &store.environment);
     let origin = Origin { metadata, correlation: before.correlation_id.clone() };
-    let (_, changes) = moves(app, &origin, &account, &moved)?;
+    let (_, changes) = moves(store, &origin, &account, &moved)?;
     Ok((moved, changes))
 }
 

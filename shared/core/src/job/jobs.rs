@@ -2,27 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::holds;
-use crate::keys::{index, record};
-use crate::records::{self, ListPage};
 use crate::{
-    app::App,
-    billing::account::Refused,
-    events::event::Aggregate,
+    billing::{account::Refused, accounts::AccountError, telemetry as billing_telemetry},
+    events::{Store, actor::Actor, event::Aggregate, trail},
     ids::{CorrelationId, EventId, JobId, TenantId},
     invariants,
-    job::{Illegal, Job, JobEvent},
+    job::{Illegal, Job, JobEvent, holds, passwords, telemetry as job_telemetry},
+    keys::{index, record},
     ports::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    telemetry::{metrics, spans},
-};
-use crate::{
-    billing::accounts::{self, AccountError},
-    events::trail,
-    job::passwords,
-    records::{Kept, decode, encode, read_index},
+    records::{self, Kept, ListPage, decode, encode, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,18 +38,18 @@ impl From<AccountError> for JobError {
     }
 }
 
-pub async fn find(app: &App, id: &JobId) -> Result<Option<Kept<Job>>, Fault> {
-    app.records.get(&record::job(id)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, id: &JobId) -> Result<Option<Kept<Job>>, Fault> {
+    store.records.get(&record::job(id)).await?.as_ref().map(decode).transpose()
 }
 
-pub async fn load(app: &App, id: &JobId) -> Result<Kept<Job>, JobError> {
-    find(app, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
+pub async fn load(store: &Store, id: &JobId) -> Result<Kept<Job>, JobError> {
+    find(store, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
 }
 
 /// Those of them that are there.
-pub async fn find_many(app: &App, ids: impl Iterator<Item = JobId>) -> Result<Vec<Job>, Fault> {
+pub async fn find_many(store: &Store, ids: impl Iterator<Item = JobId>) -> Result<Vec<Job>, Fault> {
     let keys: Vec<Key> = ids.map(|id| record::job(&id)).collect();
-    let found = app.records.get_many(&keys).await?;
+    let found = store.records.get_many(&keys).await?;
     found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
 }
 
@@ -78,8 +69,8 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
 /// The job after `events`, and the writes that make it so: the record and its new events, which
 /// are stored together or not at all.
 pub fn moves(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     before: Option<&Kept<Job>>,
     id: &JobId,
     correlation: &CorrelationId,
@@ -89,13 +80,13 @@ pub fn moves(
     let mut changes = Vec::with_capacity(events.len() + 1);
     for event in events {
         let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_default();
-        let at = head.next_time(app.clock.now());
+        let at = head.next_time(store.clock.now());
         let mut next = Job::apply(job.as_ref(), id, correlation, event, at)?;
-        let metadata = next.metadata(source, &app.settings.environment);
-        let event_id = EventId::new(app.ids.fresh());
+        let metadata = next.metadata(actor, &store.environment);
+        let event_id = EventId::new(store.ids.fresh());
         let (stored, head) =
             head.append(Aggregate::Job(id.clone()), event_id, event, at, correlation.clone(), metadata);
-        changes.push(trail::append(app, &stored)?);
+        changes.push(trail::append(store, &stored)?);
         next.head = head;
         job = Some(next);
     }
@@ -110,42 +101,42 @@ pub fn moves(
 /// Reads the job, asks `decide` what should happen to it as it is now, and makes that so; asks
 /// again when somebody else was faster. `decide` answering nothing leaves the job as it is.
 pub async fn advance(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
 ) -> Result<Kept<Job>, JobError> {
-    advance_with(app, source, id, decide, false).await
+    advance_with(store, actor, id, decide, false).await
 }
 
 /// The same for a step that ends intake: the document's password goes with it, in one write.
 pub async fn advance_and_forget(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
 ) -> Result<Kept<Job>, JobError> {
-    advance_with(app, source, id, decide, true).await
+    advance_with(store, actor, id, decide, true).await
 }
 
 async fn advance_with(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
     forget_secret: bool,
 ) -> Result<Kept<Job>, JobError> {
     loop {
-        let kept = load(app, id).await?;
+        let kept = load(store, id).await?;
         let events = decide(&kept.value);
         if events.is_empty() {
             return Ok(kept);
         }
         let more = match forget_secret {
-            true => passwords::forget(app, id).await?.into_iter().collect(),
+            true => passwords::forget(store, id).await?.into_iter().collect(),
             false => vec![],
         };
-        if let Some(moved) = advance_once(app, source, &kept, &events, more).await? {
+        if let Some(moved) = advance_once(store, actor, &kept, &events, more).await? {
             return Ok(moved);
         }
     }
@@ -154,36 +145,38 @@ async fn advance_with(
 /// The same for somebody who has decided on the job as it was, and writes `more` with it; `None` when
 /// somebody else was faster.
 pub async fn advance_once(
-    app: &App,
-    source: &str,
+    store: &Store,
+    actor: Actor,
     kept: &Kept<Job>,
     events: &[JobEvent],
     more: Vec<Change>,
 ) -> Result<Option<Kept<Job>>, JobError> {
     let (id, correlation) = (&kept.value.id, &kept.value.correlation_id);
-    let (job, mut changes) = moves(app, source, Some(kept), id, correlation, events)?;
-    let (credits, account) = holds::follow(app, source, &kept.value, &job, events).await?;
+    let (job, mut changes) = moves(store, actor, Some(kept), id, correlation, events)?;
+    let (credits, account) = holds::follow(store, actor, &kept.value, &job, events).await?;
     changes.extend(account);
     changes.extend(more);
-    if app.write(changes).await? != Written::Applied {
+    if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    metrics::job_moved(&kept.value, &job, events);
-    metrics::credits_moved(&credits);
-    spans::job_moved(app, &kept.value, &job);
+    job_telemetry::count_transition(&kept.value, &job, events);
+    billing_telemetry::credits_moved(&credits);
+    job_telemetry::record_job_span(store, &kept.value, &job);
     Ok(Some(Kept { value: job, version: kept.version + 1 }))
 }
 
 /// A tenant's jobs, newest first.
-pub async fn list(app: &App, tenant: &TenantId, limit: usize) -> Result<Vec<Job>, Fault> {
+pub async fn list(store: &Store, tenant: &TenantId, limit: usize) -> Result<Vec<Job>, Fault> {
     let partition = index::jobs(tenant);
-    let listing = app.records.list_index(Index::Tenant, &partition, None, true, limit).await?;
+    let listing = store.records.list_index(Index::Tenant, &partition, None, true, limit).await?;
     listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
 }
 
 /// Every job that has not ended, the nearest deadline first.
-pub async fn open(app: &App) -> Result<Vec<Job>, Fault> {
-    let all = read_index(app, Index::State, index::OPEN_JOBS, None, usize::MAX, |_: &Job| true).await?;
+pub async fn open(store: &Store) -> Result<Vec<Job>, Fault> {
+    let all =
+        read_index(store.records.as_ref(), Index::State, index::OPEN_JOBS, None, usize::MAX, |_: &Job| true)
+            .await?;
     Ok(all.into_iter().map(|kept| kept.value).collect())
 }
 
@@ -196,8 +189,8 @@ pub struct Idempotency {
     pub expires: jiff::Timestamp,
 }
 
-pub async fn find_idempotency(app: &App, key: &Key) -> Result<Option<Kept<Idempotency>>, Fault> {
-    app.records.get(key).await?.as_ref().map(decode).transpose()
+pub async fn find_idempotency(store: &Store, key: &Key) -> Result<Option<Kept<Idempotency>>, Fault> {
+    store.records.get(key).await?.as_ref().map(decode).transpose()
 }
 
 pub fn idempotency_draft(key: Key, record: &Idempotency) -> Result<Draft, Fault> {
@@ -206,11 +199,20 @@ pub fn idempotency_draft(key: Key, record: &Idempotency) -> Result<Draft, Fault>
 
 /// A tenant's jobs that `wanted` holds for, newest first.
 pub async fn list_page(
-    app: &App,
+    store: &Store,
     tenant: &TenantId,
     after: Option<String>,
     limit: usize,
     wanted: impl Fn(&Job) -> bool,
 ) -> Result<ListPage<Job>, Fault> {
-    records::list_page(app, Index::Tenant, &index::jobs(tenant), after, true, limit, wanted).await
+    records::list_page(
+        store.records.as_ref(),
+        Index::Tenant,
+        &index::jobs(tenant),
+        after,
+        true,
+        limit,
+        wanted,
+    )
+    .await
 }

@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use super::{Failure, Halt, JobEvent, Plan, Received, ResultRef, State, Status, Survey};
 use crate::{
     digest::sha256,
-    events::event::{Aggregate, Event, Head, Metadata, decode},
+    events::{
+        actor::Actor,
+        event::{Aggregate, Event, Head, Metadata, decode},
+    },
     ids::{CorrelationId, JobId, Priority},
     trace::TraceContext,
 };
@@ -213,6 +216,11 @@ impl Job {
         self.state.is_terminal() || self.state == State::Executed
     }
 
+    /// Pages that are read late can still come into its result. A cancelled job stays as its caller left it.
+    pub fn is_healable(&self) -> bool {
+        matches!(self.state, State::Executed | State::Audited) && self.result.is_some()
+    }
+
     /// Workers stop for it: it is over, or about to be.
     pub fn is_halted(&self, now: Timestamp) -> bool {
         self.halt.is_some() || self.is_over() || now >= self.deadline
@@ -249,12 +257,12 @@ impl Job {
         }
     }
 
-    pub fn metadata(&self, source: &str, environment: &str) -> Metadata {
+    pub fn metadata(&self, actor: Actor, environment: &str) -> Metadata {
         let trace = self.trace();
         Metadata {
             user_id: self.received.user.clone(),
             tenant: self.received.tenant.clone(),
-            source: source.to_owned(),
+            source: actor.to_string(),
             environment: environment.to_owned(),
             trace_id: trace.trace_id(),
             span_id: trace.span_id(),

@@ -4,6 +4,7 @@ pub mod cancel;
 pub mod credits;
 mod event;
 mod holds;
+mod interrupts;
 pub mod jobs;
 mod lifecycle;
 pub mod message;
@@ -13,8 +14,10 @@ mod plan;
 pub mod selection;
 pub mod state;
 mod step;
+pub(crate) mod telemetry;
 
 pub use event::*;
+pub use interrupts::Interrupts;
 pub use lifecycle::*;
 pub use options::*;
 pub use plan::*;

@@ -4,7 +4,37 @@ use crate::{
     billing::account::Refused,
     job::{Illegal, jobs::JobError},
     ports::{Fault, pdf::PdfError},
+    telemetry::spans::ErrorCode,
 };
+
+/// Why a step can't succeed, as a stable name for scripts and the state machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum StepCode {
+    /// The tenant's account is in no state for this.
+    Account,
+    ContextMissing,
+    /// The document could not be opened before its deadline.
+    Deadline,
+    Encoding,
+    IllegalTransition,
+    ImageMissing,
+    /// A job that has not ended can't be deleted.
+    JobIsOpen,
+    Manifest,
+    NoSuchPages,
+    NotEnoughCredits,
+    NotPrepared,
+    NothingToHeal,
+    Result,
+    SourceMissing,
+    StoredImages,
+    StoredText,
+    TooManyCredits,
+    UnknownDeadLetter,
+    UnknownJob,
+    UnreadableMessage,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
@@ -13,18 +43,18 @@ pub enum StepError {
     Document(PdfError),
     /// Something that must be there is not: the job can't go on.
     #[error("{reason}")]
-    Broken { code: &'static str, reason: String },
+    Broken { code: StepCode, reason: String },
     /// Our own storage or network; may be gone the next time.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-impl StepError {
+impl ErrorCode for StepError {
     /// A stable name for scripts and the state machine.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Document(error) => error.code(),
-            Self::Broken { code, .. } => code,
+            Self::Broken { code, .. } => code.into(),
             Self::Fault(_) => "internal",
         }
     }
@@ -34,7 +64,7 @@ impl From<PdfError> for StepError {
     fn from(error: PdfError) -> Self {
         match error {
             // Our side's fault, not the document's.
-            PdfError::Unavailable(detail) => Self::Fault(Fault::Unreachable { service: "pdf", detail }),
+            PdfError::Unavailable(detail) => Self::Fault(Fault::ParserUnavailable { detail }),
             error => Self::Document(error),
         }
     }
@@ -42,16 +72,16 @@ impl From<PdfError> for StepError {
 
 impl From<Illegal> for StepError {
     fn from(error: Illegal) -> Self {
-        Self::Broken { code: "illegal_transition", reason: error.to_string() }
+        Self::Broken { code: StepCode::IllegalTransition, reason: error.to_string() }
     }
 }
 
 impl From<Refused> for StepError {
     fn from(refused: Refused) -> Self {
         let code = match refused {
-            Refused::NotEnough { .. } => "not_enough_credits",
-            Refused::TooMany { .. } => "too_many_credits",
-            Refused::Missing { .. } => "account",
+            Refused::NotEnough { .. } => StepCode::NotEnoughCredits,
+            Refused::TooMany { .. } => StepCode::TooManyCredits,
+            Refused::Missing { .. } => StepCode::Account,
         };
         Self::Broken { code, reason: refused.to_string() }
     }
@@ -61,7 +91,7 @@ impl From<JobError> for StepError {
     fn from(error: JobError) -> Self {
         match error {
             JobError::Unknown(id) => {
-                Self::Broken { code: "unknown_job", reason: format!("there is no job {id}") }
+                Self::Broken { code: StepCode::UnknownJob, reason: format!("there is no job {id}") }
             }
             JobError::Illegal(illegal) => illegal.into(),
             JobError::Credits(refused) => refused.into(),

@@ -15,18 +15,20 @@ use std::{collections::HashMap, time::Duration};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tracing::{info, warn};
 
-use crate::dead_letters::add::{Death, bury};
 use crate::{
-    app::App,
-    dead_letters::Subject,
+    dead_letters::{
+        Subject,
+        add::{Death, bury},
+    },
     events::{
+        Store,
         event::{Aggregate, Event},
         trail,
     },
     ids::{CorrelationId, DeadLetterId, JobId, TenantId},
     job::{Job, jobs},
     notify::{
-        webhook,
+        Publisher, webhook,
         webhooks::{self, Delivery, Progress},
     },
     ports::{
@@ -34,8 +36,9 @@ use crate::{
         hooks::{Call, HookError},
     },
     records::Kept,
-    telemetry::spans,
+    telemetry::spans::Open,
     time::{after, until},
+    trace::{SpanKind, TraceContext},
 };
 
 /// A sender that has not reported by then is gone: longer than any call takes.
@@ -51,15 +54,15 @@ const MOST_LOOKED_AT: usize = 1000;
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Writes down what tenants are to be told of these events. Doing it again changes nothing.
-pub async fn announce(app: &App, events: &[Event]) -> Result<(), Fault> {
+pub async fn announce(publisher: &Publisher, events: &[Event]) -> Result<(), Fault> {
     for event in events.iter().filter(|event| webhook::is_end(event)) {
         let Aggregate::Job(id) = &event.aggregate else { continue };
         let tenant = &event.metadata.tenant;
-        if webhooks::of_tenant(app, tenant).await?.is_none() {
+        if webhooks::of_tenant(&publisher.store, tenant).await?.is_none() {
             continue;
         }
         // Deleted meanwhile: there is nothing left to tell of.
-        let Some(job) = ended_by(app, id, event).await? else { continue };
+        let Some(job) = ended_by(&publisher.store, id, event).await? else { continue };
         let delivery = Delivery {
             id: webhooks::delivery_id(event),
             tenant: tenant.clone(),
@@ -70,31 +73,31 @@ pub async fn announce(app: &App, events: &[Event]) -> Result<(), Fault> {
             attempts: 0,
             tries: 0,
             redrives: 0,
-            due: app.clock.now(),
+            due: publisher.store.clock.now(),
             last_error: None,
             traceparent: Some(job.trace()),
         };
         // Refused when it was announced before.
-        webhooks::store(app, None, delivery).await?;
-        app.announced();
+        webhooks::store(&publisher.store, None, delivery).await?;
+        publisher.announced();
     }
     Ok(())
 }
 
 /// The job as this event left it, whatever became of it since: a relay may come late.
-async fn ended_by(app: &App, id: &JobId, end: &Event) -> Result<Option<Job>, Fault> {
-    let Some(now) = jobs::find(app, id).await? else { return Ok(None) };
+async fn ended_by(store: &Store, id: &JobId, end: &Event) -> Result<Option<Job>, Fault> {
+    let Some(now) = jobs::find(store, id).await? else { return Ok(None) };
     if now.value.head.sequence == end.sequence {
         return Ok(Some(now.value));
     }
-    let mut trail = trail::read(app, &end.aggregate).await?;
+    let mut trail = trail::read(store, &end.aggregate).await?;
     trail.retain(|event| event.sequence <= end.sequence);
     Job::replay(&trail).map_err(|error| Fault::broken("records", error))
 }
 
 /// Sends what is due and has room, once each.
-pub async fn deliver(app: &App) -> Result<(), Fault> {
-    let mut sender = Sender::new(app);
+pub async fn deliver(publisher: &Publisher) -> Result<(), Fault> {
+    let mut sender = Sender::new(publisher);
     sender.begin().await?;
     while !sender.is_idle() {
         sender.wait(None).await;
@@ -104,7 +107,7 @@ pub async fn deliver(app: &App) -> Result<(), Fault> {
 
 /// Deliveries on their way, each on its own.
 struct Sender<'a> {
-    app: &'a App,
+    publisher: &'a Publisher,
     calls: FuturesUnordered<BoxFuture<'a, (String, bool)>>,
     /// Whose they are.
     under_way: HashMap<String, TenantId>,
@@ -112,8 +115,8 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    fn new(app: &'a App) -> Self {
-        Self { app, calls: FuturesUnordered::new(), under_way: HashMap::new(), sent: 0 }
+    fn new(publisher: &'a Publisher) -> Self {
+        Self { publisher, calls: FuturesUnordered::new(), under_way: HashMap::new(), sent: 0 }
     }
 
     fn is_idle(&self) -> bool {
@@ -127,10 +130,10 @@ impl<'a> Sender<'a> {
 
     /// Begins what is due and has room; answers how long it is until the next one is due.
     async fn begin(&mut self) -> Result<Option<Duration>, Fault> {
-        let now = self.app.clock.now();
+        let now = self.publisher.store.clock.now();
         let (mut place, mut looked_at) = (None, 0);
         while self.calls.len() < AT_ONCE && looked_at < MOST_LOOKED_AT {
-            let (some, next) = webhooks::waiting_from(self.app, place, LOOKED_AT).await?;
+            let (some, next) = webhooks::waiting_from(&self.publisher.store, place, LOOKED_AT).await?;
             looked_at += some.len();
             for kept in some {
                 if kept.value.due > now {
@@ -138,7 +141,7 @@ impl<'a> Sender<'a> {
                 }
                 if self.calls.len() < AT_ONCE && self.has_room_for(&kept.value) {
                     self.under_way.insert(kept.value.id.clone(), kept.value.tenant.clone());
-                    self.calls.push(send_or_rest(self.app, kept).boxed());
+                    self.calls.push(send_or_rest(self.publisher, kept).boxed());
                 }
             }
             place = next;
@@ -151,7 +154,7 @@ impl<'a> Sender<'a> {
 
     /// Until one of them has ended, or `pause` is over.
     async fn wait(&mut self, pause: Option<Duration>) {
-        let clock = &self.app.clock;
+        let clock = &self.publisher.store.clock;
         let paused = async {
             match pause {
                 Some(pause) => clock.sleep(pause).await,
@@ -171,13 +174,13 @@ impl<'a> Sender<'a> {
 
 /// Sends one, and says whether it did. After a fault of ours its place is held for a while, so that
 /// it is not tried without a pause.
-async fn send_or_rest(app: &App, kept: Kept<Delivery>) -> (String, bool) {
-    let sent = match send(app, &kept).await {
+async fn send_or_rest(publisher: &Publisher, kept: Kept<Delivery>) -> (String, bool) {
+    let sent = match send(publisher, &kept).await {
         Ok(sent) => sent,
         Err(fault) => {
             let Logged { tenant, correlation, trace } = Logged::of(&kept.value);
             warn!(webhook = %kept.value.id, job = %kept.value.job, tenant, correlation, trace, %fault, "webhook not sent yet");
-            app.clock.sleep(LOOK).await;
+            publisher.store.clock.sleep(LOOK).await;
             false
         }
     };
@@ -202,28 +205,32 @@ impl<'a> Logged<'a> {
 }
 
 /// Sends one, unless somebody else does.
-async fn send(app: &App, kept: &Kept<Delivery>) -> Result<bool, Fault> {
+async fn send(publisher: &Publisher, kept: &Kept<Delivery>) -> Result<bool, Fault> {
     let delivery = &kept.value;
-    let hook = webhooks::of_tenant(app, &delivery.tenant).await?;
+    let hook = webhooks::of_tenant(&publisher.store, &delivery.tenant).await?;
     let Some(hook) = hook else {
-        webhooks::store(app, Some(kept), Delivery { progress: Progress::Dropped, ..delivery.clone() })
-            .await?;
+        webhooks::store(
+            &publisher.store,
+            Some(kept),
+            Delivery { progress: Progress::Dropped, ..delivery.clone() },
+        )
+        .await?;
         return Ok(false);
     };
-    let now = app.clock.now();
+    let now = publisher.store.clock.now();
     let taken = Delivery {
         attempts: delivery.attempts + 1,
         tries: delivery.tries + 1,
         due: after(now, SENDING),
         ..delivery.clone()
     };
-    let Some(taken) = webhooks::store(app, Some(kept), taken).await? else { return Ok(false) };
+    let Some(taken) = webhooks::store(&publisher.store, Some(kept), taken).await? else { return Ok(false) };
     // Without its secret a message can't be signed: not delivered, like one that nobody takes.
-    let secret = match app.vault.open(&hook.sealed_secret).await {
+    let secret = match publisher.vault.open(&hook.sealed_secret).await {
         Ok(secret) => secret,
         Err(fault) => {
             let error = HookError::Failed(format!("its secret can't be opened: {fault}"));
-            put_off(app, &taken, &error).await?;
+            put_off(publisher, &taken, &error).await?;
             return Ok(true);
         }
     };
@@ -234,10 +241,10 @@ async fn send(app: &App, kept: &Kept<Delivery>) -> Result<bool, Fault> {
         ("webhook-timestamp", time.to_string()),
         ("webhook-signature", webhook::sign(&secret, id, time, &delivery.body)),
     ];
-    let mut span = delivery.traceparent.map(|job| spans::webhook(app, job, &taken.value));
+    let mut span = delivery.traceparent.map(|job| span(&publisher.store, job, &taken.value));
     headers.extend(span.as_ref().map(|span| ("traceparent", span.context().to_string())));
     let call = Call { headers, url: hook.url, body: delivery.body.clone() };
-    let posted = app.hooks.post(&call).await;
+    let posted = publisher.hooks.post(&call).await;
     if let (Err(error), Some(span)) = (&posted, &mut span) {
         span.failed(error.name());
     }
@@ -247,37 +254,38 @@ async fn send(app: &App, kept: &Kept<Delivery>) -> Result<bool, Fault> {
             let Logged { tenant, correlation, trace } = Logged::of(delivery);
             info!(webhook = %id, job = %delivery.job, tenant, correlation, trace, attempt = taken.value.attempts, "webhook delivered");
             let done = Delivery { progress: Progress::Delivered, last_error: None, ..taken.value.clone() };
-            webhooks::store(app, Some(&taken), done).await?;
+            webhooks::store(&publisher.store, Some(&taken), done).await?;
         }
-        Err(error) => put_off(app, &taken, &error).await?,
+        Err(error) => put_off(publisher, &taken, &error).await?,
     }
     Ok(true)
 }
 
 /// Not delivered: later, or never by itself.
-async fn put_off(app: &App, taken: &Kept<Delivery>, error: &HookError) -> Result<(), Fault> {
+async fn put_off(publisher: &Publisher, taken: &Kept<Delivery>, error: &HookError) -> Result<(), Fault> {
     let delivery = &taken.value;
     let Logged { tenant, correlation, trace } = Logged::of(delivery);
     warn!(webhook = %delivery.id, job = %delivery.job, tenant, correlation, trace, attempt = delivery.attempts, %error, "webhook not delivered");
-    let pause = app.settings.retry_intervals.get(delivery.tries as usize - 1);
+    let pause = publisher.settings.retry_intervals.get(delivery.tries as usize - 1);
     let next = match (error, pause) {
         (HookError::Failed(_), Some(pause)) => Delivery {
-            due: after(app.clock.now(), *pause),
+            due: after(publisher.store.clock.now(), *pause),
             last_error: Some(error.to_string()),
             ..delivery.clone()
         },
         _ => {
             // The letter first: a crash in between buries it again, which changes nothing.
-            bury(app, death(app, delivery, &error.to_string()).await?).await?;
+            bury(&publisher.dead_letters, death(&publisher.store, delivery, &error.to_string()).await?)
+                .await?;
             Delivery { progress: Progress::Dead, last_error: Some(error.to_string()), ..delivery.clone() }
         }
     };
-    webhooks::store(app, Some(taken), next).await?;
+    webhooks::store(&publisher.store, Some(taken), next).await?;
     Ok(())
 }
 
-async fn death(app: &App, delivery: &Delivery, error: &str) -> Result<Death, Fault> {
-    let job = jobs::find(app, &delivery.job).await?.map(|kept| kept.value);
+async fn death(store: &Store, delivery: &Delivery, error: &str) -> Result<Death, Fault> {
+    let job = jobs::find(store, &delivery.job).await?.map(|kept| kept.value);
     let correlation_id = job.as_ref().map(|job| job.correlation_id.clone());
     Ok(Death {
         id: DeadLetterId::new(&delivery.id),
@@ -293,9 +301,9 @@ async fn death(app: &App, delivery: &Delivery, error: &str) -> Result<Death, Fau
 }
 
 /// Sends a delivery that was given up once more, with its counters reset.
-pub async fn redrive(app: &App, id: &str) -> Result<bool, Fault> {
+pub async fn redrive(publisher: &Publisher, id: &str) -> Result<bool, Fault> {
     loop {
-        let Some(kept) = webhooks::find(app, id).await? else { return Ok(false) };
+        let Some(kept) = webhooks::find(&publisher.store, id).await? else { return Ok(false) };
         if kept.value.progress == Progress::Waiting {
             return Ok(true);
         }
@@ -303,19 +311,19 @@ pub async fn redrive(app: &App, id: &str) -> Result<bool, Fault> {
             progress: Progress::Waiting,
             tries: 0,
             redrives: kept.value.redrives + 1,
-            due: app.clock.now(),
+            due: publisher.store.clock.now(),
             ..kept.value.clone()
         };
-        if webhooks::store(app, Some(&kept), again).await?.is_some() {
-            app.announced();
+        if webhooks::store(&publisher.store, Some(&kept), again).await?.is_some() {
+            publisher.announced();
             return Ok(true);
         }
     }
 }
 
 /// Sends as it becomes due, for ever.
-pub async fn run(app: &App) {
-    let mut sender = Sender::new(app);
+pub async fn run(publisher: &Publisher) {
+    let mut sender = Sender::new(publisher);
     loop {
         let pause = match sender.begin().await {
             Ok(next) => next.unwrap_or(LOOK).min(LOOK),
@@ -327,17 +335,17 @@ pub async fn run(app: &App) {
         tokio::select! {
             biased;
             () = sender.wait(Some(pause)) => {}
-            () = app.announcement() => {}
+            () = publisher.announcement() => {}
         }
     }
 }
 
 /// The same for a process that does not live on: until nothing is due within `time`.
-pub async fn run_for(app: &App, time: Duration) -> Result<usize, Fault> {
-    let end = after(app.clock.now(), time);
-    let mut sender = Sender::new(app);
+pub async fn run_for(publisher: &Publisher, time: Duration) -> Result<usize, Fault> {
+    let end = after(publisher.store.clock.now(), time);
+    let mut sender = Sender::new(publisher);
     loop {
-        let now = app.clock.now();
+        let now = publisher.store.clock.now();
         // What was begun is brought to its end.
         let next = if now < end { sender.begin().await? } else { None };
         let next = next.filter(|pause| after(now, *pause) < end);
@@ -346,4 +354,12 @@ pub async fn run_for(app: &App, time: Duration) -> Result<usize, Fault> {
         }
         sender.wait(next).await;
     }
+}
+
+/// One sending of a tenant's webhook, under the job's span.
+fn span<'a>(store: &'a Store, job: TraceContext, delivery: &Delivery) -> Open<'a> {
+    Open::new(&store.tracer, job, "webhook", SpanKind::Client)
+        .with("everypage.job", delivery.job.as_str())
+        .with("everypage.webhook", delivery.id.as_str())
+        .with("everypage.attempt", delivery.attempts)
 }

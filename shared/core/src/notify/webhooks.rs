@@ -5,17 +5,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{index, record};
-use crate::records::{Kept, decode, encode};
 use crate::{
-    app::App,
-    events::event::Event,
+    events::{Store, event::Event},
     ids::{CorrelationId, JobId, TenantId},
+    keys::{index, record},
     notify::webhook,
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, Key, When, Written},
+        records::{Change, Draft, Index, IndexEntry, When, Written},
+        vault::Vault,
     },
+    records::{Kept, decode, encode},
     secret::Secret,
     time::after,
     trace::TraceContext,
@@ -75,25 +75,25 @@ pub fn delivery_id(end: &Event) -> String {
     format!("msg_{}", end.id)
 }
 
-pub async fn of_tenant(app: &App, tenant: &TenantId) -> Result<Option<Webhook>, Fault> {
-    let item = app.records.get(&record::tenant_webhook(tenant)).await?;
+pub async fn of_tenant(store: &Store, tenant: &TenantId) -> Result<Option<Webhook>, Fault> {
+    let item = store.records.get(&record::tenant_webhook(tenant)).await?;
     item.as_ref().map(|item| Ok(decode(item)?.value)).transpose()
 }
 
 /// Sets where the tenant is told, with a new secret. It is in the answer and nowhere else in clear.
-pub async fn set(app: &App, tenant: &TenantId, url: &str) -> Result<Secret, Fault> {
-    let dice: Vec<u8> = (0..DICE).flat_map(|_| app.ids.roll(u64::MAX).to_be_bytes()).collect();
+pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str) -> Result<Secret, Fault> {
+    let dice: Vec<u8> = (0..DICE).flat_map(|_| store.ids.roll(u64::MAX).to_be_bytes()).collect();
     let secret = webhook::secret(&dice);
     let made = Webhook {
         url: url.to_owned(),
-        sealed_secret: app.vault.seal(&secret).await?,
-        created_at: app.clock.now(),
+        sealed_secret: vault.seal(&secret).await?,
+        created_at: store.clock.now(),
     };
     loop {
-        let known = app.records.get(&record::tenant_webhook(tenant)).await?;
+        let known = store.records.get(&record::tenant_webhook(tenant)).await?;
         let when = known.map_or(When::Absent, |item| When::Version(item.version));
         let change = Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&made)?), when };
-        if write(app, change).await? {
+        if write(store, change).await? {
             return Ok(secret);
         }
     }
@@ -101,26 +101,27 @@ pub async fn set(app: &App, tenant: &TenantId, url: &str) -> Result<Secret, Faul
 
 /// From now on the tenant is told of nothing; what is on its way is dropped. False when there was
 /// nothing to take back.
-pub async fn unset(app: &App, tenant: &TenantId) -> Result<bool, Fault> {
+pub async fn unset(store: &Store, tenant: &TenantId) -> Result<bool, Fault> {
     loop {
-        let Some(item) = app.records.get(&record::tenant_webhook(tenant)).await? else { return Ok(false) };
-        if write(app, Change::Delete { key: record::tenant_webhook(tenant), version: item.version }).await? {
+        let Some(item) = store.records.get(&record::tenant_webhook(tenant)).await? else { return Ok(false) };
+        if write(store, Change::Delete { key: record::tenant_webhook(tenant), version: item.version }).await?
+        {
             return Ok(true);
         }
     }
 }
 
-async fn write(app: &App, change: Change) -> Result<bool, Fault> {
-    Ok(app.write(vec![change]).await? == Written::Applied)
+async fn write(store: &Store, change: Change) -> Result<bool, Fault> {
+    Ok(store.write(vec![change]).await? == Written::Applied)
 }
 
-pub async fn find(app: &App, id: &str) -> Result<Option<Kept<Delivery>>, Fault> {
-    app.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, id: &str) -> Result<Option<Kept<Delivery>>, Fault> {
+    store.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
 }
 
 /// Writes it on the condition that nobody did since `before`; `None` when somebody did.
 pub async fn store(
-    app: &App,
+    store: &Store,
     before: Option<&Kept<Delivery>>,
     delivery: Delivery,
 ) -> Result<Option<Kept<Delivery>>, Fault> {
@@ -129,17 +130,17 @@ pub async fn store(
     let draft = Draft {
         state_index: waits
             .then(|| IndexEntry::new(index::DUE_WEBHOOKS, format!("{:.3}#{}", delivery.due, delivery.id))),
-        expires: (!waits).then(|| after(app.clock.now(), KEPT)),
+        expires: (!waits).then(|| after(store.clock.now(), KEPT)),
         ..Draft::new(record::webhook_delivery(&delivery.id), encode(&delivery)?)
     };
-    let written = write(app, Change::Put { draft, when }).await?;
+    let written = write(store, Change::Put { draft, when }).await?;
     Ok(written.then_some(Kept { value: delivery, version: when.next_version() }))
 }
 
 /// It was never there: neither sent nor looked at any more.
-pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
-    while let Some(kept) = find(app, id).await? {
-        if write(app, Change::Delete { key: record::webhook_delivery(id), version: kept.version }).await? {
+pub async fn forget(store: &Store, id: &str) -> Result<(), Fault> {
+    while let Some(kept) = find(store, id).await? {
+        if write(store, Change::Delete { key: record::webhook_delivery(id), version: kept.version }).await? {
             break;
         }
     }
@@ -147,18 +148,18 @@ pub async fn forget(app: &App, id: &str) -> Result<(), Fault> {
 }
 
 /// The deliveries that wait, those due first.
-pub async fn waiting(app: &App, limit: usize) -> Result<Vec<Kept<Delivery>>, Fault> {
-    Ok(waiting_from(app, None, limit).await?.0)
+pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Kept<Delivery>>, Fault> {
+    Ok(waiting_from(store, None, limit).await?.0)
 }
 
 /// The same from a place on, with the place where it goes on.
 pub async fn waiting_from(
-    app: &App,
+    store: &Store,
     place: Option<String>,
     limit: usize,
 ) -> Result<(Vec<Kept<Delivery>>, Option<String>), Fault> {
     let listing =
-        app.records.list_index(Index::State, index::DUE_WEBHOOKS, place.as_deref(), false, limit).await?;
+        store.records.list_index(Index::State, index::DUE_WEBHOOKS, place.as_deref(), false, limit).await?;
     let some: Result<Vec<_>, Fault> = listing.items.iter().map(decode).collect();
     Ok((some?, listing.next))
 }

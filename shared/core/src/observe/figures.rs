@@ -5,10 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    app::App,
-    job::jobs,
+    events::Store,
     ids::TenantId,
-    job::{Job, Status},
+    job::{Job, Status, jobs},
     money::MicroUsd,
     ports::Fault,
     time::until,
@@ -75,15 +74,20 @@ pub struct Figures {
 }
 
 /// The last `window` up to now, in `count` spans of the same length.
-pub async fn figures(app: &App, tenant: &TenantId, window: Duration, count: usize) -> Result<Figures, Fault> {
-    let now = app.clock.now();
+pub async fn figures(
+    store: &Store,
+    tenant: &TenantId,
+    window: Duration,
+    count: usize,
+) -> Result<Figures, Fault> {
+    let now = store.clock.now();
     let from = now.checked_sub(window).unwrap_or(Timestamp::MIN);
     let each = window / count.max(1) as u32;
     let mut figures =
         Figures { from, each, spans: vec![Span::default(); count], total: Span::default(), complete: true };
     let (mut after, mut seen) = (None, 0);
     loop {
-        let piece = jobs::list_page(app, tenant, after, AT_ONCE, |_| true).await?;
+        let piece = jobs::list_page(store, tenant, after, AT_ONCE, |_| true).await?;
         for job in &piece.items {
             if job.received_at < from {
                 return Ok(figures);

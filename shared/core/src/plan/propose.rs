@@ -2,35 +2,33 @@
 
 use std::collections::HashMap;
 
-use crate::keys::blob;
 use crate::{
-    app::App,
     digest::sha256_hex,
+    events::actor::Actor,
     ids::{JobId, PageNumber},
     job::{
-        Job, JobEvent, Plan, State, Survey, jobs,
+        Job, JobEvent, Plan, State, StepCode, StepError, Survey, credits, jobs,
         message::{self, ImageRef, MOST_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
+        telemetry as job_telemetry,
     },
+    keys::blob,
     plan::{
-        context,
+        Planner, context,
         route::{PageFacts, Route, estimate_cost, route},
     },
+    ports::blobs::Blobs,
+    prepare::{StoredPage, all_stored_images, stored_ranges, wants_image},
     providers::target::Target,
     settings::{Credits, Settings},
-    telemetry::spans,
     tenants,
-};
-use crate::{
-    job::{StepError, credits},
-    prepare::{StoredPage, all_stored_images, stored_ranges, wants_image},
 };
 
 /// Proposes a plan for an understood job and, where no person has to agree, approves it.
-pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
+pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }
-    let plan = spans::plan(app, job).around(draw_up(app, job, 1)).await?;
+    let plan = job_telemetry::plan(&planner.store, job).around(draw_up(planner, job, 1)).await?;
     let proposed = |job: &Job, verdict: Option<&JobEvent>| match job.state {
         State::Understood => {
             // One that ends before it began holds no credits, and is not rejected for want of them:
@@ -41,25 +39,30 @@ pub async fn propose(app: &App, job: &Job) -> Result<Job, StepError> {
         _ => vec![],
     };
     if plan.approval.is_some() {
-        return Ok(jobs::advance(app, "intake", &job.id, |job| proposed(job, None)).await?.value);
+        return Ok(jobs::advance(&planner.store, Actor::Intake, &job.id, |job| proposed(job, None))
+            .await?
+            .value);
     }
-    credits::approve(app, "intake", job, &plan, "policy", |job, verdict| proposed(job, Some(verdict))).await
+    credits::approve(&planner.store, Actor::Intake, job, &plan, "policy", |job, verdict| {
+        proposed(job, Some(verdict))
+    })
+    .await
 }
 
 /// A plan for the job as it is, with its manifest stored.
-pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepError> {
+pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan, StepError> {
     let survey = job.survey.as_ref().ok_or_else(|| StepError::Broken {
-        code: "illegal_transition",
+        code: StepCode::IllegalTransition,
         reason: "a plan needs an understood document".into(),
     })?;
     let options = &job.received.options;
-    let settings = tenants::settings(app, &job.received.tenant).await?;
+    let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
     let steps = settings.roster().led_by(options.engine).steps(options.tier);
     let no_ai =
         steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned());
     let mut messages = Vec::new();
     if no_ai.is_none() {
-        let pages = all_pages(app, job, survey).await?;
+        let pages = all_pages(planner.blobs.as_ref(), job, survey).await?;
         for (index, Prepared { key, page, image }) in pages.iter().enumerate() {
             let facts = PageFacts {
                 number: page.page,
@@ -74,25 +77,26 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
                     (Route::SendImage, Image::Made(image)) => Some(image.clone()),
                     _ => None,
                 };
-                let text = context_of(app, &pages, index, survey.document_pages, image.is_some());
-                let context = keep_context(app, &job.id, page.page, text).await?;
+                let text =
+                    context_of(&planner.settings, &pages, index, survey.document_pages, image.is_some());
+                let context = keep_context(planner.blobs.as_ref(), &job.id, page.page, text).await?;
                 messages.push(page_message(&settings, job, version, key, page, image, context));
             }
         }
     }
     let image_pages = messages.iter().filter(|message| message.image.is_some()).count() as u32;
     let ai_pages = messages.len() as u32;
-    let price = steps.first().map(|target: &Target| app.vision.price(target)).unwrap_or_default();
+    let price = steps.first().map(|target: &Target| planner.vision.price(target)).unwrap_or_default();
     let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
     let approval =
         settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
             format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
         });
     let bytes = serde_json::to_vec(&messages)
-        .map_err(|error| StepError::Broken { code: "encoding", reason: error.to_string() })?;
+        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
     // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
     let manifest = blob::manifest(&job.id, version, &sha256_hex(&bytes)[..16]);
-    app.blobs.put_new(&manifest, bytes).await?;
+    planner.blobs.put_new(&manifest, bytes).await?;
     Ok(Plan {
         version,
         tier: options.tier,
@@ -110,9 +114,9 @@ pub async fn draw_up(app: &App, job: &Job, version: u32) -> Result<Plan, StepErr
 }
 
 /// The messages of a plan, one per page for AI.
-pub async fn manifest(app: &App, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
-    let broken = |reason: String| StepError::Broken { code: "manifest", reason };
-    let bytes = app.blobs.get(&plan.manifest).await?;
+pub async fn manifest(blobs: &dyn Blobs, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
+    let broken = |reason: String| StepError::Broken { code: StepCode::Manifest, reason };
+    let bytes = blobs.get(&plan.manifest).await?;
     let bytes = bytes.ok_or_else(|| broken(format!("{} is gone", plan.manifest)))?;
     serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
 }
@@ -133,10 +137,10 @@ enum Image {
     Unmade,
 }
 
-async fn all_pages(app: &App, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
+async fn all_pages(blobs: &dyn Blobs, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
-    let made = all_stored_images(app, &job.id, &survey.ranges).await?;
-    let stored = stored_ranges(app, &job.id, &survey.ranges).await?;
+    let made = all_stored_images(blobs, &job.id, &survey.ranges).await?;
+    let stored = stored_ranges(blobs, &job.id, &survey.ranges).await?;
     for ((range, made), stored) in survey.ranges.iter().zip(made).zip(stored) {
         let key = blob::range_text(&job.id, range.first, range.last);
         let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().flatten().collect();
@@ -158,7 +162,12 @@ struct Context {
     key: Option<String>,
 }
 
-async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) -> Result<Context, StepError> {
+async fn keep_context(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    page: PageNumber,
+    text: String,
+) -> Result<Context, StepError> {
     let text = sendable(text);
     // As it will be written: of a garbled layer's control characters each takes six bytes there.
     let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
@@ -166,12 +175,12 @@ async fn keep_context(app: &App, job: &JobId, page: PageNumber, text: String) ->
         return Ok(Context { text, key: None });
     }
     let key = blob::page_context(job, page, &sha256_hex(text.as_bytes())[..16]);
-    app.blobs.put_new(&key, text.into_bytes()).await?;
+    blobs.put_new(&key, text.into_bytes()).await?;
     Ok(Context { text: String::new(), key: Some(key) })
 }
 
-fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, has_image: bool) -> String {
-    let radius = app.settings.context_radius as usize;
+fn context_of(settings: &Settings, pages: &[Prepared], index: usize, of: u32, has_image: bool) -> String {
+    let radius = settings.context_radius as usize;
     let number = pages[index].page.page.get();
     // Neighbours by page number: with a selection, the page beside it in the list may be far away.
     let joined = |range: std::ops::Range<usize>| {
@@ -180,7 +189,7 @@ fn context_of(app: &App, pages: &[Prepared], index: usize, of: u32, has_image: b
     };
     let current = &pages[index].page.text;
     // Without an image the page's own text is all there is: it is never cut.
-    let room = app.settings.max_context_bytes + if has_image { 0 } else { current.len() };
+    let room = settings.max_context_bytes + if has_image { 0 } else { current.len() };
     let before = joined(index.saturating_sub(radius)..index);
     let after = joined(index + 1..(index + 1 + radius).min(pages.len()));
     context::build(number, of, &before, current, &after, room)

@@ -1,13 +1,10 @@
 //! Which pages go to AI, how, and what that will cost.
 
-use serde::{Deserialize, Serialize};
-
-use crate::settings::AiPages;
 use crate::{
     document::{Classification, Reason},
-    ids::{PageNumber, Priority},
+    ids::PageNumber,
     money::MicroUsd,
-    providers::target::{Provider, Tier},
+    settings::AiPages,
 };
 
 /// What planning needs to know of a page.

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use crate::ports::Fault;
 use crate::{
     ids::{JobId, TaskToken},
     job::State,
+    ports::Fault,
     trace::TraceContext,
 };
 

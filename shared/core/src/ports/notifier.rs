@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::ids::TenantId;
-use crate::ports::Fault;
+use crate::{ids::TenantId, ports::Fault};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {

@@ -8,17 +8,17 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tracing::warn;
 
-use crate::ports::{
-    Fault, Next,
-    blobs::{Blobs, LocalFile, Stored},
-    clock::Clock,
-    flow::{Flow, Settlement},
-    queue::{Delivery, Outgoing, Queue, Receipt},
-    records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
-};
 use crate::{
     ids::{JobId, Priority, TaskToken},
     job::State,
+    ports::{
+        Fault, Next,
+        blobs::{Blobs, LocalFile, Stored},
+        clock::Clock,
+        flow::{Flow, Settlement},
+        queue::{Delivery, Outgoing, Queue, Receipt},
+        records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
+    },
     read::backoff::retry_pause,
     telemetry::metrics,
     trace::TraceContext,

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ports::vision::Finish;
-use crate::read::outcome::AttemptResult;
+use crate::{ports::vision::Finish, read::outcome::AttemptResult};
 
 /// A text layer with fewer words than this says too little to judge an answer by.
 const FEWEST_WORDS_TO_COMPARE: usize = 20;

@@ -10,9 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::BreakerPolicy;
-use crate::time::after;
-use crate::{lease::Lease, read::backoff::breaker_rest};
+use crate::{lease::Lease, read::backoff::breaker_rest, settings::BreakerPolicy, time::after};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]

@@ -3,6 +3,7 @@
 //! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
 //! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
 
+use std::sync::Arc;
 use std::{
     collections::{BTreeSet, HashMap},
     time::Duration,
@@ -13,25 +14,28 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tracing::warn;
 
-use crate::keys::record;
 use crate::{
-    app::App,
-    events::event::{Aggregate, Head, Metadata},
+    events::{
+        Store,
+        actor::Actor,
+        event::{Aggregate, Head, Metadata},
+        trail,
+    },
     ids::{CorrelationId, EventId, TenantId},
     invariants,
+    keys::record,
     ports::{
         Fault,
         records::{Change, Draft, Key, When, Written},
     },
     providers::target::{Provider, Target},
-    read::breaker::{Admission, Breaker, Pass, event_between},
-    settings::BreakerPolicy as Policy,
-    telemetry::metrics,
-    time::after,
-};
-use crate::{
-    events::trail,
+    read::{
+        breaker::{Admission, Breaker, Pass, event_between},
+        telemetry,
+    },
     records::{Kept, decode, encode},
+    settings::{BreakerPolicy as Policy, Settings},
+    time::after,
 };
 
 const CACHED_FOR: Duration = Duration::from_secs(1);
@@ -45,13 +49,27 @@ struct Record {
     head: Head,
 }
 
-/// What this process has read lately.
+/// The circuit breakers as one process sees them.
+#[derive(Clone)]
+pub struct Breakers {
+    pub store: Store,
+    pub settings: Arc<Settings>,
+    cache: Arc<Cache>,
+}
+
+impl Breakers {
+    pub fn new(store: Store, settings: Arc<Settings>) -> Self {
+        Self { store, settings, cache: Arc::default() }
+    }
+}
+
+/// Breakers that this process has read within the last second.
 #[derive(Default)]
-pub struct BreakerCache {
+struct Cache {
     read: Mutex<HashMap<String, (Timestamp, Breaker)>>,
 }
 
-impl BreakerCache {
+impl Cache {
     /// As it was read within the last second.
     async fn recent(&self, name: &str, now: Timestamp) -> Option<Breaker> {
         let read = self.read.lock().await;
@@ -79,22 +97,22 @@ impl Guarded {
     }
 }
 
-async fn load(app: &App, name: &str) -> Result<Kept<Record>, Fault> {
-    let item = app.records_once.get(&record::breaker(name)).await?;
+async fn load(breakers: &Breakers, name: &str) -> Result<Kept<Record>, Fault> {
+    let item = breakers.store.records_once.get(&record::breaker(name)).await?;
     let kept = item.as_ref().map(decode::<Record>).transpose()?;
     Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
 }
 
 /// Is it worth waiting for a slot of this model? Answers from the cache where it can; else it reads,
 /// together, the breakers of all of `steps`, which may be asked about next.
-pub async fn lets_through(app: &App, target: &Target, steps: &[Target]) -> bool {
-    if let Err((unknown, fault)) = refresh(app, target, steps).await {
+pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target]) -> bool {
+    if let Err((unknown, fault)) = refresh(breakers, target, steps).await {
         unknown.iter().for_each(|guarded| fail_open(guarded, &fault));
     }
-    let now = app.clock.now();
+    let now = breakers.store.clock.now();
     for guarded in guards(target) {
-        if let Some(breaker) = app.breakers.recent(&guarded.name(), now).await
-            && !breaker.lets_through(now, &app.settings.breaker)
+        if let Some(breaker) = breakers.cache.recent(&guarded.name(), now).await
+            && !breaker.lets_through(now, &breakers.settings.breaker)
         {
             return false;
         }
@@ -108,11 +126,15 @@ fn guards(target: &Target) -> [Guarded; 2] {
 }
 
 /// Reads the breakers of all of `steps` at once, unless those of `target` were read lately.
-async fn refresh(app: &App, target: &Target, steps: &[Target]) -> Result<(), (Vec<Guarded>, Fault)> {
-    let now = app.clock.now();
+async fn refresh(
+    breakers: &Breakers,
+    target: &Target,
+    steps: &[Target],
+) -> Result<(), (Vec<Guarded>, Fault)> {
+    let now = breakers.store.clock.now();
     let mut unknown = Vec::new();
     for guarded in guards(target) {
-        if app.breakers.recent(&guarded.name(), now).await.is_none() {
+        if breakers.cache.recent(&guarded.name(), now).await.is_none() {
             unknown.push(guarded);
         }
     }
@@ -122,21 +144,21 @@ async fn refresh(app: &App, target: &Target, steps: &[Target]) -> Result<(), (Ve
     let names: BTreeSet<String> = steps.iter().flat_map(guards).map(|guarded| guarded.name()).collect();
     let keys: Vec<Key> = names.iter().map(|name| record::breaker(name)).collect();
     let read = async {
-        let items = app.records_once.get_many(&keys).await?;
+        let items = breakers.store.records_once.get_many(&keys).await?;
         items.iter().map(|item| item.as_ref().map(decode::<Record>).transpose()).collect()
     };
     let read: Result<Vec<Option<Kept<Record>>>, Fault> = read.await;
     let read = read.map_err(|fault| (unknown, fault))?;
-    let now = app.clock.now();
+    let now = breakers.store.clock.now();
     for (name, kept) in names.iter().zip(read) {
         let breaker = kept.map(|kept| kept.value.breaker).unwrap_or_default();
-        app.breakers.put(name, now, breaker).await;
+        breakers.cache.put(name, now, breaker).await;
     }
     Ok(())
 }
 
 fn fail_open(guarded: &Guarded, fault: &Fault) {
-    metrics::breaker_ignored(guarded);
+    telemetry::breaker_ignored(guarded);
     warn!(breaker = guarded.name(), %fault, "breaker store not reached, the call goes ahead");
 }
 
@@ -155,40 +177,45 @@ impl Passes {
 
 /// Takes the passes for a call that is about to be made and may take as long as `longest`; `None` when a
 /// breaker refuses.
-pub async fn admit(app: &App, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
-    let policy = app.settings.breaker.for_calls_of(longest);
+pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
+    let policy = breakers.settings.breaker.for_calls_of(longest);
     // Both at once, where they have to be read; one by one where that fails.
-    let _ = refresh(app, target, std::slice::from_ref(target)).await;
-    let provider = admit_one(app, &Guarded::Provider(target.provider), holder, &policy).await?;
-    let Some(model) = admit_one(app, &Guarded::Model(target.clone()), holder, &policy).await else {
-        given_up(app, target, &Passes { model: None, provider }).await;
+    let _ = refresh(breakers, target, std::slice::from_ref(target)).await;
+    let provider = admit_one(breakers, &Guarded::Provider(target.provider), holder, &policy).await?;
+    let Some(model) = admit_one(breakers, &Guarded::Model(target.clone()), holder, &policy).await else {
+        given_up(breakers, target, &Passes { model: None, provider }).await;
         return None;
     };
     Some(Passes { model, provider })
 }
 
 /// The call was not made, or was cut short by us: whoever held the probe lets go of it.
-pub async fn given_up(app: &App, target: &Target, passes: &Passes) {
+pub async fn given_up(breakers: &Breakers, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass.as_ref().filter(|pass| pass.probe) {
-            report(app, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
+            report(breakers, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
         }
     }
 }
 
 /// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
-async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) -> Option<Option<Pass>> {
+async fn admit_one(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    holder: &str,
+    policy: &Policy,
+) -> Option<Option<Pass>> {
     let name = guarded.name();
     let mut tries = 0;
     loop {
-        let now = app.clock.now();
+        let now = breakers.store.clock.now();
         // A closed breaker read within the last second is good enough to call by.
-        if let Some(breaker) = app.breakers.recent(&name, now).await
+        if let Some(breaker) = breakers.cache.recent(&name, now).await
             && let Admission::Go(pass) = breaker.admit(holder, now, policy)
         {
             return Some(Some(pass));
         }
-        let kept = match load(app, &name).await {
+        let kept = match load(breakers, &name).await {
             Ok(kept) => kept,
             Err(fault) => {
                 fail_open(guarded, &fault);
@@ -197,18 +224,18 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) 
         };
         match kept.value.breaker.admit(holder, now, policy) {
             Admission::Go(pass) => {
-                app.breakers.put(&name, now, kept.value.breaker).await;
+                breakers.cache.put(&name, now, kept.value.breaker).await;
                 return Some(Some(pass));
             }
             Admission::Refused => {
-                app.breakers.put(&name, now, kept.value.breaker).await;
+                breakers.cache.put(&name, now, kept.value.breaker).await;
                 return None;
             }
-            Admission::Probe { pass, next } => match store(app, guarded, &kept, next).await {
+            Admission::Probe { pass, next } => match store(breakers, guarded, &kept, next).await {
                 Ok(true) => return Some(Some(pass)),
                 // Somebody else took the probe, or the breaker moved on.
                 Ok(false) => continue,
-                Err(fault) if contended(app, &fault, &mut tries).await => continue,
+                Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
                 Err(fault) => {
                     fail_open(guarded, &fault);
                     return Some(None);
@@ -219,10 +246,13 @@ async fn admit_one(app: &App, guarded: &Guarded, holder: &str, policy: &Policy) 
 }
 
 /// A good answer: closes what was half open, clears what was counted.
-pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
+pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass.as_ref().filter(|pass| !pass.clean) {
-            report(app, &guarded, |breaker, now| breaker.succeeded(pass, now, &app.settings.breaker)).await;
+            report(breakers, &guarded, |breaker, now| {
+                breaker.succeeded(pass, now, &breakers.settings.breaker)
+            })
+            .await;
         }
     }
 }
@@ -230,7 +260,7 @@ pub async fn succeeded(app: &App, target: &Target, passes: &Passes) {
 /// A failure that says something about the model, or about the provider as a whole. Answers
 /// whether it changed anything: the second failure of one outage does not.
 pub async fn failed(
-    app: &App,
+    breakers: &Breakers,
     target: &Target,
     passes: &Passes,
     whole_provider: bool,
@@ -242,13 +272,13 @@ pub async fn failed(
         if whole_provider { (provider, model) } else { (model, provider) };
     // A probe of the other says nothing by this: somebody else may send it.
     if let Some(pass) = unjudged.as_ref().filter(|pass| pass.probe) {
-        report(app, &other, |breaker, now| breaker.given_up(pass, now)).await;
+        report(breakers, &other, |breaker, now| breaker.given_up(pass, now)).await;
     }
     match pass {
         None => false,
         Some(pass) => {
-            report(app, &guarded, |breaker, now| {
-                breaker.failed(pass, cause, rest, now, &app.settings.breaker)
+            report(breakers, &guarded, |breaker, now| {
+                breaker.failed(pass, cause, rest, now, &breakers.settings.breaker)
             })
             .await
         }
@@ -256,32 +286,36 @@ pub async fn failed(
 }
 
 /// Applies `step` to the stored breaker until it is written (true) or has nothing to say.
-async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>) -> bool {
+async fn report(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>,
+) -> bool {
     let name = guarded.name();
     // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
-    if let Some(breaker) = app.breakers.recent(&name, app.clock.now()).await
-        && step(&breaker, app.clock.now()).is_none()
+    if let Some(breaker) = breakers.cache.recent(&name, breakers.store.clock.now()).await
+        && step(&breaker, breakers.store.clock.now()).is_none()
     {
         return false;
     }
     let mut tries = 0;
     loop {
-        let kept = match load(app, &name).await {
+        let kept = match load(breakers, &name).await {
             Ok(kept) => kept,
             Err(fault) => {
                 fail_open(guarded, &fault);
                 return false;
             }
         };
-        let now = app.clock.now();
+        let now = breakers.store.clock.now();
         let Some(next) = step(&kept.value.breaker, now) else {
-            app.breakers.put(&name, now, kept.value.breaker).await;
+            breakers.cache.put(&name, now, kept.value.breaker).await;
             return false;
         };
-        match store(app, guarded, &kept, next).await {
+        match store(breakers, guarded, &kept, next).await {
             Ok(true) => return true,
             Ok(false) => continue,
-            Err(fault) if contended(app, &fault, &mut tries).await => continue,
+            Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
             Err(fault) => {
                 fail_open(guarded, &fault);
                 return false;
@@ -293,19 +327,24 @@ async fn report(app: &App, guarded: &Guarded, step: impl Fn(&Breaker, Timestamp)
 /// A store that turns a write away because somebody else writes the same, as DynamoDB does with
 /// transactions, was reached: whoever waits a moment and looks again sees what the other wrote. To
 /// go ahead instead would let all who want to probe do so.
-async fn contended(app: &App, fault: &Fault, tries: &mut u32) -> bool {
+async fn contended(breakers: &Breakers, fault: &Fault, tries: &mut u32) -> bool {
     let again = matches!(fault, Fault::Throttled { .. }) && *tries < CONTENDED_TRIES;
     if again {
         *tries += 1;
-        app.clock.sleep(CONTENDED_PAUSE * *tries).await;
+        breakers.store.clock.sleep(CONTENDED_PAUSE * *tries).await;
     }
     again
 }
 
 /// Writes the next state with its event; false when somebody else was faster.
-async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker) -> Result<bool, Fault> {
+async fn store(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    kept: &Kept<Record>,
+    next: Breaker,
+) -> Result<bool, Fault> {
     let name = guarded.name();
-    let now = app.clock.now();
+    let now = breakers.store.clock.now();
     invariants::assert(|| {
         invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
         invariants::counted_once(&kept.value.breaker, &next)
@@ -315,43 +354,43 @@ async fn store(app: &App, guarded: &Guarded, kept: &Kept<Record>, next: Breaker)
     let moved = event_between(&kept.value.breaker, &next);
     if let Some(event) = &moved {
         // Breakers are shared by all tenants; their events belong to the installation.
-        let tenant = TenantId::new(app.settings.tenant.clone());
-        let metadata = Metadata::untraced(tenant, None, "worker", &app.settings.environment);
+        let tenant = TenantId::new(breakers.settings.tenant.clone());
+        let metadata = Metadata::untraced(tenant, None, Actor::Worker, &breakers.store.environment);
         let (event, next_head) = head.append(
             Aggregate::Breaker(name.clone()),
-            EventId::new(app.ids.fresh()),
+            EventId::new(breakers.store.ids.fresh()),
             event,
             now,
             CorrelationId::new(format!("breaker/{name}")),
             metadata,
         );
-        changes.push(trail::append(app, &event)?);
+        changes.push(trail::append(&breakers.store, &event)?);
         head = next_head;
     }
     let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
     let body = encode(&Record { breaker: next.clone(), head })?;
     // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
     changes.insert(0, Change::Put { draft: Draft::new(record::breaker(&name), body), when });
-    let written = app.write_once(changes).await?;
+    let written = breakers.store.write_once(changes).await?;
     if written == Written::Applied {
-        app.breakers.put(&name, now, next).await;
+        breakers.cache.put(&name, now, next).await;
         if let Some(event) = &moved {
-            metrics::breaker_moved(guarded, event);
+            telemetry::breaker_moved(guarded, event);
         }
     }
     Ok(written == Written::Applied)
 }
 
 /// Every breaker there is a record of, as it counts now.
-pub async fn all(app: &App) -> Result<Vec<(String, Breaker)>, Fault> {
-    let listing = app.records.list(record::BREAKERS, "", None, 1000).await?;
-    let now = app.clock.now();
+pub async fn all(breakers: &Breakers) -> Result<Vec<(String, Breaker)>, Fault> {
+    let listing = breakers.store.records.list(record::BREAKERS, "", None, 1000).await?;
+    let now = breakers.store.clock.now();
     listing
         .items
         .iter()
         .map(|item| {
             let record: Record = decode(item)?.value;
-            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &app.settings.breaker)))
+            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &breakers.settings.breaker)))
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! One page message, from delivery to settled page.
 
 use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use futures::future::{Either, select};
 use jiff::Timestamp;
@@ -8,36 +9,32 @@ use tokio::sync::Mutex;
 use tracing::{Instrument, debug, error_span, warn};
 
 use crate::{
-    app::{App, Stop},
     document::{ImageFormat, Reason},
     ids::TaskToken,
-    job::{Job, jobs, message::PageMessage},
+    job::{Job, StepCode, StepError, credits, jobs, message::PageMessage},
     ports::{
         Fault,
-        flow::Settlement,
+        blobs::Blobs,
+        flow::{Flow, Settlement},
         queue::{Delivery, Outgoing},
         vision::{PageRequest, RequestImage},
     },
+    prepare::{StoredPage, stored_pages},
     providers::target::Target,
     read::{
+        PageReader, give_up,
         outcome::{Attempt, AttemptResult, Outcome},
         pages::{self, Claim, Page},
+        revive,
+        round::{Questions, Round, ask},
+        telemetry,
     },
     records::Kept,
-    telemetry::spans::{self, Open},
+    settings::Settings,
+    telemetry::spans::Open,
     tenants,
     time::{after, until},
     trace::TraceContext,
-};
-use crate::{
-    finish::heal,
-    job::{StepError, credits},
-    prepare::{StoredPage, stored_pages},
-    read::{
-        give_up,
-        round::{Questions, Round, ask},
-    },
-    recover::redrive,
 };
 
 /// What becomes of the message.
@@ -51,19 +48,19 @@ pub enum Disposition {
 
 /// Handles one delivery. Never fails: what goes wrong here brings the message back, and in the
 /// end among the dead letters.
-pub async fn dispatch(app: &App, delivery: &Delivery) -> Disposition {
-    dispatch_until(app, delivery, Timestamp::MAX).await
+pub async fn dispatch(reader: &PageReader, delivery: &Delivery) -> Disposition {
+    dispatch_until(reader, delivery, Timestamp::MAX).await
 }
 
 /// The same for a worker that has to leave by `leave_by`: no call is begun that may not end before. A
 /// page whose turn has not come by then is passed on to another worker.
-pub async fn dispatch_until(app: &App, delivery: &Delivery, leave_by: Timestamp) -> Disposition {
+pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: Timestamp) -> Disposition {
     let message = match PageMessage::parse(&delivery.body) {
         Ok(message) => message,
         Err(unreadable) => {
-            return match give_up::on_message(app, delivery, unreadable.to_string()).await {
+            return match give_up::on_message(reader, delivery, unreadable.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(app, delivery, &fault),
+                Err(fault) => later(&reader.settings, delivery, &fault),
             };
         }
     };
@@ -75,14 +72,14 @@ pub async fn dispatch_until(app: &App, delivery: &Delivery, leave_by: Timestamp)
         correlation = %message.correlation_id,
         trace = message.trace_id(),
     );
-    let mut traced = spans::page(app, &message, delivery.receive_count);
+    let mut traced = telemetry::page_span(&reader.store, &message, delivery.receive_count);
     let done = async {
-        match handle(app, delivery, &message, traced.as_ref().map(Open::context), leave_by).await {
+        match handle(reader, delivery, &message, traced.as_ref().map(Open::context), leave_by).await {
             Ok(disposition) => disposition,
-            Err(StepError::Fault(fault)) => later(app, delivery, &fault),
-            Err(error) => match give_up::on_page(app, delivery, &message, error.to_string()).await {
+            Err(StepError::Fault(fault)) => later(&reader.settings, delivery, &fault),
+            Err(error) => match give_up::on_page(reader, delivery, &message, error.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(app, delivery, &fault),
+                Err(fault) => later(&reader.settings, delivery, &fault),
             },
         }
     }
@@ -96,89 +93,91 @@ pub async fn dispatch_until(app: &App, delivery: &Delivery, leave_by: Timestamp)
 
 /// After as long as whoever refused asks for, and else longer each time: a message has few
 /// deliveries, and an outage must not use them up within seconds.
-fn later(app: &App, delivery: &Delivery, fault: &Fault) -> Disposition {
-    let intervals = &app.settings.retry_intervals;
+fn later(settings: &Settings, delivery: &Delivery, fault: &Fault) -> Disposition {
+    let intervals = &settings.retry_intervals;
     let asked = match fault {
         Fault::Throttled { retry_after, .. } => *retry_after,
         _ => None,
     };
     let earlier = delivery.receive_count.saturating_sub(1) as usize;
     let usual = intervals.get(earlier).or(intervals.last()).copied().unwrap_or(Duration::from_secs(1));
-    let pause = asked.unwrap_or(usual).min(app.settings.page_visibility);
+    let pause = asked.unwrap_or(usual).min(settings.page_visibility);
     warn!(%fault, ?pause, "page goes back to the queue");
     Disposition::Later(pause)
 }
 
 async fn handle(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
     leave_by: Timestamp,
 ) -> Result<Disposition, StepError> {
-    if let Some(disposition) = attend(app, delivery, message, trace, leave_by).await? {
+    if let Some(disposition) = attend(reader, delivery, message, trace, leave_by).await? {
         return Ok(disposition);
     }
     // Nothing is left to do for it, unless the queue's own tools brought it back from the dead.
-    if let Some(revived) = redrive::revived(app, delivery, message).await?
-        && let Some(disposition) = attend(app, delivery, &revived, trace, leave_by).await?
+    if let Some(revived) = revive::revived(reader, delivery, message).await?
+        && let Some(disposition) = attend(reader, delivery, &revived, trace, leave_by).await?
     {
         return Ok(disposition);
     }
     debug!("job or page is over, settled without AI");
-    settle_and_heal(app, message).await?;
+    settle_and_heal(reader, message).await?;
     Ok(Disposition::Done)
 }
 
 /// What becomes of a message whose page still has to be read; `None` when the job or the page is
 /// over.
 async fn attend(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
     trace: Option<TraceContext>,
     leave_by: Timestamp,
 ) -> Result<Option<Disposition>, StepError> {
-    let Some(job) = jobs::find(app, &message.job_id).await?.map(|kept| kept.value) else {
+    let Some(job) = jobs::find(&reader.store, &message.job_id).await?.map(|kept| kept.value) else {
         return Err(StepError::Broken {
-            code: "unknown_job",
+            code: StepCode::UnknownJob,
             reason: format!("there is no job {}", message.job_id),
         });
     };
-    let now = app.clock.now();
+    let now = reader.store.clock.now();
     let Some(deadline) = time_for(&job, message, now) else { return Ok(None) };
-    if delivery.receive_count > app.settings.max_receive_count {
+    if delivery.receive_count > reader.settings.max_receive_count {
         // Given up, or a second copy of a message whose page is done or in good hands.
-        give_up::on_exhausted(app, delivery, message).await?;
+        give_up::on_exhausted(reader, delivery, message).await?;
         return Ok(Some(Disposition::Done));
     }
-    let holder = app.holder();
-    let visibility = app.settings.page_visibility;
-    let held = match pages::claim(app, &job.id, message.page_id, message.attempt, &holder, visibility).await?
-    {
-        Claim::Granted(held) => *held,
-        Claim::AlreadyDone => return Ok(None),
-        Claim::Busy { until: busy } => {
-            debug!("another worker has the page");
-            let soon = until(now, busy).clamp(Duration::from_secs(1), visibility);
-            return Ok(Some(Disposition::Later(soon)));
-        }
-    };
+    let holder = reader.store.holder();
+    let visibility = reader.settings.page_visibility;
+    let held =
+        match pages::claim(&reader.store, &job.id, message.page_id, message.attempt, &holder, visibility)
+            .await?
+        {
+            Claim::Granted(held) => *held,
+            Claim::AlreadyDone => return Ok(None),
+            Claim::Busy { until: busy } => {
+                debug!("another worker has the page");
+                let soon = until(now, busy).clamp(Duration::from_secs(1), visibility);
+                return Ok(Some(Disposition::Later(soon)));
+            }
+        };
     // Many pages may have been sent while there were credits for one; a person sees those without.
     if job.is_over()
-        && let Err(error) = credits::check(app, &job, 1).await
+        && let Err(error) = credits::check(&reader.store, &job, 1).await
     {
-        pages::release(app, &held).await?;
+        pages::release(&reader.store, &held).await?;
         return Err(error);
     }
     let held = Arc::new(Mutex::new(held));
-    let stop = Stop::default();
+    let stop = CancellationToken::new();
     let alive = async {
-        let stopped = keep_alive(app, delivery, &job, message, &holder, held.clone()).await;
-        stop.ask();
+        let stopped = keep_alive(reader, delivery, &job, message, &holder, held.clone()).await;
+        stop.cancel();
         stopped
     };
-    let reading = read_page(app, message, trace, &holder, deadline, leave_by, &stop);
+    let reading = read_page(reader, message, trace, &holder, deadline, leave_by, &stop);
     // A renewal on its way is not dropped: it would change the page's version unseen, and the answer
     // would be refused.
     let renewed = async { drop(held.lock().await) };
@@ -192,27 +191,27 @@ async fn attend(
         Ok(Reading::Settled(outcome, text)) => (outcome, text),
         // The job is over: what was held is given back and nothing is stored for the page.
         Ok(Reading::Stopped) => {
-            pages::release(app, &held).await?;
-            settle_token(app, message.task_token.as_ref()).await?;
+            pages::release(&reader.store, &held).await?;
+            settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await?;
             return Ok(Some(Disposition::Done));
         }
         // Given back first, so that the next worker finds the page free.
         Ok(Reading::NotItsTurn) => {
-            pages::release(app, &held).await?;
-            pass_on(app, delivery, message).await?;
+            pages::release(&reader.store, &held).await?;
+            pass_on(reader, delivery, message).await?;
             return Ok(Some(Disposition::Done));
         }
         Ok(Reading::BrokenOff(attempts)) => {
-            pages::release_after(app, &held, attempts).await?;
+            pages::release_after(&reader.store, &held, attempts).await?;
             return Ok(Some(Disposition::Later(Duration::from_secs(1))));
         }
         // Given back, so that the next delivery need not wait for the lease to run out.
         Ok(Reading::Faulted(fault, attempts)) => {
-            pages::release_after(app, &held, attempts).await?;
+            pages::release_after(&reader.store, &held, attempts).await?;
             return Err(fault.into());
         }
         Err(error) => {
-            pages::release(app, &held).await?;
+            pages::release(&reader.store, &held).await?;
             return Err(error);
         }
     };
@@ -220,12 +219,15 @@ async fn attend(
     // The letter comes first: once the page is settled, no delivery would come back to write it.
     let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
     if let Some(attempt) = unknown.filter(|_| !outcome.is_ai()) {
-        give_up::bury_page(app, delivery, message, attempt.detail.clone()).await?;
+        give_up::bury_page(reader, delivery, message, attempt.detail.clone()).await?;
     }
-    if pages::settle(app, &job, &held, message.attempt, outcome, text).await?.is_err() {
+    if pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, message.attempt, outcome, text)
+        .await?
+        .is_err()
+    {
         return Ok(Some(Disposition::Later(Duration::from_secs(1))));
     }
-    settle_and_heal(app, message).await?;
+    settle_and_heal(reader, message).await?;
     Ok(Some(Disposition::Done))
 }
 
@@ -253,19 +255,19 @@ fn time_for(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestam
         return (!job.is_halted(now)).then_some(job.deadline);
     }
     // Sent again after the result was published: it heals the result, by a deadline of its own.
-    let heals = message.attempt > 0 && heal::heals(job) && now < message.deadline;
+    let heals = message.attempt > 0 && job.is_healable() && now < message.deadline;
     heals.then_some(message.deadline)
 }
 
 /// Waiting is no failure, but deliveries are counted: the message is sent once more, as a new one with
 /// a count of its own, before this one is done with. Should the worker die in between there are two,
 /// which is harmless: a page's claim lets one worker through.
-async fn pass_on(app: &App, delivery: &Delivery, message: &PageMessage) -> Result<(), Fault> {
+async fn pass_on(reader: &PageReader, delivery: &Delivery, message: &PageMessage) -> Result<(), Fault> {
     // A queue may drop a message that has the name of one which is still there, as this one is.
-    let name = format!("{}:a{}:{}", message.idempotency_key, message.attempt, app.ids.fresh());
+    let name = format!("{}:a{}:{}", message.idempotency_key, message.attempt, reader.store.ids.fresh());
     let (job, body) = (message.job_id.clone(), delivery.body.clone());
     debug!("no turn for the page yet, passed on");
-    app.queue.send(&[Outgoing { name, job, lane: delivery.lane, body }]).await
+    reader.queue.send(&[Outgoing { name, job, lane: delivery.lane, body }]).await
 }
 
 /// How the reading of a page ended.
@@ -283,27 +285,27 @@ enum Reading {
 
 /// The whole of the reading: from stored text and image to an outcome.
 async fn read_page(
-    app: &App,
+    reader: &PageReader,
     message: &PageMessage,
     trace: Option<TraceContext>,
     holder: &str,
     deadline: Timestamp,
     leave_by: Timestamp,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Reading, StepError> {
-    let started = app.clock.now();
-    let settings = tenants::settings(app, &message.tenant).await?;
-    let stored = stored_page(app, message).await?;
+    let started = reader.store.clock.now();
+    let settings = tenants::settings(&reader.tenants, &message.tenant).await?;
+    let stored = stored_page(reader.blobs.as_ref(), message).await?;
     // Its image could not be made: a model would have to invent the page.
     if message.image.is_none() && stored.text.trim().is_empty() {
         let why = "the page has neither an image nor words to send".to_owned();
-        return Ok(Reading::Settled(Outcome::fallback(why, vec![], started, app.clock.now()), None));
+        return Ok(Reading::Settled(Outcome::fallback(why, vec![], started, reader.store.clock.now()), None));
     }
     let image = match &message.image {
         None => None,
         Some(image) => {
-            let bytes = app.blobs.get(&image.key).await?.ok_or_else(|| StepError::Broken {
-                code: "image_missing",
+            let bytes = reader.blobs.get(&image.key).await?.ok_or_else(|| StepError::Broken {
+                code: StepCode::ImageMissing,
                 reason: format!("{} is gone", image.key),
             })?;
             let format =
@@ -314,8 +316,8 @@ async fn read_page(
     let context_text = match &message.context_key {
         None => message.context_text.clone(),
         Some(key) => {
-            let bytes = app.blobs.get(key).await?.ok_or_else(|| StepError::Broken {
-                code: "context_missing",
+            let bytes = reader.blobs.get(key).await?.ok_or_else(|| StepError::Broken {
+                code: StepCode::ContextMissing,
                 reason: format!("{key} is gone"),
             })?;
             String::from_utf8_lossy(&bytes).into_owned()
@@ -325,7 +327,7 @@ async fn read_page(
         system_prompt: settings.system_prompt.clone(),
         context_text,
         image,
-        max_output_tokens: app.settings.max_output_tokens,
+        max_output_tokens: reader.settings.max_output_tokens,
     };
     let steps: Vec<Target> = settings.roster().led_by(message.ai_provider).steps(message.model_tier);
     // A scan's OCR layer is often worse than what the model reads: it is no measure.
@@ -344,8 +346,8 @@ async fn read_page(
         trace,
         stop,
     };
-    let round = ask(app, &questions).await;
-    let now = app.clock.now();
+    let round = ask(reader, &questions).await;
+    let now = reader.store.clock.now();
     Ok(match round {
         Round::Answered { target, text, attempts } => {
             Reading::Settled(Outcome::read_by(target, &text, attempts, started, now), Some(text))
@@ -375,10 +377,10 @@ fn begin_by(now: Timestamp, leave_by: Timestamp, call: Duration) -> Timestamp {
     if call <= time { leave_by.saturating_sub(call).unwrap_or(leave_by) } else { after(now, time / 2) }
 }
 
-async fn stored_page(app: &App, message: &PageMessage) -> Result<StoredPage, StepError> {
-    let pages = stored_pages(app, &message.mupdf_text_key).await?.unwrap_or_default();
+async fn stored_page(blobs: &dyn Blobs, message: &PageMessage) -> Result<StoredPage, StepError> {
+    let pages = stored_pages(blobs, &message.mupdf_text_key).await?.unwrap_or_default();
     pages.into_iter().find(|page| page.page == message.page_id).ok_or_else(|| StepError::Broken {
-        code: "stored_text",
+        code: StepCode::StoredText,
         reason: format!("page {} is not in {}", message.page_id, message.mupdf_text_key),
     })
 }
@@ -397,33 +399,33 @@ enum Stopped {
 ///    |---------- visibility ----|--------------|-----------| message and page are free again
 /// ```
 async fn keep_alive(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     job: &Job,
     message: &PageMessage,
     holder: &str,
     held: Arc<Mutex<Kept<Page>>>,
 ) -> Stopped {
-    let visibility = app.settings.page_visibility;
+    let visibility = reader.settings.page_visibility;
     loop {
-        let interrupted = app.interrupted(&job.id);
+        let interrupted = reader.interrupts.interrupted(&job.id);
         tokio::select! {
             biased;
-            () = app.clock.sleep(visibility / 3) => {}
+            () = reader.store.clock.sleep(visibility / 3) => {}
             () = interrupted => {}
         }
-        let now = app.clock.now();
+        let now = reader.store.clock.now();
         // A store that can't be asked just now is no reason to drop a call that is being paid for.
-        match jobs::find(app, &job.id).await {
+        match jobs::find(&reader.store, &job.id).await {
             Ok(Some(kept)) if time_for(&kept.value, message, now).is_none() => return Stopped::JobOver,
             Ok(_) => {}
             Err(fault) => warn!(%fault, "job not read, work goes on"),
         }
-        if let Err(fault) = app.queue.extend(&delivery.receipt, visibility).await {
+        if let Err(fault) = reader.queue.extend(&delivery.receipt, visibility).await {
             warn!(%fault, "message not extended, work goes on");
         }
         let mut held = held.lock().await;
-        match pages::renew(app, &held, holder, visibility).await {
+        match pages::renew(&reader.store, &held, holder, visibility).await {
             Ok(Ok(renewed)) => *held = renewed,
             Ok(Err(pages::LeaseLost)) => return Stopped::LeaseLost,
             Err(fault) => warn!(%fault, "lease not renewed, work goes on"),
@@ -431,17 +433,17 @@ async fn keep_alive(
     }
 }
 
-pub(super) async fn settle_token(app: &App, token: Option<&TaskToken>) -> Result<Settlement, Fault> {
+pub(super) async fn settle_token(flow: &dyn Flow, token: Option<&TaskToken>) -> Result<Settlement, Fault> {
     match token {
-        Some(token) => app.flow.settle(token).await,
+        Some(token) => flow.settle(token).await,
         None => Ok(Settlement::Stale),
     }
 }
 
 /// Tells the flow; a page that nobody waits for any more came after the result, and heals it.
-pub(super) async fn settle_and_heal(app: &App, message: &PageMessage) -> Result<(), StepError> {
-    if settle_token(app, message.task_token.as_ref()).await? == Settlement::Stale {
-        heal::bring_in(app, &message.job_id).await?;
+pub(super) async fn settle_and_heal(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
+    if settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await? == Settlement::Stale {
+        reader.late_pages.publish(&message.job_id).await?;
     }
     Ok(())
 }

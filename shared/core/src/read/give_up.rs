@@ -2,22 +2,19 @@
 //! that the job goes on.
 
 use crate::{
-    app::App,
+    dead_letters::add::{Death, bury},
     ids::{JobId, PageNumber, TaskToken},
     job::{
-        jobs,
+        StepError, jobs,
         message::{PageMessage, Remains},
     },
     ports::{Fault, queue::Delivery},
     read::{
+        PageReader,
+        dispatch::{settle_and_heal, settle_token},
         outcome::Outcome,
         pages::{self, Claim},
     },
-};
-use crate::{
-    dead_letters::add::{Death, bury},
-    job::StepError,
-    read::dispatch::{settle_and_heal, settle_token},
 };
 
 /// What a message that was delivered too often turned out to be.
@@ -32,98 +29,103 @@ pub enum Exhausted {
 
 /// A message that we do not understand. Should it still say which page it was for, that page falls back
 /// and nobody waits for it.
-pub async fn on_message(app: &App, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(app, Death::of_message(app, delivery, reason.clone())).await?;
+pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
+    bury(&reader.dead_letters, Death::of_message(&reader.settings, delivery, reason.clone())).await?;
     let Remains { job, page, token, .. } = Remains::of(&delivery.body);
     match (job, page) {
-        (Some(job), Some(page)) => fall_back(app, &job, page, 0, token.as_ref(), reason).await,
-        _ => settle_token(app, token.as_ref()).await.map(drop),
+        (Some(job), Some(page)) => fall_back(reader, &job, page, 0, token.as_ref(), reason).await,
+        _ => settle_token(reader.flow.as_ref(), token.as_ref()).await.map(drop),
     }
 }
 
 /// A message of a job that was deleted. Its text goes with the job.
-async fn on_stranger(app: &App, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(app, Death { message: None, ..Death::of_message(app, delivery, reason) }).await
+async fn on_stranger(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
+    bury(
+        &reader.dead_letters,
+        Death { message: None, ..Death::of_message(&reader.settings, delivery, reason) },
+    )
+    .await
 }
 
 /// A page that can't be read for a reason of ours.
 pub async fn on_page(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
     reason: String,
 ) -> Result<(), Fault> {
-    if jobs::find(app, &message.job_id).await?.is_none() {
-        return on_stranger(app, delivery, reason).await;
+    if jobs::find(&reader.store, &message.job_id).await?.is_none() {
+        return on_stranger(reader, delivery, reason).await;
     }
-    bury_page(app, delivery, message, reason.clone()).await?;
-    fall_back_from(app, message, reason).await
+    bury_page(reader, delivery, message, reason.clone()).await?;
+    fall_back_from(reader, message, reason).await
 }
 
 /// The letter alone.
 pub async fn bury_page(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
     reason: String,
 ) -> Result<(), Fault> {
-    bury(app, Death::of_page(delivery, message, reason)).await
+    bury(&reader.dead_letters, Death::of_page(delivery, message, reason)).await
 }
 
 /// Delivered too often without ever being settled: whoever worked on it died each time.
 pub async fn on_exhausted(
-    app: &App,
+    reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
 ) -> Result<Exhausted, StepError> {
-    let page = pages::find(app, &message.job_id, message.page_id).await?;
+    let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
         if page.answers(message.attempt) {
-            settle_and_heal(app, message).await?;
+            settle_and_heal(reader, message).await?;
             return Ok(Exhausted::Superfluous);
         }
-        if page.lease.as_ref().is_some_and(|lease| lease.alive(app.clock.now())) {
+        if page.lease.as_ref().is_some_and(|lease| lease.alive(reader.store.clock.now())) {
             return Ok(Exhausted::InGoodHands);
         }
     }
-    let times = app.settings.max_receive_count;
+    let times = reader.settings.max_receive_count;
     let reason =
         format!("delivered {times} times and never settled: the worker died or lost its storage each time");
-    if jobs::find(app, &message.job_id).await?.is_none() {
-        on_stranger(app, delivery, reason).await?;
+    if jobs::find(&reader.store, &message.job_id).await?.is_none() {
+        on_stranger(reader, delivery, reason).await?;
         return Ok(Exhausted::GivenUp);
     }
     let death = Death { deliveries: times, ..Death::of_page(delivery, message, reason.clone()) };
-    bury(app, death).await?;
-    fall_back_from(app, message, reason).await?;
+    bury(&reader.dead_letters, death).await?;
+    fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)
 }
 
-async fn fall_back_from(app: &App, message: &PageMessage, reason: String) -> Result<(), Fault> {
+async fn fall_back_from(reader: &PageReader, message: &PageMessage, reason: String) -> Result<(), Fault> {
     let token = message.task_token.as_ref();
-    fall_back(app, &message.job_id, message.page_id, message.attempt, token, reason).await
+    fall_back(reader, &message.job_id, message.page_id, message.attempt, token, reason).await
 }
 
 async fn fall_back(
-    app: &App,
+    reader: &PageReader,
     job: &JobId,
     page: PageNumber,
     attempt: u32,
     token: Option<&TaskToken>,
     reason: String,
 ) -> Result<(), Fault> {
-    let Some(job) = jobs::find(app, job).await?.map(|kept| kept.value) else { return Ok(()) };
+    let Some(job) = jobs::find(&reader.store, job).await?.map(|kept| kept.value) else { return Ok(()) };
     // A published result has this page's MuPDF text already.
     if !job.is_over() {
-        let now = app.clock.now();
-        let (holder, visibility) = (app.holder(), app.settings.page_visibility);
-        let claim = pages::claim(app, &job.id, page, attempt, &holder, visibility).await?;
+        let now = reader.store.clock.now();
+        let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
+        let claim = pages::claim(&reader.store, &job.id, page, attempt, &holder, visibility).await?;
         if let Claim::Granted(held) = claim {
             let outcome = Outcome::fallback(reason, vec![], now, now);
             // Lost only to somebody who settles it: either way the page has its text.
-            let _ = pages::settle(app, &job, &held, attempt, outcome, None).await?;
+            let _ = pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, attempt, outcome, None)
+                .await?;
         }
     }
-    settle_token(app, token).await?;
+    settle_token(reader.flow.as_ref(), token).await?;
     Ok(())
 }

@@ -3,46 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::money::MicroUsd;
-use crate::{digest::sha256_hex, providers::target::Target};
-
-/// Where a page's text came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// A vision model read it.
-    Ai,
-    /// MuPDF's text, as planned.
-    Mupdf,
-    /// MuPDF's text, because no model answered or the job was cancelled.
-    MupdfFallback,
-    /// MuPDF's text, because the deadline came first.
-    MupdfTimeoutFallback,
-}
-
-impl Source {
-    /// The AI was to read it and did not.
-    pub fn is_fallback(self) -> bool {
-        matches!(self, Self::MupdfFallback | Self::MupdfTimeoutFallback)
-    }
-}
-
-impl Source {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ai => "ai",
-            Self::Mupdf => "mupdf",
-            Self::MupdfFallback => "mupdf_fallback",
-            Self::MupdfTimeoutFallback => "mupdf_timeout_fallback",
-        }
-    }
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::{digest::sha256_hex, money::MicroUsd, providers::target::Target, source::Source};
 
 /// How one step of the failover ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -143,7 +104,7 @@ impl Outcome {
         settled_at: Timestamp,
     ) -> Self {
         Self {
-            source: Source::Ai,
+            source: Source::AI,
             target: Some(target),
             why: None,
             attempts,
@@ -162,7 +123,7 @@ impl Outcome {
         settled_at: Timestamp,
     ) -> Self {
         Self {
-            source: Source::MupdfFallback,
+            source: Source::MUPDF_FALLBACK,
             target: None,
             why: Some(why),
             attempts,
@@ -176,13 +137,16 @@ impl Outcome {
     /// A fallback because the deadline came first.
     pub fn timed_out(attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
         let why = "the deadline came before an answer".to_owned();
-        Self { source: Source::MupdfTimeoutFallback, ..Self::fallback(why, attempts, started_at, settled_at) }
+        Self {
+            source: Source::MUPDF_TIMEOUT_FALLBACK,
+            ..Self::fallback(why, attempts, started_at, settled_at)
+        }
     }
 
     /// Puts the attempts of an earlier outcome of the page before its own. A fallback that came of the
     /// job's deadline stays one.
     pub fn follow(&mut self, earlier: &Outcome) {
-        if self.source == Source::MupdfFallback && earlier.source == Source::MupdfTimeoutFallback {
+        if self.source == Source::MUPDF_FALLBACK && earlier.source == Source::MUPDF_TIMEOUT_FALLBACK {
             self.source = earlier.source;
         }
         self.precede(&earlier.attempts);
@@ -196,7 +160,7 @@ impl Outcome {
     }
 
     pub fn is_ai(&self) -> bool {
-        self.source == Source::Ai
+        self.source == Source::AI
     }
 
     pub fn cost(&self) -> MicroUsd {

@@ -5,22 +5,24 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{blob, record};
 use crate::{
-    app::App,
-    events::event::{Aggregate, Head},
+    events::{
+        Store,
+        actor::Actor,
+        event::{Aggregate, Head},
+        trail,
+    },
     ids::{EventId, JobId, PageNumber},
     invariants,
     job::Job,
+    keys::{blob, record},
     lease::{Claimable, Lease, claimable},
     ports::{
         Fault,
+        blobs::Blobs,
         records::{Change, Draft, Key, When, Written},
     },
     read::outcome::{Attempt, AttemptResult, Outcome, PageEvent, Text},
-};
-use crate::{
-    events::trail,
     records::{Kept, decode, encode, read_all},
 };
 
@@ -67,7 +69,7 @@ pub enum Claim {
 
 /// Of any number of simultaneous callers at most one is granted a page.
 pub async fn claim(
-    app: &App,
+    store: &Store,
     job: &JobId,
     page: PageNumber,
     attempt: u32,
@@ -88,7 +90,7 @@ pub async fn claim(
     // Nobody has touched most pages: try that first and save a read.
     let mut found: Option<Kept<Page>> = None;
     loop {
-        let now = app.clock.now();
+        let now = store.clock.now();
         if let Some(page) = found.as_ref().map(|kept| &kept.value) {
             match claimable(page.answers(attempt), page.lease.as_ref(), now) {
                 Claimable::Yes => {}
@@ -102,7 +104,7 @@ pub async fn claim(
             ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
         };
         let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
-        match app.write(vec![change]).await? {
+        match store.write(vec![change]).await? {
             Written::Applied => {
                 return Ok(Claim::Granted(Box::new(Kept { value, version: when.next_version() })));
             }
@@ -119,38 +121,39 @@ pub struct LeaseLost;
 
 /// Keeps a claimed page for another `time`.
 pub async fn renew(
-    app: &App,
+    store: &Store,
     held: &Kept<Page>,
     holder: &str,
     time: Duration,
 ) -> Result<Result<Kept<Page>, LeaseLost>, Fault> {
-    let value = Page { lease: Some(Lease::new(holder, app.clock.now(), time)), ..held.value.clone() };
+    let value = Page { lease: Some(Lease::new(holder, store.clock.now(), time)), ..held.value.clone() };
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
-    Ok(match app.write(vec![change]).await? {
+    Ok(match store.write(vec![change]).await? {
         Written::Applied => Ok(Kept { value, version: held.version + 1 }),
         Written::Refused { .. } => Err(LeaseLost),
     })
 }
 
 /// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
-pub async fn release(app: &App, held: &Kept<Page>) -> Result<(), Fault> {
-    release_after(app, held, vec![]).await
+pub async fn release(store: &Store, held: &Kept<Page>) -> Result<(), Fault> {
+    release_after(store, held, vec![]).await
 }
 
 /// The same after calls that led to nothing, and may have to be paid all the same.
-pub async fn release_after(app: &App, held: &Kept<Page>, attempts: Vec<Attempt>) -> Result<(), Fault> {
+pub async fn release_after(store: &Store, held: &Kept<Page>, attempts: Vec<Attempt>) -> Result<(), Fault> {
     let mut value = Page { lease: None, ..held.value.clone() };
     value.tried.extend(attempts.into_iter().filter(|attempt| attempt.result != AttemptResult::BreakerOpen));
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
-    app.write(vec![change]).await?;
+    store.write(vec![change]).await?;
     Ok(())
 }
 
 /// Stores a page's outcome with its event, on condition that the claim still stands.
 pub async fn settle(
-    app: &App,
+    store: &Store,
+    blobs: &dyn Blobs,
     job: &Job,
     held: &Kept<Page>,
     attempt: u32,
@@ -166,7 +169,7 @@ pub async fn settle(
     let text = match text {
         Some(text) if text.len() > MOST_INLINE_TEXT => {
             let blob = blob::page_text(&job.id, page, &outcome.text_sha256);
-            app.blobs.put_new(&blob, text.into_bytes()).await?;
+            blobs.put_new(&blob, text.into_bytes()).await?;
             Some(Text::Blob(blob))
         }
         text => text.map(Text::Inline),
@@ -175,21 +178,21 @@ pub async fn settle(
     let aggregate = Aggregate::Page(job.id.clone(), page);
     let (event, head) = held.value.head.append(
         aggregate,
-        EventId::new(app.ids.fresh()),
+        EventId::new(store.ids.fresh()),
         &PageEvent::Settled(outcome.clone()),
-        app.clock.now(),
+        store.clock.now(),
         job.correlation_id.clone(),
-        job.metadata("worker", &app.settings.environment),
+        job.metadata(Actor::Worker, &store.environment),
     );
     let tried = vec![];
     let value =
         Page { lease: None, outcome: Some(outcome), text, tried, attempt, head, ..held.value.clone() };
     let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
     Ok(
-        match app
+        match store
             .write(vec![
                 Change::Put { draft, when: When::Version(held.version) },
-                trail::append(app, &event)?,
+                trail::append(store, &event)?,
             ])
             .await?
         {
@@ -199,46 +202,47 @@ pub async fn settle(
     )
 }
 
-pub async fn find(app: &App, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
-    app.records.get(&record::page(job, page)).await?.as_ref().map(decode).transpose()
+pub async fn find(store: &Store, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
+    store.records.get(&record::page(job, page)).await?.as_ref().map(decode).transpose()
 }
 
 /// Every page of a job that a worker has touched.
-pub async fn all(app: &App, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
-    let all: Vec<Kept<Page>> = read_all(app, &record::job_partition(job), record::PAGES).await?;
+pub async fn all(store: &Store, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
+    let all: Vec<Kept<Page>> =
+        read_all(store.records.as_ref(), &record::job_partition(job), record::PAGES).await?;
     Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
 }
 
 /// Those of `numbers` that a worker has touched.
 pub async fn some(
-    app: &App,
+    store: &Store,
     job: &JobId,
     numbers: &[PageNumber],
 ) -> Result<BTreeMap<PageNumber, Page>, Fault> {
     let keys: Vec<Key> = numbers.iter().map(|page| record::page(job, *page)).collect();
-    let items = app.records.get_many(&keys).await?;
+    let items = store.records.get_many(&keys).await?;
     let pages = items.iter().flatten().map(|item| Ok(decode::<Page>(item)?.value));
     pages.map(|page| page.map(|page| (page.page, page))).collect()
 }
 
 /// The AI's text of a settled page.
-pub async fn text(app: &App, page: &Page) -> Result<Option<String>, Fault> {
+pub async fn text(blobs: &dyn Blobs, page: &Page) -> Result<Option<String>, Fault> {
     match &page.text {
         None => Ok(None),
         Some(Text::Inline(text)) => Ok(Some(text.clone())),
         Some(Text::Blob(key)) => {
-            let bytes = app.blobs.get(key).await?;
+            let bytes = blobs.get(key).await?;
             Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         }
     }
 }
 
 /// Ends every lease of a job that `node` holds; for when that process is known to be dead.
-pub async fn free_all_of(app: &App, job: &JobId, node: &str) -> Result<(), Fault> {
+pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
-    for kept in all(app, job).await?.into_values() {
+    for kept in all(store, job).await?.into_values() {
         if kept.value.lease.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
-            release(app, &kept).await?;
+            release(store, &kept).await?;
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Asking one model after the other, inline and without waiting for a broken one.
 
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
-    app::{App, Stop},
     ids::{Priority, TenantId},
     money::MicroUsd,
     ports::{
@@ -16,13 +16,13 @@ use crate::{
     },
     providers::target::{Provider, Target},
     read::{
+        PageReader,
         answer::judge,
         breakers,
         budget::call_time,
         outcome::{Attempt, AttemptResult},
-        slots,
+        slots, telemetry,
     },
-    telemetry::{metrics, spans},
     tenants,
     time::within,
     trace::TraceContext,
@@ -74,7 +74,7 @@ pub struct Questions<'a> {
     pub tenant: &'a TenantId,
     /// Where the page's span is, if somebody traces it.
     pub trace: Option<TraceContext>,
-    pub stop: &'a Stop,
+    pub stop: &'a CancellationToken,
 }
 
 impl Questions<'_> {
@@ -85,15 +85,15 @@ impl Questions<'_> {
 }
 
 /// One pass over the steps.
-pub async fn ask(app: &App, questions: &Questions<'_>) -> Round {
+pub async fn ask(reader: &PageReader, questions: &Questions<'_>) -> Round {
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut steps = questions.steps;
     while let Some(target) = steps.first() {
-        if questions.stop.is_asked() {
+        if questions.stop.is_cancelled() {
             return Round::Stopped;
         }
         let before = attempts.last().map(|attempt| attempt.target.provider);
-        let asked = match ask_one(app, questions, steps, target, before).await {
+        let asked = match ask_one(reader, questions, steps, target, before).await {
             Ok(asked) => asked,
             Err(fault) => return Round::Faulted { fault, attempts },
         };
@@ -140,62 +140,64 @@ enum Step {
 
 /// Asks the first of `steps`. `before` is the provider of the step before this one, if there was one.
 async fn ask_one(
-    app: &App,
+    reader: &PageReader,
     questions: &Questions<'_>,
     steps: &[Target],
     target: &Target,
     before: Option<Provider>,
 ) -> Result<Step, Fault> {
     let skipped = |now| Step::Next(attempt(target, AttemptResult::BreakerOpen, String::new(), now, 0));
-    if !breakers::lets_through(app, target, steps).await {
-        return Ok(skipped(app.clock.now()));
+    if !breakers::lets_through(&reader.breakers, target, steps).await {
+        return Ok(skipped(reader.store.clock.now()));
     }
     let longest = questions.request_timeout;
     let patience = questions.deadline.min(questions.begin_by);
     let (mut slot, passes) = loop {
         let Some(mut slot) =
-            slots::acquire(app, target, longest, questions.priority, patience, questions.stop).await?
+            slots::acquire(&reader.slots, target, longest, questions.priority, patience, questions.stop)
+                .await?
         else {
-            return Ok(if questions.stop.is_asked() { Step::Stopped } else { questions.too_late() });
+            return Ok(if questions.stop.is_cancelled() { Step::Stopped } else { questions.too_late() });
         };
         // The breaker may have opened while this page waited for its slot.
-        let Some(passes) = breakers::admit(app, target, questions.holder, longest).await else {
-            slots::release(app, slot).await;
-            return Ok(skipped(app.clock.now()));
+        let Some(passes) = breakers::admit(&reader.breakers, target, questions.holder, longest).await else {
+            slots::release(&reader.slots, slot).await;
+            return Ok(skipped(reader.store.clock.now()));
         };
-        if slots::is_ours(app, &mut slot, longest).await {
+        if slots::is_ours(&reader.slots, &mut slot, longest).await {
             break (slot, passes);
         }
-        breakers::given_up(app, target, &passes).await;
+        breakers::given_up(&reader.breakers, target, &passes).await;
     };
-    let started = app.clock.now();
+    let started = reader.store.clock.now();
     let end = questions.deadline.min(questions.leave_by);
     let time = call_time(started, end, longest).filter(|_| started < questions.begin_by);
     let Some(time) = time else {
-        slots::release(app, slot).await;
-        breakers::given_up(app, target, &passes).await;
+        slots::release(&reader.slots, slot).await;
+        breakers::given_up(&reader.breakers, target, &passes).await;
         return Ok(questions.too_late());
     };
     if let Some(before) = before {
-        metrics::failed_over(before, target.provider);
+        telemetry::failed_over(before, target.provider);
     }
-    let call = metrics::Call::to(target);
-    let mut span = spans::call(app, questions.trace, target);
-    let reading = within(app.clock.as_ref(), time, app.vision.read_page(target, questions.request));
+    let call = telemetry::Call::to(target);
+    let mut span = telemetry::call_span(&reader.store, questions.trace, target);
+    let reading =
+        within(reader.store.clock.as_ref(), time, reader.vision.read_page(target, questions.request));
     let reading = async {
         tokio::select! {
             biased;
             reply = reading => Some(reply),
-            () = questions.stop.asked() => None,
+            () = questions.stop.cancelled() => None,
         }
     };
-    let reply = slots::while_held(app, &mut slot, reading).await;
-    let ended = app.clock.now();
+    let reply = slots::while_held(&reader.slots, &mut slot, reading).await;
+    let ended = reader.store.clock.now();
     let latency = ended.duration_since(started).as_millis().max(0) as u64;
-    slots::release(app, slot).await;
+    slots::release(&reader.slots, slot).await;
     let Some(reply) = reply else {
-        spans::cut_off(&mut span);
-        breakers::given_up(app, target, &passes).await;
+        telemetry::cut_off(&mut span);
+        breakers::given_up(&reader.breakers, target, &passes).await;
         return Ok(Step::Stopped);
     };
 
@@ -203,14 +205,14 @@ async fn ask_one(
         Some(Ok(answer)) => {
             let (mut attempt, text) = weigh(target, answer, questions.text_layer, started, latency);
             call.ended(&attempt);
-            spans::answered(span, &attempt);
+            telemetry::answered(span, &attempt);
             if attempt.result == AttemptResult::Answered {
-                breakers::succeeded(app, target, &passes).await;
+                breakers::succeeded(&reader.breakers, target, &passes).await;
                 info!(%target, latency_ms = latency, "page read");
                 return Ok(Step::Answered(attempt, text));
             }
             // The model is there and answering: nothing for its breaker, on to the next.
-            breakers::succeeded(app, target, &passes).await;
+            breakers::succeeded(&reader.breakers, target, &passes).await;
             attempt.detail = "the model answered, but not with the page".into();
             warn!(%target, result = ?attempt.result, "answer not usable");
             return Ok(Step::Next(attempt));
@@ -223,13 +225,13 @@ async fn ask_one(
             warn!(%target, latency_ms = latency, "model timed out");
             let timeout = attempt(target, AttemptResult::Timeout, detail, started, latency);
             if time < longest && questions.deadline <= questions.leave_by {
-                spans::cut_off(&mut span);
-                breakers::given_up(app, target, &passes).await;
+                telemetry::cut_off(&mut span);
+                breakers::given_up(&reader.breakers, target, &passes).await;
                 return Ok(Step::Cut(timeout));
             }
             call.ended(&timeout);
-            spans::answered(span, &timeout);
-            breakers::failed(app, target, &passes, false, &timeout.detail, None).await;
+            telemetry::answered(span, &timeout);
+            breakers::failed(&reader.breakers, target, &passes, false, &timeout.detail, None).await;
             return Ok(Step::Next(timeout));
         }
     };
@@ -246,29 +248,31 @@ async fn ask_one(
     };
     let attempt = attempt(target, result, detail, started, latency);
     call.ended(&attempt);
-    spans::answered(span, &attempt);
+    telemetry::answered(span, &attempt);
     if !counts {
         // It refused this page, but it is there and answers.
-        breakers::succeeded(app, target, &passes).await;
-    } else if breakers::failed(app, target, &passes, whole_provider, &attempt.detail, rest).await
+        breakers::succeeded(&reader.breakers, target, &passes).await;
+    } else if breakers::failed(&reader.breakers, target, &passes, whole_provider, &attempt.detail, rest).await
         && result == AttemptResult::Configuration
     {
-        alert(app, questions.tenant, target, &attempt.detail).await;
+        alert(reader, questions.tenant, target, &attempt.detail).await;
     }
     Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
 }
 
 /// A bad key or an unknown model does not mend itself: somebody is told, once per opening.
-async fn alert(app: &App, tenant: &TenantId, target: &Target, detail: &str) {
-    let responsible =
-        tenants::settings(app, tenant).await.ok().and_then(|settings| settings.responsible.clone());
+async fn alert(reader: &PageReader, tenant: &TenantId, target: &Target, detail: &str) {
+    let responsible = tenants::settings(&reader.tenants, tenant)
+        .await
+        .ok()
+        .and_then(|settings| settings.responsible.clone());
     let notice = Notice {
         tenant: tenant.clone(),
         responsible,
         subject: format!("Everypage can't use {target}"),
         body: format!("{detail}\nCheck the settings: everypage config check"),
     };
-    if let Err(fault) = app.notifier.notify(&notice).await {
+    if let Err(fault) = reader.notifier.notify(&notice).await {
         warn!(%fault, %target, "notice not sent");
     }
 }

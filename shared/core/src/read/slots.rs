@@ -4,16 +4,16 @@
 //! leased records do the counting. A slot that was never given back lapses with its lease.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use futures::future::{Either, select};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-use crate::keys::record;
-use crate::records::{decode, encode};
 use crate::{
-    app::{App, Stop},
+    events::Store,
     ids::Priority,
+    keys::record,
     lease::Lease,
     ports::{
         Fault,
@@ -21,6 +21,8 @@ use crate::{
     },
     providers::target::Target,
     read::slot::free_slot,
+    records::{decode, encode},
+    settings::Settings,
     time::{after, until, within},
 };
 
@@ -39,24 +41,35 @@ fn look_again(priority: Priority) -> Duration {
 const MARGIN: Duration = Duration::from_secs(15);
 
 /// How long a slot stays with a worker that fell silent: no longer than its page does.
-fn lease_time(app: &App, call: Duration) -> Duration {
-    app.settings.page_visibility.min(call + MARGIN)
+fn lease_time(slots: &Slots, call: Duration) -> Duration {
+    slots.settings.page_visibility.min(call + MARGIN)
 }
 
-/// The semaphores of this process.
-pub struct Gates {
-    cap: usize,
+/// The in-flight slots as one process sees them.
+#[derive(Clone)]
+pub struct Slots {
+    pub store: Store,
+    pub settings: Arc<Settings>,
+    semaphores: Arc<Semaphores>,
+}
+
+impl Slots {
+    pub fn new(store: Store, settings: Arc<Settings>) -> Self {
+        let semaphores = Semaphores { limit: settings.max_inflight_per_model, by_target: Mutex::default() };
+        Self { store, settings, semaphores: Arc::new(semaphores) }
+    }
+}
+
+/// Queue the callers of this process fairly, so that only as many compete for records as may succeed.
+struct Semaphores {
+    limit: usize,
     by_target: Mutex<HashMap<Target, Arc<Semaphore>>>,
 }
 
-impl Gates {
-    pub fn new(cap: usize) -> Self {
-        Self { cap, by_target: Mutex::default() }
-    }
-
+impl Semaphores {
     async fn of(&self, target: &Target) -> Arc<Semaphore> {
-        let mut gates = self.by_target.lock().await;
-        gates.entry(target.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.cap))).clone()
+        let mut semaphores = self.by_target.lock().await;
+        semaphores.entry(target.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.limit))).clone()
     }
 }
 
@@ -72,59 +85,59 @@ pub struct Slot {
 /// Waits for a slot, until `deadline` or `stop` at most; `None` when none came free. It is for a
 /// call of at most `call`, to be made inside [`while_held`]. Stopped only while it waits, so that no slot is taken and lost.
 pub async fn acquire(
-    app: &App,
+    slots: &Slots,
     target: &Target,
     call: Duration,
     priority: Priority,
     deadline: Timestamp,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Option<Slot>, Fault> {
-    let gate = app.gates.of(target).await;
-    let left = until(app.clock.now(), deadline);
+    let semaphore = slots.semaphores.of(target).await;
+    let left = until(slots.store.clock.now(), deadline);
     let waited = tokio::select! {
         biased;
-        waited = within(app.clock.as_ref(), left, gate.acquire_owned()) => waited,
-        () = stop.asked() => None,
+        waited = within(slots.store.clock.as_ref(), left, semaphore.acquire_owned()) => waited,
+        () = stop.cancelled() => None,
     };
     let Some(Ok(permit)) = waited else { return Ok(None) };
     loop {
-        let slots = read(app, target).await?;
-        let now = app.clock.now();
+        let taken = read(slots, target).await?;
+        let now = slots.store.clock.now();
         let leases: Vec<Option<Lease>> =
-            slots.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
-        if let Some(index) = free_slot(&leases, now, app.ids.roll(u64::MAX)) {
+            taken.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
+        if let Some(index) = free_slot(&leases, now, slots.store.ids.roll(u64::MAX)) {
             let key = record::slot(target, index);
-            let lease = Lease::new(app.node.clone(), now, lease_time(app, call));
-            let when = slots[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
+            let lease = Lease::new(slots.store.node.as_ref(), now, lease_time(slots, call));
+            let when = taken[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
             let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
-            if app.write(vec![change]).await? == Written::Applied {
+            if slots.store.write(vec![change]).await? == Written::Applied {
                 let (version, until) = (when.next_version(), lease.until);
                 return Ok(Some(Slot { key, version, until, _permit: permit }));
             }
             continue;
         }
-        if now >= deadline || stop.is_asked() {
+        if now >= deadline || stop.is_cancelled() {
             return Ok(None);
         }
         tokio::select! {
             biased;
-            () = app.clock.sleep(look_again(priority).min(until(now, deadline))) => {}
-            () = stop.asked() => {}
+            () = slots.store.clock.sleep(look_again(priority).min(until(now, deadline))) => {}
+            () = stop.cancelled() => {}
         }
     }
 }
 
-async fn read(app: &App, target: &Target) -> Result<Vec<Option<(Lease, u64)>>, Fault> {
-    let cap = app.settings.max_inflight_per_model;
-    let mut slots = vec![None; cap];
-    let listing = app.records.list(&record::slots_partition(target), "", None, cap).await?;
+async fn read(slots: &Slots, target: &Target) -> Result<Vec<Option<(Lease, u64)>>, Fault> {
+    let limit = slots.settings.max_inflight_per_model;
+    let mut taken = vec![None; limit];
+    let listing = slots.store.records.list(&record::slots_partition(target), "", None, limit).await?;
     for item in &listing.items {
         let index: Option<usize> = item.draft.key.sort.parse().ok();
-        if let Some(slot) = index.and_then(|index| slots.get_mut(index)) {
+        if let Some(slot) = index.and_then(|index| taken.get_mut(index)) {
             *slot = Some((lease_of(item)?, item.version));
         }
     }
-    Ok(slots)
+    Ok(taken)
 }
 
 fn lease_of(item: &Item) -> Result<Lease, Fault> {
@@ -133,9 +146,9 @@ fn lease_of(item: &Item) -> Result<Lease, Fault> {
 
 /// Is the slot ours for a call of at most `call` that begins now? Storage that was slow may have used
 /// its lease up; then it is renewed first, and may be somebody else's by now.
-pub async fn is_ours(app: &App, slot: &mut Slot, call: Duration) -> bool {
-    while slot.until < after(app.clock.now(), lease_time(app, call) / 2) {
-        match renew(app, slot, call).await {
+pub async fn is_ours(slots: &Slots, slot: &mut Slot, call: Duration) -> bool {
+    while slot.until < after(slots.store.clock.now(), lease_time(slots, call) / 2) {
+        match renew(slots, slot, call).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(fault) => {
@@ -148,15 +161,15 @@ pub async fn is_ours(app: &App, slot: &mut Slot, call: Duration) -> bool {
 }
 
 /// Makes the call that a slot is for, and keeps the slot as long as it takes.
-pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output = T>) -> T {
+pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = app.clock.sleep(app.settings.page_visibility / 3) => {}
+            () = slots.store.clock.sleep(slots.settings.page_visibility / 3) => {}
         }
-        let renewed = std::pin::pin!(renew(app, slot, app.settings.page_visibility));
+        let renewed = std::pin::pin!(renew(slots, slot, slots.settings.page_visibility));
         let (done, renewed) = match select(work.as_mut(), renewed).await {
             // A renewal on its way is not dropped: it would change the slot's version unseen, and the
             // slot could not be given back.
@@ -174,11 +187,11 @@ pub async fn while_held<T>(app: &App, slot: &mut Slot, work: impl Future<Output 
 }
 
 /// False when it is not ours any more.
-async fn renew(app: &App, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
-    let lease = Lease::new(app.node.clone(), app.clock.now(), lease_time(app, call));
+async fn renew(slots: &Slots, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
+    let lease = Lease::new(slots.store.node.as_ref(), slots.store.clock.now(), lease_time(slots, call));
     let draft = Draft::new(slot.key.clone(), encode(&lease)?);
     let change = Change::Put { draft, when: When::Version(slot.version) };
-    let written = app.write(vec![change]).await?;
+    let written = slots.store.write(vec![change]).await?;
     let renewed = written == Written::Applied;
     if renewed {
         (slot.version, slot.until) = (slot.version + 1, lease.until);
@@ -188,34 +201,34 @@ async fn renew(app: &App, slot: &mut Slot, call: Duration) -> Result<bool, Fault
 
 /// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason
 /// to fail a page.
-pub async fn release(app: &App, slot: Slot) {
-    if let Err(fault) = free(app, slot.key, slot.version).await {
+pub async fn release(slots: &Slots, slot: Slot) {
+    if let Err(fault) = free(slots, slot.key, slot.version).await {
         tracing::warn!(%fault, "slot not given back, it lapses by itself");
     }
 }
 
 /// Marked as free, not deleted: a record that is made anew begins at version 1 again, and a release
 /// whose reply was lost, sent once more, would then free the next holder's slot.
-async fn free(app: &App, key: Key, version: u64) -> Result<(), Fault> {
+async fn free(slots: &Slots, key: Key, version: u64) -> Result<(), Fault> {
     let draft = Draft::new(key, encode(&Lease::over())?);
     let change = Change::Put { draft, when: When::Version(version) };
-    app.write(vec![change]).await?;
+    slots.store.write(vec![change]).await?;
     Ok(())
 }
 
 /// Calls to a model that are in flight now, whoever makes them.
-pub async fn in_use(app: &App, target: &Target) -> Result<usize, Fault> {
-    let (slots, now) = (read(app, target).await?, app.clock.now());
-    Ok(slots.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
+pub async fn in_use(slots: &Slots, target: &Target) -> Result<usize, Fault> {
+    let (taken, now) = (read(slots, target).await?, slots.store.clock.now());
+    Ok(taken.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
 }
 
 /// Frees every slot that `node` holds; for when that process is known to be dead.
-pub async fn free_all_of(app: &App, target: &Target, node: &str) -> Result<(), Fault> {
-    for (index, slot) in read(app, target).await?.into_iter().enumerate() {
+pub async fn free_all_of(slots: &Slots, target: &Target, node: &str) -> Result<(), Fault> {
+    for (index, slot) in read(slots, target).await?.into_iter().enumerate() {
         if let Some((lease, version)) = slot
             && lease.holder == node
         {
-            free(app, record::slot(target, index), version).await?;
+            free(slots, record::slot(target, index), version).await?;
         }
     }
     Ok(())

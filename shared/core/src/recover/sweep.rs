@@ -18,21 +18,17 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
-    app::App,
-    dead_letters::{self, DeadLetter},
-    finish::result::Cause,
-    job::{Failure, Halt, Job, State, jobs, message::PageMessage},
-    ports::{Fault, queue::Delivery},
-    time::{after, within},
-};
-use crate::{
     billing::buy,
-    dead_letters::{add, fail::fail},
-    finish::{finalize::finalize, heal},
-    job::StepError,
+    dead_letters::{self, DeadLetter, add, fail::fail},
+    finish::{finalize::finalize, heal, result::Cause},
+    job::{Failure, Halt, Job, State, StepError, jobs, message::PageMessage},
     notify::{deliver, relay},
     observe::measure::measure,
+    ports::{Fault, queue::Delivery},
     read::give_up::{self, Exhausted},
+    recover::Recovery,
+    telemetry::spans::ErrorCode,
+    time::{after, within},
 };
 
 /// A flow has this long after its deadline to finalize its job itself.
@@ -72,15 +68,15 @@ pub struct Swept {
     pub faults: usize,
 }
 
-pub async fn sweep(app: &App) -> Swept {
+pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
     let (mended, dead, healed, relayed, webhooks, purchases) = tokio::join!(
-        mend_jobs(app),
-        collect_dead(app),
-        heal::take_over(app),
-        relay::relay_silent(app, SILENT),
-        deliver::run_for(app, OUTSIDE),
-        buy::run_for(app, OUTSIDE),
+        mend_jobs(recovery),
+        collect_dead(recovery),
+        heal::take_over(&recovery.finisher),
+        relay::relay_silent(&recovery.publisher, SILENT),
+        deliver::run_for(&recovery.publisher, OUTSIDE),
+        buy::run_for(&recovery.billing, OUTSIDE),
     );
     match mended {
         Ok(mended) => {
@@ -110,7 +106,7 @@ pub async fn sweep(app: &App) -> Swept {
         Ok(count) => swept.purchases = count,
         Err(fault) => missed(&mut swept, "purchases", &fault),
     }
-    if let Err(fault) = measure(app).await {
+    if let Err(fault) = measure(&recovery.store, recovery.queue.as_ref(), &recovery.reader.breakers).await {
         missed(&mut swept, "what waits", &fault);
     }
     info!(?swept, "swept");
@@ -135,10 +131,10 @@ enum Mended {
 
 /// Brings jobs further that their flows left behind, those that are due first. Many at once, and none
 /// for so long that the next sweep would come in between.
-async fn mend_jobs(app: &App) -> Result<Vec<Mended>, Fault> {
-    let open = jobs::open(app).await?;
+async fn mend_jobs(recovery: &Recovery) -> Result<Vec<Mended>, Fault> {
+    let open = jobs::open(&recovery.store).await?;
     let mending = open.into_iter().map(|job| async move {
-        mend(app, &job).await.unwrap_or_else(|error| {
+        mend(recovery, &job).await.unwrap_or_else(|error| {
             warn!(job = %job.id, %error, "job not mended yet");
             Mended::NotYet
         })
@@ -150,7 +146,7 @@ async fn mend_jobs(app: &App) -> Result<Vec<Mended>, Fault> {
             mended.push(one);
         }
     };
-    if within(app.clock.as_ref(), MENDING, all).await.is_none() {
+    if within(recovery.store.clock.as_ref(), MENDING, all).await.is_none() {
         warn!(mended = mended.len(), "more jobs were left behind than one sweep can mend");
         mended.push(Mended::NotYet);
     }
@@ -158,13 +154,13 @@ async fn mend_jobs(app: &App) -> Result<Vec<Mended>, Fault> {
 }
 
 /// A job that its flow should have brought further by now.
-async fn mend(app: &App, job: &Job) -> Result<Mended, StepError> {
-    let now = app.clock.now();
+async fn mend(recovery: &Recovery, job: &Job) -> Result<Mended, StepError> {
+    let now = recovery.store.clock.now();
     if !needs_mending(job, now) {
         return Ok(Mended::Nothing);
     }
     // The index is behind: it may have moved on since, or its deadline may have been moved.
-    let Some(job) = jobs::find(app, &job.id).await?.map(|kept| kept.value) else {
+    let Some(job) = jobs::find(&recovery.store, &job.id).await?.map(|kept| kept.value) else {
         return Ok(Mended::Nothing);
     };
     if job.state.is_terminal() {
@@ -176,21 +172,21 @@ async fn mend(app: &App, job: &Job) -> Result<Mended, StepError> {
     };
     if is_overdue(&job, now) {
         // The document itself may be why its flow died: then that is its end.
-        if let Err(error) = finalize(app, &job.id, cause).await {
+        if let Err(error) = finalize(&recovery.finisher, &job.id, cause).await {
             if let StepError::Fault(fault) = error {
                 return Err(fault.into());
             }
             let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
-            fail(app, &job.id, failure).await?;
+            fail(&recovery.dead_letters, &job.id, failure).await?;
         }
         return Ok(Mended::Finalized);
     }
     if was_not_started(&job, now) {
-        app.flow.start(&job.id, job.redrives, &job.trace()).await?;
+        recovery.flow.start(&job.id, job.redrives, &job.trace()).await?;
         return Ok(Mended::Started);
     }
     if may_be_asleep(&job, now) {
-        app.flow.remind(&job.id, job.state).await?;
+        recovery.flow.remind(&job.id, job.state).await?;
         return Ok(Mended::Reminded);
     }
     Ok(Mended::Nothing)
@@ -218,10 +214,10 @@ fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
 }
 
 /// Looks through what lies in the queue's own place for the dead, until all was seen once.
-pub async fn collect_dead(app: &App) -> Result<usize, StepError> {
+pub async fn collect_dead(recovery: &Recovery) -> Result<usize, StepError> {
     let (mut seen, mut buried) = (Vec::new(), 0);
     while seen.len() < DEAD_AT_ONCE {
-        let some = app.queue.receive_dead(10, LOOK).await?;
+        let some = recovery.queue.receive_dead(10, LOOK).await?;
         if some.is_empty() {
             break;
         }
@@ -229,7 +225,7 @@ pub async fn collect_dead(app: &App) -> Result<usize, StepError> {
     }
     let mut first_fault = None;
     for delivery in seen {
-        let put_back = match examine(app, &delivery).await {
+        let put_back = match examine(recovery, &delivery).await {
             Ok(Found::Lies) => true,
             Ok(Found::Buried) => {
                 buried += 1;
@@ -243,9 +239,9 @@ pub async fn collect_dead(app: &App) -> Result<usize, StepError> {
         };
         let receipt = &delivery.receipt;
         if put_back {
-            app.queue.extend(receipt, Duration::ZERO).await?;
+            recovery.queue.extend(receipt, Duration::ZERO).await?;
         } else {
-            app.queue.delete(receipt).await?;
+            recovery.queue.delete(receipt).await?;
         }
     }
     first_fault.map_or(Ok(buried), Err)
@@ -266,18 +262,19 @@ impl Found {
     }
 }
 
-async fn examine(app: &App, delivery: &Delivery) -> Result<Found, StepError> {
-    let stranger = dead_letters::find(app, &add::message_letter(&delivery.body)).await?;
+async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Found, StepError> {
+    let stranger = dead_letters::find(&recovery.store, &add::message_letter(&delivery.body)).await?;
     let mut message = match (stranger, PageMessage::parse(&delivery.body)) {
         (Some(letter), _) => return Ok(Found::by(&letter.value)),
         (None, Ok(message)) => message,
         (None, Err(unreadable)) => {
-            give_up::on_message(app, delivery, unreadable.to_string()).await?;
+            give_up::on_message(&recovery.reader, delivery, unreadable.to_string()).await?;
             return Ok(Found::Buried);
         }
     };
     if let Some(letter) =
-        dead_letters::find(app, &dead_letters::page_letter(&message.job_id, message.page_id)).await?
+        dead_letters::find(&recovery.store, &dead_letters::page_letter(&message.job_id, message.page_id))
+            .await?
     {
         // One that was redriven as it was died as what it then stood for.
         if let Some(revived) = letter.value.revived {
@@ -287,7 +284,7 @@ async fn examine(app: &App, delivery: &Delivery) -> Result<Found, StepError> {
             return Ok(Found::by(&letter.value));
         }
     }
-    Ok(match give_up::on_exhausted(app, delivery, &message).await? {
+    Ok(match give_up::on_exhausted(&recovery.reader, delivery, &message).await? {
         Exhausted::Superfluous => Found::Superfluous,
         Exhausted::InGoodHands => Found::Lies,
         Exhausted::GivenUp => Found::Buried,

@@ -4,17 +4,16 @@ use std::{fmt::Display, str::FromStr, time::Duration};
 
 use percent_encoding::percent_decode_str;
 
-use crate::settings::{
-    Credits, DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings, Purchasing, Settings, TraceSettings,
-    Variables, parse_duration,
-};
 use crate::{
     document::{ImageColor, ImageFormat, ImageStyle},
     ids::Priority,
     ports::pdf::PdfLimits,
     providers::target::{Models, Provider, Tier},
     secret::Secret,
-    settings::{AiPages, BreakerPolicy, Strategy},
+    settings::{
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings,
+        Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
+    },
 };
 
 /// Of one credit, in US dollars.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::settings::Settings;
 
 fn read(pairs: &[(&str, &str)]) -> Result<Reading, Vec<String>> {
     let pairs: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();

@@ -33,22 +33,7 @@ use ::metrics::{
     histogram,
 };
 
-use crate::{
-    billing::{
-        account::AccountEvent,
-        purchase::{Purchase, PurchaseEvent},
-    },
-    ids::Priority,
-    job::{Job, JobEvent, ResultRef},
-    money::MicroUsd,
-    providers::target::{Provider, Target},
-    read::{
-        breaker::BreakerEvent,
-        breakers::Guarded,
-        outcome::{Attempt, AttemptResult, Source},
-    },
-    time::until,
-};
+use crate::ids::Priority;
 
 /// How a metric moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +61,7 @@ pub struct Definition {
 }
 
 /// A metric with `L` labels.
-struct Metric<const L: usize>(Definition);
+pub(crate) struct Metric<const L: usize>(Definition);
 
 impl<const L: usize> Metric<L> {
     const fn new(
@@ -97,22 +82,22 @@ impl<const L: usize> Metric<L> {
         self.0.labels.iter().zip(values).map(|(name, value)| Label::new(*name, value)).collect()
     }
 
-    fn count(&self, values: [SharedString; L], by: u64) {
+    pub(crate) fn count(&self, values: [SharedString; L], by: u64) {
         debug_assert_eq!(self.0.kind, Kind::Counter);
         counter!(self.0.name, self.labels(values)).increment(by);
     }
 
-    fn add(&self, values: [SharedString; L], amount: f64) {
+    pub(crate) fn add(&self, values: [SharedString; L], amount: f64) {
         debug_assert_eq!(self.0.kind, Kind::Sum);
         gauge!(self.0.name, self.labels(values)).increment(amount);
     }
 
-    fn set(&self, values: [SharedString; L], value: f64) {
+    pub(crate) fn set(&self, values: [SharedString; L], value: f64) {
         debug_assert_eq!(self.0.kind, Kind::Gauge);
         gauge!(self.0.name, self.labels(values)).set(value);
     }
 
-    fn record(&self, values: [SharedString; L], value: f64) {
+    pub(crate) fn record(&self, values: [SharedString; L], value: f64) {
         debug_assert!(matches!(self.0.kind, Kind::Histogram(_)));
         histogram!(self.0.name, self.labels(values)).record(value);
     }
@@ -123,92 +108,92 @@ const LATENCY_BUCKETS: [f64; 7] = [1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0];
 /// Around the 5 minutes that a job may take; some are given more.
 const DURATION_BUCKETS: [f64; 10] = [1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1800.0];
 
-static PROVIDER_REQUESTS: Metric<3> = Metric::new(
+pub(crate) static PROVIDER_REQUESTS: Metric<3> = Metric::new(
     "everypage_provider_requests_total",
     Kind::Counter,
     &["provider", "model", "result"],
     "Calls to a model, by how they ended",
 );
-static PROVIDER_LATENCY: Metric<2> = Metric::new(
+pub(crate) static PROVIDER_LATENCY: Metric<2> = Metric::new(
     "everypage_provider_latency_seconds",
     Kind::Histogram(&LATENCY_BUCKETS),
     &["provider", "model"],
     "How long calls to a model took, timeouts included",
 );
-static PROVIDER_TOKENS: Metric<3> = Metric::new(
+pub(crate) static PROVIDER_TOKENS: Metric<3> = Metric::new(
     "everypage_provider_tokens_total",
     Kind::Counter,
     &["provider", "model", "direction"],
     "Tokens of answers",
 );
-static PROVIDER_COST: Metric<2> = Metric::new(
+pub(crate) static PROVIDER_COST: Metric<2> = Metric::new(
     "everypage_provider_cost_usd_total",
     Kind::Sum,
     &["provider", "model"],
     "Cost of answers in US dollars",
 );
-static FAILOVERS: Metric<2> = Metric::new(
+pub(crate) static FAILOVERS: Metric<2> = Metric::new(
     "everypage_failover_events_total",
     Kind::Counter,
     &["from_provider", "to_provider"],
     "Calls to a model that was not the page's first choice",
 );
-static BREAKER_EVENTS: Metric<3> = Metric::new(
+pub(crate) static BREAKER_EVENTS: Metric<3> = Metric::new(
     "everypage_breaker_events_total",
     Kind::Counter,
     &["provider", "model", "action"],
     "Breakers that opened, sent a probe, closed, or were ignored because their store was away",
 );
-static BREAKERS_OPEN: Metric<0> =
+pub(crate) static BREAKERS_OPEN: Metric<0> =
     Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
-static PAGES: Metric<1> = Metric::new(
+pub(crate) static PAGES: Metric<1> = Metric::new(
     "everypage_pages_processed_total",
     Kind::Counter,
     &["result"],
     "Pages of published results, by where their text came from",
 );
-static JOB_DURATION: Metric<1> = Metric::new(
+pub(crate) static JOB_DURATION: Metric<1> = Metric::new(
     "everypage_job_duration_seconds",
     Kind::Histogram(&DURATION_BUCKETS),
     &["status"],
     "From acceptance to the result, or to whatever else was the job's end",
 );
-static CREDITS_RESERVED: Metric<0> =
+pub(crate) static CREDITS_RESERVED: Metric<0> =
     Metric::new("everypage_credits_reserved_total", Kind::Counter, &[], "Credits held for jobs");
-static CREDITS_SETTLED: Metric<0> =
+pub(crate) static CREDITS_SETTLED: Metric<0> =
     Metric::new("everypage_credits_settled_total", Kind::Counter, &[], "Credits that jobs paid");
-static SAGA_DURATION: Metric<1> = Metric::new(
+pub(crate) static SAGA_DURATION: Metric<1> = Metric::new(
     "everypage_saga_duration_seconds",
     Kind::Histogram(&DURATION_BUCKETS),
     &["status"],
     "From the beginning of a purchase of credits to its rest",
 );
-static SAGAS_WAITING: Metric<0> =
+pub(crate) static SAGAS_WAITING: Metric<0> =
     Metric::new("everypage_sagas_waiting", Kind::Gauge, &[], "Purchases of credits that wait for a person");
-static SAGA_COMPENSATIONS: Metric<1> = Metric::new(
+pub(crate) static SAGA_COMPENSATIONS: Metric<1> = Metric::new(
     "everypage_saga_compensations_total",
     Kind::Counter,
     &["result"],
     "Steps of purchases that were undone, or could not be",
 );
-static TIMEOUTS: Metric<1> = Metric::new(
+pub(crate) static TIMEOUTS: Metric<1> = Metric::new(
     "everypage_timeout_events_total",
     Kind::Counter,
     &["type"],
     "Calls ended by their timeout, jobs ended by their deadline",
 );
-static RETRIES: Metric<0> = Metric::new(
+pub(crate) static RETRIES: Metric<0> = Metric::new(
     "everypage_operation_retries_total",
     Kind::Counter,
     &[],
     "Storage, queue and flow calls of our own that were tried again",
 );
-static QUEUE_DEPTH: Metric<1> = Metric(Definition {
+pub(crate) static QUEUE_DEPTH: Metric<1> = Metric(Definition {
     // SQS knows it, without anybody having to ask every minute.
     on_aws: false,
     ..Metric::new("everypage_queue_depth", Kind::Gauge, &["priority"], "Page messages not done yet").0
 });
-static DLQ_DEPTH: Metric<0> =
+pub(crate) static DLQ_DEPTH: Metric<0> =
     Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for a person");
 
 /// Where CloudWatch keeps them.
@@ -252,142 +237,9 @@ pub fn describe() {
     }
 }
 
-fn of(target: &Target) -> [SharedString; 2] {
-    [target.provider.name().into(), target.model.clone().into()]
-}
-
-fn of_and(target: &Target, third: &'static str) -> [SharedString; 3] {
-    let [provider, model] = of(target);
-    [provider, model, third.into()]
-}
-
-/// A call to a model that is under way. One that is dropped before it ended was cut off.
-pub(crate) struct Call<'a>(Option<&'a Target>);
-
-impl<'a> Call<'a> {
-    pub(crate) fn to(target: &'a Target) -> Self {
-        Self(Some(target))
-    }
-
-    /// It ended by itself, or by its own timeout.
-    pub(crate) fn ended(mut self, attempt: &Attempt) {
-        let Some(target) = self.0.take() else { return };
-        PROVIDER_REQUESTS.count(of_and(target, attempt.result.name()), 1);
-        PROVIDER_LATENCY.record(of(target), attempt.latency_ms as f64 / 1000.0);
-        if attempt.result == AttemptResult::Timeout {
-            TIMEOUTS.count(["request".into()], 1);
-        }
-        for (direction, tokens) in [("input", attempt.input_tokens), ("output", attempt.output_tokens)] {
-            if tokens > 0 {
-                PROVIDER_TOKENS.count(of_and(target, direction), tokens);
-            }
-        }
-        if attempt.cost_micro_usd > MicroUsd::default() {
-            PROVIDER_COST.add(of(target), attempt.cost_micro_usd.usd());
-        }
-    }
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        if let Some(target) = self.0 {
-            PROVIDER_REQUESTS.count(of_and(target, "cut_off"), 1);
-        }
-    }
-}
-
-pub(crate) fn failed_over(from: Provider, to: Provider) {
-    FAILOVERS.count([from.name().into(), to.name().into()], 1);
-}
-
-/// A breaker's event was stored.
-pub(crate) fn breaker_moved(guarded: &Guarded, event: &BreakerEvent) {
-    let action = match event {
-        BreakerEvent::Opened { .. } => "opened",
-        BreakerEvent::HalfOpen { .. } => "half_open",
-        BreakerEvent::Closed {} => "closed",
-    };
-    breaker_event(guarded, action);
-}
-
-/// A breaker's store could not be asked.
-pub(crate) fn breaker_ignored(guarded: &Guarded) {
-    breaker_event(guarded, "fail_open");
-}
-
-fn breaker_event(guarded: &Guarded, action: &'static str) {
-    let (provider, model) = match guarded {
-        Guarded::Model(target) => (target.provider, target.model.clone().into()),
-        Guarded::Provider(provider) => (*provider, "*".into()),
-    };
-    BREAKER_EVENTS.count([provider.name().into(), model, action.into()], 1);
-}
-
 /// A call of our own is tried again.
 pub(crate) fn retried() {
     RETRIES.count([], 1);
-}
-
-/// `events` of a job were stored, by this process and nobody else.
-pub(crate) fn job_moved(before: &Job, after: &Job, events: &[JobEvent]) {
-    for event in events {
-        match event {
-            JobEvent::DeadlineReached {} => TIMEOUTS.count(["job".into()], 1),
-            JobEvent::Executed(result) | JobEvent::Cancelled { result: Some(result) } => published(result),
-            JobEvent::Healed { result, .. } => {
-                let earlier = before.result.as_ref().map_or(0, |result| result.metadata.final_ai_pages);
-                pages(Source::Ai, result.metadata.final_ai_pages.saturating_sub(earlier));
-            }
-            _ => {}
-        }
-    }
-    if after.state.is_terminal() && !before.state.is_terminal() {
-        let began = after.began();
-        let ended = after.finished_at.unwrap_or(began);
-        JOB_DURATION.record([after.status().to_string().into()], until(began, ended).as_secs_f64());
-    }
-}
-
-fn published(result: &ResultRef) {
-    let metadata = &result.metadata;
-    let late = metadata.final_timeout_fallback_pages;
-    let fallback = metadata.mupdf_fallback_count.saturating_sub(late);
-    pages(Source::Ai, metadata.final_ai_pages);
-    pages(Source::Mupdf, metadata.final_mupdf_pages.saturating_sub(fallback));
-    pages(Source::MupdfFallback, fallback);
-    pages(Source::MupdfTimeoutFallback, late);
-}
-
-fn pages(source: Source, count: u32) {
-    if count > 0 {
-        PAGES.count([source.name().into()], count.into());
-    }
-}
-
-/// Events of an account were stored with a job's.
-pub(crate) fn credits_moved(events: &[AccountEvent]) {
-    for event in events {
-        match event {
-            AccountEvent::Reserved { credits, .. } => CREDITS_RESERVED.count([], *credits),
-            AccountEvent::Settled { credits, .. } => CREDITS_SETTLED.count([], *credits),
-            _ => {}
-        }
-    }
-}
-
-/// `events` of a purchase were stored.
-pub(crate) fn purchase_moved(after: &Purchase, events: &[PurchaseEvent]) {
-    for event in events {
-        match event {
-            PurchaseEvent::UndoDone { .. } => SAGA_COMPENSATIONS.count(["done".into()], 1),
-            PurchaseEvent::UndoFailed { again: None, .. } => SAGA_COMPENSATIONS.count(["stuck".into()], 1),
-            _ => {}
-        }
-    }
-    if let Some(ended) = after.ended_at {
-        let time = until(after.started_at, ended).as_secs_f64();
-        SAGA_DURATION.record([after.state.name().into()], time);
-    }
 }
 
 pub(crate) fn queue_depth(lane: Priority, waiting: u64) {
@@ -434,17 +286,6 @@ mod tests {
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
             let row = format!("//! | `{}` | {} |", metric.name, labels.join(", ")).replace("|  |", "| |");
             assert!(source.contains(&row), "{row}");
-        }
-    }
-
-    #[test]
-    fn label_values_are_the_names_that_are_stored() {
-        let stored = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        for source in [Source::Ai, Source::Mupdf, Source::MupdfFallback, Source::MupdfTimeoutFallback] {
-            assert_eq!(stored(serde_json::json!(source)), source.name());
-        }
-        for result in AttemptResult::ALL {
-            assert_eq!(stored(serde_json::json!(result)), result.name());
         }
     }
 }

@@ -3,16 +3,16 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{index, record};
-use crate::records::{Kept, decode, encode, read_all};
 use crate::{
-    app::App,
     digest::sha256_hex,
+    events::Store,
     ids::TenantId,
+    keys::{index, record},
     ports::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
+    records::{Kept, decode, encode, read_all},
     secret::Secret,
     tenants::caller::Caller,
 };
@@ -49,20 +49,20 @@ fn draft(sha256: &str, made: &ApiKey) -> Result<Draft, Fault> {
 }
 
 /// Was a key ever made here, for whatever tenant? Where one was, nobody comes in without.
-pub async fn any(app: &App) -> Result<bool, Fault> {
-    Ok(!app.records.list_index(Index::State, index::API_KEYS, None, false, 1).await?.items.is_empty())
+pub async fn any(store: &Store) -> Result<bool, Fault> {
+    Ok(!store.records.list_index(Index::State, index::API_KEYS, None, false, 1).await?.items.is_empty())
 }
 
 /// Makes a key. The secret is in the answer and nowhere else: it can't be shown again.
-pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, Secret), Fault> {
-    let dice: String = (0..DICE).map(|_| format!("{:016x}", app.ids.roll(u64::MAX))).collect();
+pub async fn create(store: &Store, caller: Caller, label: &str) -> Result<(ApiKey, Secret), Fault> {
+    let dice: String = (0..DICE).map(|_| format!("{:016x}", store.ids.roll(u64::MAX))).collect();
     let secret = format!("{PREFIX}{dice}");
     let sha256 = sha256_hex(secret.as_bytes());
     let made = ApiKey {
-        id: app.ids.fresh(),
+        id: store.ids.fresh(),
         caller,
         label: label.to_owned(),
-        created_at: app.clock.now(),
+        created_at: store.clock.now(),
         revoked_at: None,
     };
     let changes = vec![
@@ -75,7 +75,7 @@ pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, S
             when: When::Absent,
         },
     ];
-    match app.write(changes).await? {
+    match store.write(changes).await? {
         Written::Applied => Ok((made, Secret::new(secret))),
         Written::Refused { .. } => Err(Fault::broken("ids", "the same key was made twice")),
     }
@@ -83,42 +83,42 @@ pub async fn create(app: &App, caller: Caller, label: &str) -> Result<(ApiKey, S
 
 /// The key whose secret this is, unless it was revoked. Looked up by hash, so that no comparison
 /// tells by its time how much of a guess was right.
-pub async fn find(app: &App, secret: &str) -> Result<Option<ApiKey>, Fault> {
+pub async fn find(store: &Store, secret: &str) -> Result<Option<ApiKey>, Fault> {
     if !secret.starts_with(PREFIX) {
         return Ok(None);
     }
-    let item = app.records.get(&record::api_key(&sha256_hex(secret.as_bytes()))).await?;
+    let item = store.records.get(&record::api_key(&sha256_hex(secret.as_bytes()))).await?;
     let found: Option<Kept<ApiKey>> = item.as_ref().map(decode).transpose()?;
     Ok(found.map(|kept| kept.value).filter(|found| found.revoked_at.is_none()))
 }
 
 /// A tenant's keys, oldest first, revoked ones among them.
-pub async fn list(app: &App, tenant: &TenantId) -> Result<Vec<ApiKey>, Fault> {
+pub async fn list(store: &Store, tenant: &TenantId) -> Result<Vec<ApiKey>, Fault> {
     let pointers: Vec<Kept<Pointer>> =
-        read_all(app, &record::tenant_partition(tenant), record::TENANT_API_KEYS).await?;
+        read_all(store.records.as_ref(), &record::tenant_partition(tenant), record::TENANT_API_KEYS).await?;
     let keys: Vec<Key> = pointers.iter().map(|kept| record::api_key(&kept.value.sha256)).collect();
-    let items = app.records.get_many(&keys).await?;
+    let items = store.records.get_many(&keys).await?;
     items.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
 }
 
 /// From now on the key opens nothing; revoking it again changes nothing. `None` when the tenant
 /// has no key of that id.
-pub async fn revoke(app: &App, tenant: &TenantId, id: &str) -> Result<Option<ApiKey>, Fault> {
-    let Some(pointer) = app.records.get(&record::tenant_api_key(tenant, id)).await? else {
+pub async fn revoke(store: &Store, tenant: &TenantId, id: &str) -> Result<Option<ApiKey>, Fault> {
+    let Some(pointer) = store.records.get(&record::tenant_api_key(tenant, id)).await? else {
         return Ok(None);
     };
     let pointer: Pointer = decode(&pointer)?.value;
     loop {
-        let Some(item) = app.records.get(&record::api_key(&pointer.sha256)).await? else {
+        let Some(item) = store.records.get(&record::api_key(&pointer.sha256)).await? else {
             return Ok(None);
         };
         let found: Kept<ApiKey> = decode(&item)?;
         if found.value.revoked_at.is_some() {
             return Ok(Some(found.value));
         }
-        let revoked = ApiKey { revoked_at: Some(app.clock.now()), ..found.value };
+        let revoked = ApiKey { revoked_at: Some(store.clock.now()), ..found.value };
         let draft = draft(&pointer.sha256, &revoked)?;
-        if app.write(vec![Change::Put { draft, when: When::Version(found.version) }]).await?
+        if store.write(vec![Change::Put { draft, when: When::Version(found.version) }]).await?
             == Written::Applied
         {
             return Ok(Some(revoked));

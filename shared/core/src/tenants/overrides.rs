@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tracing::warn;
 
-use crate::keys::record;
-use crate::records::{Kept, decode, encode};
 use crate::{
-    app::App,
+    events::Store,
     ids::TenantId,
+    keys::record,
     ports::{
         Fault,
-        records::{Change, Draft, Key, When, Written},
+        records::{Change, Draft, When, Written},
     },
+    records::{Kept, decode, encode},
     settings::Settings,
     time::after,
 };
@@ -34,7 +34,22 @@ pub struct Overrides {
 
 /// Tenants' settings that this process has read lately.
 #[derive(Default)]
-pub struct TenantCache(Mutex<HashMap<TenantId, (Timestamp, Arc<Settings>)>>);
+struct Cache(Mutex<HashMap<TenantId, (Timestamp, Arc<Settings>)>>);
+
+/// Settings as they hold for each tenant.
+#[derive(Clone)]
+pub struct Tenants {
+    store: Store,
+    /// Of the installation.
+    pub settings: Arc<Settings>,
+    cache: Arc<Cache>,
+}
+
+impl Tenants {
+    pub fn new(store: Store, settings: Arc<Settings>) -> Self {
+        Self { store, settings, cache: Arc::default() }
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TenantError {
@@ -45,41 +60,41 @@ pub enum TenantError {
     Fault(#[from] Fault),
 }
 
-async fn find(app: &App, tenant: &TenantId) -> Result<Option<Kept<Overrides>>, Fault> {
-    app.records.get(&record::overrides(tenant)).await?.as_ref().map(decode).transpose()
+async fn find(tenants: &Tenants, tenant: &TenantId) -> Result<Option<Kept<Overrides>>, Fault> {
+    tenants.store.records.get(&record::overrides(tenant)).await?.as_ref().map(decode).transpose()
 }
 
-pub async fn overrides(app: &App, tenant: &TenantId) -> Result<Overrides, Fault> {
-    Ok(find(app, tenant).await?.map(|kept| kept.value).unwrap_or_default())
+pub async fn overrides(tenants: &Tenants, tenant: &TenantId) -> Result<Overrides, Fault> {
+    Ok(find(tenants, tenant).await?.map(|kept| kept.value).unwrap_or_default())
 }
 
 /// The settings that hold for a tenant.
-pub async fn settings(app: &App, tenant: &TenantId) -> Result<Arc<Settings>, Fault> {
-    let now = app.clock.now();
-    if let Some((at, settings)) = app.tenants.0.lock().await.get(tenant)
+pub async fn settings(tenants: &Tenants, tenant: &TenantId) -> Result<Arc<Settings>, Fault> {
+    let now = tenants.store.clock.now();
+    if let Some((at, settings)) = tenants.cache.0.lock().await.get(tenant)
         && now < after(*at, CACHED_FOR)
     {
         return Ok(settings.clone());
     }
-    let overrides = overrides(app, tenant).await?;
-    let settings = app.settings.overridden(&overrides.variables).unwrap_or_else(|faults| {
+    let overrides = overrides(tenants, tenant).await?;
+    let settings = tenants.settings.overridden(&overrides.variables).unwrap_or_else(|faults| {
         // Checked when it was set, so written by another version: the installation's settings hold.
         warn!(%tenant, faults = faults.join("; "), "a tenant's settings can't be used");
-        app.settings.clone()
+        tenants.settings.as_ref().clone()
     });
     let settings = Arc::new(settings);
-    app.tenants.0.lock().await.insert(tenant.clone(), (now, settings.clone()));
+    tenants.cache.0.lock().await.insert(tenant.clone(), (now, settings.clone()));
     Ok(settings)
 }
 
 /// Sets variables of a tenant, or takes them back (`None`); answers with all that it then has.
 pub async fn change(
-    app: &App,
+    tenants: &Tenants,
     tenant: &TenantId,
     changes: &[(String, Option<String>)],
 ) -> Result<Overrides, TenantError> {
     loop {
-        let before = find(app, tenant).await?;
+        let before = find(tenants, tenant).await?;
         let mut next = before.as_ref().map(|kept| kept.value.clone()).unwrap_or_default();
         for (name, value) in changes {
             match value {
@@ -87,11 +102,11 @@ pub async fn change(
                 None => next.variables.remove(name),
             };
         }
-        app.settings.overridden(&next.variables).map_err(TenantError::Refused)?;
+        tenants.settings.overridden(&next.variables).map_err(TenantError::Refused)?;
         let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
         let put = Change::Put { draft: Draft::new(record::overrides(tenant), encode(&next)?), when };
-        if app.write(vec![put]).await? == Written::Applied {
-            app.tenants.0.lock().await.remove(tenant);
+        if tenants.store.write(vec![put]).await? == Written::Applied {
+            tenants.cache.0.lock().await.remove(tenant);
             return Ok(next);
         }
     }

@@ -1,0 +1,55 @@
+//! Messages that the queue's own tools sent back.
+
+use super::{PageReader, pages};
+use crate::{
+    dead_letters::{self, DeadEvent, DeadLetter, Revived},
+    job::{StepError, jobs, message::PageMessage},
+    ports::queue::Delivery,
+    time::after,
+};
+
+/// The queue's own tools know nothing of letters: SQS's redrive sends a dead message back as it
+/// was. Answers with the message as it has to be taken then, sent once more and with a deadline of
+/// its own; `None` for a message that is just late.
+pub async fn revived(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+) -> Result<Option<PageMessage>, StepError> {
+    let id = dead_letters::page_letter(&message.job_id, message.page_id);
+    loop {
+        let Some(kept) = dead_letters::find(&reader.store, &id).await? else { return Ok(None) };
+        let letter = &kept.value;
+        let as_it_stands = |revived: Revived| PageMessage {
+            attempt: revived.sending,
+            deadline: revived.deadline,
+            ..message.clone()
+        };
+        if let Some(revived) = letter.revived {
+            return Ok(Some(as_it_stands(revived)));
+        }
+        // A delivery that is counted on from before its death was never redriven. Neither was the copy of a
+        // message that we gave up ourselves: the queue has only those that it delivered too often.
+        let queue_has_it = letter.attempts >= reader.settings.max_receive_count;
+        if !letter.waits() || !queue_has_it || delivery.receive_count > letter.attempts {
+            return Ok(None);
+        }
+        let job = jobs::load(&reader.store, &message.job_id).await?.value;
+        if job.is_over() && !job.is_healable() {
+            return Ok(None);
+        }
+        let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
+        let now = reader.store.clock.now();
+        let revived = Revived {
+            sending: page.map_or(0, |kept| kept.value.attempt).max(letter.sending).max(message.attempt) + 1,
+            deadline: after(now, job.received.options.job_timeout()),
+        };
+        let marked =
+            DeadLetter { redriven_at: Some(now), revived: Some(revived), message: None, ..letter.clone() };
+        if dead_letters::store(&reader.store, Some(&kept), marked, DeadEvent::Redriven { by: "queue".into() })
+            .await?
+        {
+            return Ok(Some(as_it_stands(revived)));
+        }
+    }
+}
