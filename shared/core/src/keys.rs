@@ -1,7 +1,7 @@
 //! Every record key, index partition and blob key, in one place.
 
 use crate::{
-    events::event::Aggregate,
+    event::Aggregate,
     ids::{DeadLetterId, JobId, PageNumber, PurchaseId, TenantId},
     ports::records::Key,
     providers::target::Target,

@@ -24,10 +24,12 @@
 //! decides and writes.
 
 pub mod app;
+pub mod backoff;
 pub mod billing;
 pub mod dead_letters;
 pub mod digest;
 pub mod document;
+pub mod event;
 pub mod events;
 pub mod finish;
 pub mod ids;
@@ -49,6 +51,7 @@ pub mod recover;
 pub mod secret;
 pub mod settings;
 pub mod source;
+pub mod state;
 pub mod telemetry;
 pub mod tenants;
 pub mod time;

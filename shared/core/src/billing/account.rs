@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    events::event::{Aggregate, Event, Head, decode},
+    event::{Aggregate, Event, Head, decode},
     ids::{JobId, PurchaseId, TenantId},
 };
 

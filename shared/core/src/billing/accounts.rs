@@ -2,12 +2,8 @@
 
 use crate::{
     billing::account::{Account, AccountEvent, LedgerEntry, Refused},
-    events::{
-        Store,
-        actor::Actor,
-        event::{Aggregate, Metadata},
-        trail,
-    },
+    event::{Actor, Aggregate, Metadata},
+    events::{Store, trail},
     ids::{CorrelationId, EventId, TenantId},
     keys::{index, record},
     ports::{

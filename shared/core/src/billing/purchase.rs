@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    events::event::{Aggregate, Event, Head, decode},
+    event::{Aggregate, Event, Head, decode},
     ids::{PurchaseId, TenantId},
     money::MicroUsd,
     settings::Strategy,

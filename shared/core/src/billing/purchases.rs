@@ -9,12 +9,8 @@ use crate::{
         purchase::{Order, Purchase, PurchaseEvent, State},
         telemetry as billing_telemetry,
     },
-    events::{
-        Store,
-        actor::Actor,
-        event::{Aggregate, Event, Head, Metadata},
-        trail,
-    },
+    event::{Actor, Aggregate, Event, Head, Metadata},
+    events::{Store, trail},
     ids::{CorrelationId, EventId, PurchaseId, TenantId},
     keys::{index, record},
     ports::{

@@ -5,7 +5,8 @@ use tracing::{error, warn};
 use crate::{
     dead_letters::{self, DeadEvent, DeadLetter, DeadLetters, Subject},
     digest::sha256_hex,
-    events::{Store, event::Head},
+    event::Head,
+    events::Store,
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     job::{
         Job,
@@ -92,7 +93,7 @@ pub async fn bury(dead_letters: &DeadLetters, death: Death) -> Result<(), Fault>
     }
     notify(dead_letters, &death).await;
     let (letter, event) = letter(&dead_letters.store, &death, known.as_ref());
-    if dead_letters::store(&dead_letters.store, known.as_ref(), letter, event).await? {
+    if dead_letters::save(&dead_letters.store, known.as_ref(), letter, event).await? {
         log(&death);
     }
     Ok(())

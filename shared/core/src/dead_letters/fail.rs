@@ -5,7 +5,7 @@ use crate::{
         DeadLetters,
         add::{self, Death},
     },
-    events::actor::Actor,
+    event::Actor,
     ids::JobId,
     job::{Failure, Job, JobEvent, StepError, jobs, passwords},
 };

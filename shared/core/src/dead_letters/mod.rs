@@ -2,12 +2,14 @@
 
 pub mod add;
 pub mod fail;
+mod purge;
 mod store;
 
 use std::sync::Arc;
 
 use crate::{events::Store, ports::notifier::Notifier, tenants::Tenants};
 
+pub use purge::purge;
 pub use store::*;
 
 /// What adding a dead letter needs.

@@ -4,14 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    events::{
-        Store,
-        actor::Actor,
-        event::{Aggregate, Head, Metadata},
-        trail,
-    },
+    event::{Actor, Aggregate, Head, Metadata},
+    events::{Store, trail},
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
-    job::jobs,
+    job::{StepCode, StepError, jobs},
     keys::{index, record},
     ports::{
         Fault,
@@ -115,7 +111,7 @@ pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
 }
 
 /// Writes the letter after `event`; false when somebody else changed it first.
-pub async fn store(
+pub async fn save(
     store: &Store,
     before: Option<&Kept<DeadLetter>>,
     letter: DeadLetter,
@@ -223,4 +219,11 @@ pub async fn list_page(
         |_| true,
     )
     .await
+}
+
+pub async fn load(store: &Store, id: &DeadLetterId) -> Result<Kept<DeadLetter>, StepError> {
+    find(store, id).await?.ok_or_else(|| StepError::Broken {
+        code: StepCode::UnknownDeadLetter,
+        reason: format!("there is no dead letter {id}"),
+    })
 }

@@ -1,7 +1,8 @@
 //! Long lists in pieces, for callers who come back with where they were.
 
 use crate::{
-    events::{Store, event::Event},
+    event::Event,
+    events::Store,
     ids::{JobId, TenantId},
     keys::{index, record},
     ports::{Fault, records::Index},

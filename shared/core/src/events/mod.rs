@@ -1,7 +1,6 @@
 //! The audit trail: events, their storage with the state that they describe, and the outbox of unpublished ones.
 
-pub mod actor;
-pub mod event;
+pub mod invariants;
 pub mod listing;
 pub mod nodes;
 pub mod outbox;

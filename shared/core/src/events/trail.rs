@@ -1,10 +1,8 @@
 //! Events as records: appended with the state they describe, read back in order.
 
 use crate::{
-    events::{
-        Store,
-        event::{Aggregate, Event},
-    },
+    event::{Aggregate, Event},
+    events::Store,
     ids::TenantId,
     keys::{index, record},
     ports::{

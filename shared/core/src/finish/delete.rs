@@ -2,18 +2,15 @@
 
 use crate::{
     dead_letters,
-    events::{
-        Store,
-        event::{self, Aggregate},
-        trail,
-    },
+    dead_letters::purge,
+    event::{self, Aggregate},
+    events::{Store, trail},
     ids::{DeadLetterId, JobId, PageNumber},
     intake::{upload, uploads},
     job::{Job, JobEvent, Received, StepCode, StepError, jobs},
     keys::{blob, record},
     notify::{webhook, webhooks},
     ports::{blobs::Blobs, records::Change},
-    recover::redrive::purge,
 };
 
 /// Most changes of one batch, and letters looked at together.

@@ -8,10 +8,11 @@ use tracing::info;
 
 use crate::{
     digest::sha256_hex,
-    events::{Store, actor::Actor},
+    event::Actor,
+    events::Store,
     finish::{Finisher, heal, result::Cause, results},
     ids::{JobId, PageNumber},
-    job::{Halt, Job, JobEvent, State, StepCode, StepError, jobs, telemetry as job_telemetry},
+    job::{Halt, Job, JobEvent, State, StepError, encode, jobs, telemetry as job_telemetry},
     keys::blob,
     plan::propose,
     ports::blobs::Blobs,
@@ -166,8 +167,7 @@ pub async fn seal(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<String
         .filter(|kept| kept.value.head.sequence > 0)
         .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
         .collect();
-    let bytes = serde_json::to_vec(&sealed)
-        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
+    let bytes = encode(&sealed)?;
     let digest = sha256_hex(&bytes);
     blobs.put_new(&blob::seal(id, &digest), bytes).await?;
     Ok(digest)

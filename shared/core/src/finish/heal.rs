@@ -7,7 +7,8 @@ use std::{collections::HashMap, time::Duration};
 use tracing::warn;
 
 use crate::{
-    events::{Store, actor::Actor},
+    event::Actor,
+    events::Store,
     finish::{Finisher, finalize::seal, healing, result::Cause, results},
     ids::{JobId, PageNumber},
     job::{Job, JobEvent, StepCode, StepError, credits, jobs, message::ImageRef},
@@ -176,7 +177,7 @@ pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec
             name,
             job: message.job_id.clone(),
             lane: message.priority,
-            body: message.encode(),
+            body: message.encode()?,
         });
     }
     credits::check(&finisher.store, &job, sent.len()).await?;

@@ -4,6 +4,7 @@ pub mod delete;
 pub mod finalize;
 pub mod heal;
 pub mod healing;
+pub mod invariants;
 pub mod result;
 pub mod results;
 pub mod verify;

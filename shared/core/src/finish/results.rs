@@ -62,7 +62,7 @@ pub async fn publish(
     cause: Cause,
 ) -> Result<ResultRef, StepError> {
     let made = make(store, blobs, job, version, cause).await?;
-    invariants::assert(|| invariants::whole(&made));
+    invariants::assert(|| super::invariants::whole(&made));
     let bytes = serde_json::to_vec_pretty(&made)
         .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
     let (document, bytes) = match blobs.put_new(&key(job, version, Form::Json), bytes.clone()).await? {

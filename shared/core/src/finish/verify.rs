@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use crate::{
     billing::{account::Account, accounts},
     digest::sha256_hex,
-    events::{
-        Store,
-        event::{Aggregate, Event, Head, decode, verify},
-        trail,
-    },
+    event::{Aggregate, Event, Head, decode, verify},
+    events::{Store, trail},
     finish::{
         finalize::SealedPages,
         result::ResultDocument,

@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{
     digest::{hex, sha256_hex},
-    events::actor::Actor,
+    event::Actor,
     ids::{CorrelationId, JobId, TenantId},
     intake::Intake,
     job::{

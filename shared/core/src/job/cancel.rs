@@ -1,7 +1,8 @@
 //! Stopping a job at its caller's wish. What is there by then is still published.
 
 use crate::{
-    events::{Store, actor::Actor},
+    event::Actor,
+    events::Store,
     ids::JobId,
     job::{
         Interrupts, Job, JobEvent,

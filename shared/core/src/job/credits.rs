@@ -2,7 +2,8 @@
 
 use crate::{
     billing::{account::Refused, accounts},
-    events::{Store, actor::Actor},
+    event::Actor,
+    events::Store,
     ids::TenantId,
     job::{
         Job, JobEvent, Plan, StepError,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     billing::{account::Refused, accounts::AccountError, telemetry as billing_telemetry},
-    events::{Store, actor::Actor, event::Aggregate, trail},
+    event::{Actor, Aggregate},
+    events::{Store, trail},
     ids::{CorrelationId, EventId, JobId, TenantId},
     invariants,
     job::{Illegal, Job, JobEvent, holds, passwords, telemetry as job_telemetry},
@@ -92,7 +93,7 @@ pub fn moves(
     }
     let job = job.ok_or_else(|| JobError::Unknown(id.clone()))?;
     let published = before.and_then(|kept| kept.value.result.as_ref());
-    invariants::assert(|| invariants::versions_count_up(published, job.result.as_ref()));
+    invariants::assert(|| super::invariants::versions_count_up(published, job.result.as_ref()));
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     changes.insert(0, Change::Put { draft: draft(&job)?, when });
     Ok((job, changes))

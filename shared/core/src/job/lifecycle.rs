@@ -16,10 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Failure, Halt, JobEvent, Plan, Received, ResultRef, State, Status, Survey};
 use crate::{
     digest::sha256,
-    events::{
-        actor::Actor,
-        event::{Aggregate, Event, Head, Metadata, decode},
-    },
+    event::{Actor, Aggregate, Event, Head, Metadata, decode},
     ids::{CorrelationId, JobId, Priority},
     trace::TraceContext,
 };

@@ -159,7 +159,7 @@ proptest! {
         }
         prop_assert_eq!(Job::replay(&trail.events).unwrap(), trail.job.clone());
         if let Some(job) = &trail.job {
-            prop_assert_eq!(crate::events::event::verify(&trail.events, &job.head), Ok(()));
+            prop_assert_eq!(crate::event::verify(&trail.events, &job.head), Ok(()));
         }
     }
 
@@ -178,6 +178,6 @@ proptest! {
             2 => event.timestamp += Duration::from_millis(1),
             _ => { trail.events.remove(pick); }
         }
-        prop_assert!(crate::events::event::verify(&trail.events, &head).is_err());
+        prop_assert!(crate::event::verify(&trail.events, &head).is_err());
     }
 }

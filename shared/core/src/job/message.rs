@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     document::Classification,
     ids::{CorrelationId, JobId, PageNumber, Priority, TaskToken, TenantId},
+    ports::Fault,
     providers::target::{Provider, Tier},
     trace::TraceContext,
 };
@@ -134,8 +135,9 @@ impl PageMessage {
         self.traceparent.parse::<TraceContext>().map(|context| context.trace_id()).unwrap_or_default()
     }
 
-    pub fn encode(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// The body of the queue message.
+    pub fn encode(&self) -> Result<String, Fault> {
+        serde_json::to_string(self).map_err(|error| Fault::broken("page message", error))
     }
 }
 
@@ -150,7 +152,7 @@ mod tests {
     fn yesterdays_message_still_reads_and_unknown_fields_are_ignored() {
         let message = PageMessage::parse(GOLDEN).unwrap();
         assert_eq!(message.page_id.get(), 17);
-        let again = PageMessage::parse(&message.encode()).unwrap();
+        let again = PageMessage::parse(&message.encode().unwrap()).unwrap();
         assert_eq!(again, message);
     }
 

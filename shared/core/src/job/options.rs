@@ -48,6 +48,6 @@ impl JobOptions {
 
     /// Names these options: the same document with the same options is the same request.
     pub fn fingerprint(&self) -> String {
-        sha256_hex(serde_json::to_string(self).unwrap_or_default().as_bytes())
+        sha256_hex(serde_json::to_string(self).expect("options are strings, numbers and names").as_bytes())
     }
 }

@@ -1,5 +1,7 @@
 //! Why a step of a job did not get done.
 
+use serde::Serialize;
+
 use crate::{
     billing::account::Refused,
     job::{Illegal, jobs::JobError},
@@ -98,4 +100,10 @@ impl From<JobError> for StepError {
             JobError::Fault(fault) => Self::Fault(fault),
         }
     }
+}
+
+/// The JSON of a value that becomes a blob.
+pub(crate) fn encode(value: &impl Serialize) -> Result<Vec<u8>, StepError> {
+    serde_json::to_vec(value)
+        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })
 }

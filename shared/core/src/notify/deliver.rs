@@ -20,11 +20,8 @@ use crate::{
         Subject,
         add::{Death, bury},
     },
-    events::{
-        Store,
-        event::{Aggregate, Event},
-        trail,
-    },
+    event::{Aggregate, Event},
+    events::{Store, trail},
     ids::{CorrelationId, DeadLetterId, JobId, TenantId},
     job::{Job, jobs},
     notify::{

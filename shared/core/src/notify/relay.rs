@@ -5,7 +5,8 @@ use std::time::Duration;
 use tracing::warn;
 
 use crate::{
-    events::{Store, event::Event, nodes, trail},
+    event::Event,
+    events::{Store, nodes, trail},
     keys::{index, record},
     notify::{Publisher, deliver},
     ports::{

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{events::event::Event, job::Job, secret::Secret};
+use crate::{event::Event, job::Job, secret::Secret};
 
 /// Every secret begins so.
 pub const SECRET_PREFIX: &str = "whsec_";

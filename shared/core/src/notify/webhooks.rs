@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    events::{Store, event::Event},
+    event::Event,
+    events::Store,
     ids::{CorrelationId, JobId, TenantId},
     keys::{index, record},
     notify::webhook,

@@ -1,7 +1,7 @@
 //! A person's word on a proposed plan.
 
 use crate::{
-    events::actor::Actor,
+    event::Actor,
     ids::JobId,
     job::{Illegal, Job, JobEvent, State, StepError, credits, jobs},
     plan::{Planner, propose},

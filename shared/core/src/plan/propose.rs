@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::{
     digest::sha256_hex,
-    events::actor::Actor,
+    event::Actor,
     ids::{JobId, PageNumber},
     job::{
-        Job, JobEvent, Plan, State, StepCode, StepError, Survey, credits, jobs,
+        Job, JobEvent, Plan, State, StepCode, StepError, Survey, credits, encode, jobs,
         message::{self, ImageRef, MOST_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
         telemetry as job_telemetry,
     },
@@ -92,8 +92,7 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
         settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
             format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
         });
-    let bytes = serde_json::to_vec(&messages)
-        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
+    let bytes = encode(&messages)?;
     // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
     let manifest = blob::manifest(&job.id, version, &sha256_hex(&bytes)[..16]);
     planner.blobs.put_new(&manifest, bytes).await?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{events::event::Event, ports::Fault};
+use crate::{event::Event, ports::Fault};
 
 #[async_trait]
 pub trait Bus: Send + Sync {

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use crate::{
     ids::{JobId, TaskToken},
-    job::State,
     ports::Fault,
+    state::State,
     trace::TraceContext,
 };
 

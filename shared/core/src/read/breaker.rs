@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{lease::Lease, read::backoff::breaker_rest, settings::BreakerPolicy, time::after};
+use crate::{backoff::cooldown, lease::Lease, settings::BreakerPolicy, time::after};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -194,7 +194,7 @@ impl Breaker {
 
     fn opened(self, rest: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
         let trips = self.trips + 1;
-        let own = breaker_rest(trips, policy.base_rest, policy.max_rest);
+        let own = cooldown(trips, policy.base_rest, policy.max_rest);
         // The provider's word counts even when it is shorter than ours; a silly one is bounded.
         let rest = rest.map_or(own, |asked| asked.min(LONGEST_ASKED_REST));
         Breaker { state: State::Open { until: after(now, rest) }, trips, ..self }

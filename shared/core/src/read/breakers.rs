@@ -15,12 +15,8 @@ use tokio::sync::Mutex;
 use tracing::warn;
 
 use crate::{
-    events::{
-        Store,
-        actor::Actor,
-        event::{Aggregate, Head, Metadata},
-        trail,
-    },
+    event::{Actor, Aggregate, Head, Metadata},
+    events::{Store, trail},
     ids::{CorrelationId, EventId, TenantId},
     invariants,
     keys::record,
@@ -346,8 +342,8 @@ async fn store(
     let name = guarded.name();
     let now = breakers.store.clock.now();
     invariants::assert(|| {
-        invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
-        invariants::counted_once(&kept.value.breaker, &next)
+        super::invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
+        super::invariants::counted_once(&kept.value.breaker, &next)
     });
     let mut head = kept.value.head.clone();
     let mut changes = Vec::with_capacity(2);

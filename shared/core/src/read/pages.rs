@@ -6,12 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    events::{
-        Store,
-        actor::Actor,
-        event::{Aggregate, Head},
-        trail,
-    },
+    event::{Actor, Aggregate, Head},
+    events::{Store, trail},
     ids::{EventId, JobId, PageNumber},
     invariants,
     job::Job,
@@ -174,7 +170,7 @@ pub async fn settle(
         }
         text => text.map(Text::Inline),
     };
-    invariants::assert(|| invariants::read_once(held.value.outcome.as_ref(), &outcome));
+    invariants::assert(|| super::invariants::read_once(held.value.outcome.as_ref(), &outcome));
     let aggregate = Aggregate::Page(job.id.clone(), page);
     let (event, head) = held.value.head.append(
         aggregate,

@@ -46,7 +46,7 @@ pub async fn revived(
         };
         let marked =
             DeadLetter { redriven_at: Some(now), revived: Some(revived), message: None, ..letter.clone() };
-        if dead_letters::store(&reader.store, Some(&kept), marked, DeadEvent::Redriven { by: "queue".into() })
+        if dead_letters::save(&reader.store, Some(&kept), marked, DeadEvent::Redriven { by: "queue".into() })
             .await?
         {
             return Ok(Some(as_it_stands(revived)));

@@ -2,14 +2,14 @@
 
 use crate::{
     dead_letters::{self, DeadEvent, DeadLetter, Subject},
-    events::{Store, actor::Actor},
+    event::Actor,
+    events::Store,
     ids::{DeadLetterId, JobId},
     job::{JobEvent, State, StepCode, StepError, credits, jobs, message::PageMessage, passwords},
     money::MicroUsd,
     notify::deliver,
     ports::{Fault, queue::Outgoing},
     read::pages,
-    records::Kept,
     recover::Recovery,
     secret::Secret,
     time::after,
@@ -25,13 +25,6 @@ pub enum Redriven {
     Webhook(JobId),
 }
 
-async fn load(store: &Store, id: &DeadLetterId) -> Result<Kept<DeadLetter>, StepError> {
-    dead_letters::find(store, id).await?.ok_or_else(|| StepError::Broken {
-        code: StepCode::UnknownDeadLetter,
-        reason: format!("there is no dead letter {id}"),
-    })
-}
-
 /// Sends one dead letter back with its counters reset. It is sent first and marked then: a crash
 /// in between sends it twice, which is harmless, and never loses it.
 pub async fn redrive(
@@ -40,7 +33,7 @@ pub async fn redrive(
     by: &str,
     password: Option<Secret>,
 ) -> Result<Redriven, StepError> {
-    let kept = load(&recovery.store, id).await?;
+    let kept = dead_letters::load(&recovery.store, id).await?;
     let letter = &kept.value;
     let redriven = match &letter.subject {
         Subject::Job { job } => {
@@ -67,7 +60,7 @@ pub async fn redrive(
     let marked =
         DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..letter.clone() };
     // Refused when somebody else redrove it at the same time: also fine.
-    dead_letters::store(&recovery.store, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() })
+    dead_letters::save(&recovery.store, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() })
         .await?;
     Ok(redriven)
 }
@@ -149,15 +142,7 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
     message.deadline = after(recovery.store.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.attempt);
     let outgoing =
-        Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode() };
+        Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode()? };
     recovery.queue.send(&[outgoing]).await?;
-    Ok(())
-}
-
-/// Lets a dead letter go: it is no longer listed, and its message is forgotten.
-pub async fn purge(store: &Store, id: &DeadLetterId, by: &str) -> Result<(), StepError> {
-    let kept = load(store, id).await?;
-    let letter = DeadLetter { message: None, purged: true, ..kept.value.clone() };
-    dead_letters::store(store, Some(&kept), letter, DeadEvent::Purged { by: by.to_owned() }).await?;
     Ok(())
 }

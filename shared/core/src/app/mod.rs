@@ -1,7 +1,11 @@
 //! The application, assembled once from ports and settings and taken apart at the doors: drivers,
 //! handlers and routes hand each use case the room that it needs.
 
+mod retrying;
+
 use std::sync::Arc;
+
+use retrying::Retrying;
 
 use tokio::sync::{Notify, watch};
 
@@ -16,8 +20,8 @@ use crate::{
     plan::Planner,
     ports::{
         blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
-        payments::Payments, pdf::Pdf, queue::Queue, records::Records, retrying::Retrying, traces::Traces,
-        vault::Vault, vision::Vision,
+        payments::Payments, pdf::Pdf, queue::Queue, records::Records, traces::Traces, vault::Vault,
+        vision::Vision,
     },
     prepare::Preparer,
     read::{PageReader, breakers::Breakers, slots::Slots},

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tracing::warn;
 
 use crate::{
+    backoff::retry_pause,
     ids::{JobId, Priority, TaskToken},
     job::State,
     ports::{
@@ -19,7 +20,6 @@ use crate::{
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
     },
-    read::backoff::retry_pause,
     telemetry::metrics,
     trace::TraceContext,
 };

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     digest::hex,
-    events::actor::Actor,
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId},
 };
 
@@ -76,6 +75,21 @@ impl<'de> Deserialize<'de> for Aggregate {
     }
 }
 
+/// The part of the system that caused an event; stored by name in the event's metadata as its `source`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum Actor {
+    Intake,
+    Worker,
+    Finalize,
+    /// The caller's request to cancel.
+    Cancel,
+    /// A person, through the command line or an operator's route.
+    Operator,
+    /// The saga of a purchase.
+    Purchase,
+}
+
 /// Who and what an event belongs to, beside its aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -128,7 +142,7 @@ pub struct Event {
 impl Event {
     /// SHA-256 over every field but `hash`, in canonical JSON.
     pub fn compute_hash(&self) -> String {
-        let mut value = serde_json::to_value(self).unwrap_or_default();
+        let mut value = serde_json::to_value(self).expect("an event has only string keys");
         if let Value::Object(fields) = &mut value {
             fields.remove("hash");
         }
@@ -191,7 +205,7 @@ impl Head {
 
 /// Typed events serialize as `{"type": …, "data": …}`.
 fn split_typed(typed: &impl Serialize) -> (String, Value) {
-    let mut value = serde_json::to_value(typed).unwrap_or_default();
+    let mut value = serde_json::to_value(typed).expect("an event has only string keys");
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let data = value.get_mut("data").map(Value::take).unwrap_or(Value::Object(Default::default()));
     (kind, data)
