@@ -36,31 +36,31 @@ use crate::ports::{
 
 /// A stored value and the version that a write to it must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept<T> {
+pub struct Versioned<T> {
     pub value: T,
     pub version: u64,
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Kept<T>, Fault> {
+pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Versioned<T>, Fault> {
     let value = serde_json::from_str(&item.draft.body).map_err(|error| {
         Fault::broken("records", format!("{}/{}: {error}", item.draft.key.partition, item.draft.key.sort))
     })?;
-    Ok(Kept { value, version: item.version })
+    Ok(Versioned { value, version: item.version })
 }
 
 /// Items read at once when all are wanted.
-pub(crate) const AT_ONCE: usize = 500;
+pub(crate) const BATCH_SIZE: usize = 500;
 
 /// Every item of a partition whose sort key starts with `prefix`, in order.
 pub(crate) async fn read_all<T: DeserializeOwned>(
     records: &dyn Records,
     partition: &str,
     prefix: &str,
-) -> Result<Vec<Kept<T>>, Fault> {
+) -> Result<Vec<Versioned<T>>, Fault> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = records.list(partition, prefix, after.as_deref(), AT_ONCE).await?;
+        let listing = records.list(partition, prefix, after.as_deref(), BATCH_SIZE).await?;
         for item in &listing.items {
             all.push(decode(item)?);
         }
@@ -79,12 +79,12 @@ pub(crate) async fn read_index<T: DeserializeOwned>(
     mut after: Option<String>,
     limit: usize,
     wanted: impl Fn(&T) -> bool,
-) -> Result<Vec<Kept<T>>, Fault> {
-    let mut all: Vec<Kept<T>> = Vec::new();
+) -> Result<Vec<Versioned<T>>, Fault> {
+    let mut all: Vec<Versioned<T>> = Vec::new();
     loop {
-        let listing = records.list_index(index, partition, after.as_deref(), false, AT_ONCE).await?;
+        let listing = records.list_index(index, partition, after.as_deref(), false, BATCH_SIZE).await?;
         for item in &listing.items {
-            let kept: Kept<T> = decode(item)?;
+            let kept: Versioned<T> = decode(item)?;
             if wanted(&kept.value) {
                 all.push(kept);
             }

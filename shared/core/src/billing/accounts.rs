@@ -10,7 +10,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{Kept, ListPage, decode, encode, list_page, read_all, read_index},
+    records::{Versioned, ListPage, decode, encode, list_page, read_all, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,9 +22,9 @@ pub enum AccountError {
 }
 
 /// A tenant's account; one that nothing happened to yet is empty, with version 0.
-pub async fn load(store: &Store, tenant: &TenantId) -> Result<Kept<Account>, Fault> {
+pub async fn load(store: &Store, tenant: &TenantId) -> Result<Versioned<Account>, Fault> {
     let found = store.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
-    Ok(found.unwrap_or_else(|| Kept { value: Account::new(tenant.clone()), version: 0 }))
+    Ok(found.unwrap_or_else(|| Versioned { value: Account::new(tenant.clone()), version: 0 }))
 }
 
 /// Every account that something happened to, by tenant.
@@ -48,7 +48,7 @@ pub struct Origin {
 pub fn moves(
     store: &Store,
     origin: &Origin,
-    before: &Kept<Account>,
+    before: &Versioned<Account>,
     events: &[AccountEvent],
 ) -> Result<(Account, Vec<Change>), AccountError> {
     let mut account = before.value.clone();

@@ -31,7 +31,7 @@ use crate::{
         notifier::Notice,
         payments::{Charge, PaymentError, Refund},
     },
-    records::Kept,
+    records::Versioned,
     secret::Secret,
     settings::{Purchasing, Settings},
     tenants,
@@ -39,11 +39,11 @@ use crate::{
 };
 
 /// Purchases gone on with at once.
-const AT_ONCE: usize = 16;
+const BATCH_SIZE: usize = 16;
 /// As many are looked at together.
 const LOOKED_AT: usize = 100;
 /// What other processes began is looked for so often.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What somebody wants to buy.
 pub struct Wish {
@@ -114,7 +114,7 @@ fn price_of(credits: u64, price_usd: f64) -> Option<MicroUsd> {
     cents.checked_mul(10_000).map(MicroUsd)
 }
 
-async fn load(store: &Store, id: &PurchaseId) -> Result<Kept<Purchase>, PurchaseError> {
+async fn load(store: &Store, id: &PurchaseId) -> Result<Versioned<Purchase>, PurchaseError> {
     purchases::find(store, id).await?.ok_or_else(|| PurchaseError::Unknown(id.clone()))
 }
 
@@ -167,7 +167,7 @@ fn can_pay(settings: &Settings) -> bool {
 }
 
 /// One step, or the next step of the way back.
-async fn go_on(billing: &Billing, kept: &Kept<Purchase>) -> Result<(), Fault> {
+async fn go_on(billing: &Billing, kept: &Versioned<Purchase>) -> Result<(), Fault> {
     let task = kept.value.task();
     let Some(starting) = kept.value.starting(task, billing.store.clock.now()) else {
         if let Some(end) = kept.value.compensated() {
@@ -184,7 +184,7 @@ async fn go_on(billing: &Billing, kept: &Kept<Purchase>) -> Result<(), Fault> {
     }
 }
 
-async fn take(billing: &Billing, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
+async fn take(billing: &Billing, kept: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
     let taken = match step {
         Step::TakePayment => match charge(billing, purchase).await {
@@ -213,7 +213,7 @@ async fn take(billing: &Billing, kept: &Kept<Purchase>, step: Step) -> Result<()
     }
 }
 
-async fn not_taken(billing: &Billing, kept: &Kept<Purchase>, step: Step, why: NotTaken) -> Result<(), Fault> {
+async fn not_taken(billing: &Billing, kept: &Versioned<Purchase>, step: Step, why: NotTaken) -> Result<(), Fault> {
     let purchase = &kept.value;
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?why, "step not taken");
     let events = purchase.not_taken(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
@@ -222,7 +222,7 @@ async fn not_taken(billing: &Billing, kept: &Kept<Purchase>, step: Step, why: No
     Ok(())
 }
 
-async fn undo(billing: &Billing, kept: &Kept<Purchase>, step: Step) -> Result<(), Fault> {
+async fn undo(billing: &Billing, kept: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
     let purchase = &kept.value;
     let account: Vec<_> = entry_undone(purchase, step).into_iter().collect();
     let undone = match step {
@@ -295,10 +295,10 @@ async fn refund(billing: &Billing, purchase: &Purchase) -> Result<(), PaymentErr
 /// A move that no account can refuse.
 async fn advance(
     store: &Store,
-    kept: &Kept<Purchase>,
+    kept: &Versioned<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
-) -> Result<Option<Kept<Purchase>>, Fault> {
+) -> Result<Option<Versioned<Purchase>>, Fault> {
     purchases::advance(store, kept, events, account).await.map_err(|error| match error {
         AccountError::Fault(fault) => fault,
         AccountError::Refused(refused) => Fault::broken("account", refused),
@@ -347,12 +347,12 @@ async fn go_on_with_due(billing: &Billing, end: Timestamp) -> Result<(usize, Opt
             Ok(steps) => steps,
             Err(fault) => {
                 warn!(purchase = %id, %fault, "purchase not gone on with yet");
-                billing.store.clock.sleep(LOOK).await;
+                billing.store.clock.sleep(POLL_INTERVAL).await;
                 0
             }
         }
     });
-    let steps = gone_on.buffer_unordered(AT_ONCE).fold(0, |sum, steps| ready(sum + steps)).await;
+    let steps = gone_on.buffer_unordered(BATCH_SIZE).fold(0, |sum, steps| ready(sum + steps)).await;
     Ok((steps, later.first().map(|kept| kept.value.due)))
 }
 
@@ -377,11 +377,11 @@ pub async fn run(billing: &Billing) {
     }
     loop {
         let pause = match go_on_with_due(billing, Timestamp::MAX).await {
-            Ok((0, next)) => next.map_or(LOOK, |next| until(billing.store.clock.now(), next).min(LOOK)),
+            Ok((0, next)) => next.map_or(POLL_INTERVAL, |next| until(billing.store.clock.now(), next).min(POLL_INTERVAL)),
             Ok(_) => continue,
             Err(fault) => {
                 warn!(%fault, "purchases not looked for yet");
-                LOOK
+                POLL_INTERVAL
             }
         };
         billing.store.clock.sleep(pause.max(Duration::from_millis(1))).await;

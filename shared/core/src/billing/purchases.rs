@@ -18,11 +18,11 @@ use crate::{
         records::{Change, Draft, Index, IndexEntry, When, Written},
         vault::Vault,
     },
-    records::{self, Kept, ListPage, decode, encode},
+    records::{self, Versioned, ListPage, decode, encode},
     secret::Secret,
 };
 
-pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Kept<Purchase>>, Fault> {
+pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Versioned<Purchase>>, Fault> {
     store.records.get(&record::purchase(id)).await?.as_ref().map(decode).transpose()
 }
 
@@ -50,7 +50,7 @@ pub async fn begin(
     id: &PurchaseId,
     order: Order,
     method: Option<&Secret>,
-) -> Result<Option<Kept<Purchase>>, Fault> {
+) -> Result<Option<Versioned<Purchase>>, Fault> {
     let mut more = Vec::new();
     if let Some(method) = method {
         let sealed = vault.seal(method).await?;
@@ -64,10 +64,10 @@ pub async fn begin(
 /// tenant's may be at the account, which is no reason to wait.
 pub async fn advance(
     store: &Store,
-    before: &Kept<Purchase>,
+    before: &Versioned<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
-) -> Result<Option<Kept<Purchase>>, AccountError> {
+) -> Result<Option<Versioned<Purchase>>, AccountError> {
     loop {
         let moved = advance_once(store, before, events, account).await?;
         if moved.is_some() || account.is_empty() {
@@ -82,10 +82,10 @@ pub async fn advance(
 
 async fn advance_once(
     store: &Store,
-    before: &Kept<Purchase>,
+    before: &Versioned<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
-) -> Result<Option<Kept<Purchase>>, AccountError> {
+) -> Result<Option<Versioned<Purchase>>, AccountError> {
     let (id, order) = (&before.value.id, &before.value.order);
     let mut more = Vec::new();
     if !account.is_empty() {
@@ -112,10 +112,10 @@ async fn advance_once(
 async fn write(
     store: &Store,
     id: &PurchaseId,
-    before: Option<&Kept<Purchase>>,
+    before: Option<&Versioned<Purchase>>,
     events: &[PurchaseEvent],
     mut changes: Vec<Change>,
-) -> Result<Option<Kept<Purchase>>, Fault> {
+) -> Result<Option<Versioned<Purchase>>, Fault> {
     let mut purchase = before.map(|kept| kept.value.clone());
     for event in events {
         let head = purchase.as_ref().map(|purchase| purchase.head.clone()).unwrap_or_default();
@@ -134,7 +134,7 @@ async fn write(
         return Ok(None);
     }
     billing_telemetry::purchase_moved(&purchase, events);
-    Ok(Some(Kept { value: purchase, version: when.next_version() }))
+    Ok(Some(Versioned { value: purchase, version: when.next_version() }))
 }
 
 fn append(
@@ -162,16 +162,16 @@ pub async fn method(store: &Store, vault: &dyn Vault, id: &PurchaseId) -> Result
 }
 
 /// Purchases on their way, those due first.
-pub async fn under_way(store: &Store, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+pub async fn under_way(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
     listed(store, index::DUE_PURCHASES, limit).await
 }
 
 /// Purchases of all tenants that wait for a person, oldest first.
-pub async fn waiting_for_a_person(store: &Store, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+pub async fn needing_person(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
     listed(store, index::MANUAL_PURCHASES, limit).await
 }
 
-async fn listed(store: &Store, place: &str, limit: usize) -> Result<Vec<Kept<Purchase>>, Fault> {
+async fn listed(store: &Store, place: &str, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
     let listing = store.records.list_index(Index::State, place, None, false, limit).await?;
     listing.items.iter().map(decode).collect()
 }

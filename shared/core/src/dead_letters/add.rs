@@ -3,24 +3,24 @@
 use tracing::{error, warn};
 
 use crate::{
-    dead_letters::{self, DeadEvent, DeadLetter, DeadLetters, Subject},
+    dead_letters::{self, DeadLetterEvent, DeadLetter, DeadLetters, Subject},
     digest::sha256_hex,
     event::Head,
     events::Store,
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     job::{
         Job,
-        message::{PageMessage, Remains},
+        message::{PageMessage, PartialMessage},
     },
     ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
-    records::Kept,
+    records::Versioned,
     settings::Settings,
     tenants,
 };
 
-/// How something died. `id` and `sending` are the same for the same death, so that burying twice
+/// How something died. `id` and `redrive_count` are the same for the same death, so that burying twice
 /// makes one letter.
-pub struct Death {
+pub struct NewDeadLetter {
     pub id: DeadLetterId,
     pub subject: Subject,
     pub tenant: TenantId,
@@ -28,44 +28,44 @@ pub struct Death {
     pub correlation_id: CorrelationId,
     pub reason: String,
     /// Deliveries before it was given up.
-    pub deliveries: u32,
-    pub sending: u32,
+    pub receive_count: u32,
+    pub redrive_count: u32,
     pub message: Option<String>,
 }
 
-impl Death {
+impl NewDeadLetter {
     pub fn of_job(job: &Job, reason: String) -> Self {
         Self {
-            id: dead_letters::job_letter(&job.id, job.redrives),
+            id: dead_letters::job_dead_letter_id(&job.id, job.redrives),
             subject: Subject::Job { job: job.id.clone() },
             tenant: job.received.tenant.clone(),
             priority: job.received.options.priority,
             correlation_id: job.correlation_id.clone(),
             reason,
-            deliveries: job.redrives + 1,
-            sending: 0,
+            receive_count: job.redrives + 1,
+            redrive_count: 0,
             message: None,
         }
     }
 
     pub fn of_page(delivery: &Delivery, message: &PageMessage, reason: String) -> Self {
         Self {
-            id: dead_letters::page_letter(&message.job_id, message.page_id),
+            id: dead_letters::page_dead_letter_id(&message.job_id, message.page_id),
             subject: Subject::Page { job: message.job_id.clone(), page: message.page_id },
             tenant: message.tenant.clone(),
             priority: message.priority,
             correlation_id: message.correlation_id.clone(),
             reason,
-            deliveries: delivery.receive_count,
-            sending: message.attempt,
+            receive_count: delivery.receive_count,
+            redrive_count: message.redrive_count,
             message: Some(delivery.body.clone()),
         }
     }
 
     /// Of a message that can't be read: what can be made out of it says whose it is.
     pub fn of_message(settings: &Settings, delivery: &Delivery, reason: String) -> Self {
-        let id = message_letter(&delivery.body);
-        let remains = Remains::of(&delivery.body);
+        let id = message_dead_letter_id(&delivery.body);
+        let remains = PartialMessage::of(&delivery.body);
         Self {
             correlation_id: remains.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
             id,
@@ -73,20 +73,20 @@ impl Death {
             tenant: remains.tenant.unwrap_or_else(|| TenantId::new(settings.tenant.clone())),
             priority: delivery.lane,
             reason,
-            deliveries: delivery.receive_count,
-            sending: 0,
+            receive_count: delivery.receive_count,
+            redrive_count: 0,
             message: Some(delivery.body.clone()),
         }
     }
 }
 
 /// The letter of a message that can't be read, whatever name its queue gives it today.
-pub fn message_letter(body: &str) -> DeadLetterId {
+pub fn message_dead_letter_id(body: &str) -> DeadLetterId {
     DeadLetterId::new(format!("message-{}", &sha256_hex(body.as_bytes())[..16]))
 }
 
 /// Writes the letter, if this death has none, and tells whoever is responsible.
-pub async fn bury(dead_letters: &DeadLetters, death: Death) -> Result<(), Fault> {
+pub async fn bury(dead_letters: &DeadLetters, death: NewDeadLetter) -> Result<(), Fault> {
     let known = dead_letters::find(&dead_letters.store, &death.id).await?;
     if !is_new(&death, known.as_ref()) {
         return Ok(());
@@ -101,7 +101,7 @@ pub async fn bury(dead_letters: &DeadLetters, death: Death) -> Result<(), Fault>
 
 /// The writes that make the letter, for somebody who writes the death itself with them; none when it has
 /// one. Whoever is responsible has been told.
-pub async fn moves(store: &Store, death: &Death) -> Result<Vec<Change>, Fault> {
+pub async fn moves(store: &Store, death: &NewDeadLetter) -> Result<Vec<Change>, Fault> {
     let known = dead_letters::find(store, &death.id).await?;
     if !is_new(death, known.as_ref()) {
         return Ok(vec![]);
@@ -111,19 +111,19 @@ pub async fn moves(store: &Store, death: &Death) -> Result<Vec<Change>, Fault> {
 }
 
 /// One that was redriven and died again waits once more, by the same letter.
-fn is_new(death: &Death, known: Option<&Kept<DeadLetter>>) -> bool {
-    known.is_none_or(|known| known.value.sending < death.sending)
+fn is_new(death: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> bool {
+    known.is_none_or(|known| known.value.redrive_count < death.redrive_count)
 }
 
-fn letter(store: &Store, death: &Death, known: Option<&Kept<DeadLetter>>) -> (DeadLetter, DeadEvent) {
+fn letter(store: &Store, death: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> (DeadLetter, DeadLetterEvent) {
     let now = store.clock.now();
     let letter = DeadLetter {
         id: death.id.clone(),
         tenant: death.tenant.clone(),
         subject: death.subject.clone(),
         reason: death.reason.clone(),
-        attempts: death.deliveries,
-        sending: death.sending,
+        receive_count: death.receive_count,
+        redrive_count: death.redrive_count,
         first_at: known.map_or(now, |known| known.value.first_at),
         last_at: now,
         correlation_id: death.correlation_id.clone(),
@@ -135,18 +135,18 @@ fn letter(store: &Store, death: &Death, known: Option<&Kept<DeadLetter>>) -> (De
         head: known.map_or_else(Head::default, |known| known.value.head.clone()),
     };
     let (subject, reason) = (death.subject.clone(), death.reason.clone());
-    (letter, DeadEvent::Added { subject, reason, attempts: death.deliveries })
+    (letter, DeadLetterEvent::Added { subject, reason, receive_count: death.receive_count })
 }
 
-pub fn log(death: &Death) {
-    let Death { id, tenant, reason, .. } = death;
+pub fn log(death: &NewDeadLetter) {
+    let NewDeadLetter { id, tenant, reason, .. } = death;
     error!(dead_letter = %id, %tenant, reason, "dead letter added");
 }
 
 /// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
 /// can't be sent must not keep the letter from being written.
-pub async fn notify(dead_letters: &DeadLetters, death: &Death) {
-    let Death { id, tenant, reason, .. } = death;
+pub async fn notify(dead_letters: &DeadLetters, death: &NewDeadLetter) {
+    let NewDeadLetter { id, tenant, reason, .. } = death;
     let settings = tenants::settings(&dead_letters.tenants, tenant).await;
     let notice = Notice {
         tenant: tenant.clone(),

@@ -3,7 +3,7 @@
 use crate::{
     dead_letters::{
         DeadLetters,
-        add::{self, Death},
+        add::{self, NewDeadLetter},
     },
     event::Actor,
     ids::JobId,
@@ -21,7 +21,7 @@ pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> R
         if kept.value.is_over() {
             return Ok(kept.value);
         }
-        let death = Death::of_job(&kept.value, reason.clone());
+        let death = NewDeadLetter::of_job(&kept.value, reason.clone());
         if !is_told {
             add::notify(dead_letters, &death).await;
             is_told = true;

@@ -13,7 +13,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    records::{self, AT_ONCE, Kept, ListPage, decode, encode, read_index},
+    records::{self, BATCH_SIZE, Versioned, ListPage, decode, encode, read_index},
 };
 
 /// What a dead letter is about.
@@ -52,10 +52,10 @@ pub struct DeadLetter {
     pub subject: Subject,
     pub reason: String,
     /// Deliveries before it was given up.
-    pub attempts: u32,
-    /// Which sending of its message died: 0 the first, then one per redrive.
+    pub receive_count: u32,
+    /// Which redrive_count of its message died: 0 the first, then one per redrive.
     #[serde(default)]
-    pub sending: u32,
+    pub redrive_count: u32,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
     pub correlation_id: CorrelationId,
@@ -85,15 +85,15 @@ impl DeadLetter {
 /// What a message that came back unchanged stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revived {
-    pub sending: u32,
+    pub redrive_count: u32,
     pub deadline: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
-pub enum DeadEvent {
+pub enum DeadLetterEvent {
     #[serde(rename = "dlq.added")]
-    Added { subject: Subject, reason: String, attempts: u32 },
+    Added { subject: Subject, reason: String, receive_count: u32 },
     #[serde(rename = "dlq.redriven")]
     Redriven { by: String },
     #[serde(rename = "dlq.purged")]
@@ -101,21 +101,21 @@ pub enum DeadEvent {
 }
 
 /// A job has one letter for each of its runs that died.
-pub fn job_letter(job: &JobId, redrives: u32) -> DeadLetterId {
+pub fn job_dead_letter_id(job: &JobId, redrives: u32) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-{redrives}"))
 }
 
 /// A page has one letter, however often it dies.
-pub fn page_letter(job: &JobId, page: PageNumber) -> DeadLetterId {
+pub fn page_dead_letter_id(job: &JobId, page: PageNumber) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-p{page}"))
 }
 
 /// Writes the letter after `event`; false when somebody else changed it first.
 pub async fn save(
     store: &Store,
-    before: Option<&Kept<DeadLetter>>,
+    before: Option<&Versioned<DeadLetter>>,
     letter: DeadLetter,
-    event: DeadEvent,
+    event: DeadLetterEvent,
 ) -> Result<bool, Fault> {
     let changes = moves(store, before, letter, event).await?;
     let written = store.write(changes).await?;
@@ -125,9 +125,9 @@ pub async fn save(
 /// The writes that make the letter so, for somebody who writes more with them.
 pub async fn moves(
     store: &Store,
-    before: Option<&Kept<DeadLetter>>,
+    before: Option<&Versioned<DeadLetter>>,
     mut letter: DeadLetter,
-    event: DeadEvent,
+    event: DeadLetterEvent,
 ) -> Result<Vec<Change>, Fault> {
     let trace = match letter.subject.job() {
         Some(job) => jobs::find(store, job).await?.map(|kept| kept.value.trace()),
@@ -162,7 +162,7 @@ pub async fn moves(
     Ok(vec![Change::Put { draft, when }, trail::append(store, &stored)?])
 }
 
-pub async fn find(store: &Store, id: &DeadLetterId) -> Result<Option<Kept<DeadLetter>>, Fault> {
+pub async fn find(store: &Store, id: &DeadLetterId) -> Result<Option<Versioned<DeadLetter>>, Fault> {
     store.records.get(&record::dead_letter(id)).await?.as_ref().map(decode).transpose()
 }
 
@@ -186,7 +186,7 @@ pub async fn count_waiting_of(store: &Store, tenant: &TenantId, most: usize) -> 
 async fn count(store: &Store, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
     let (mut count, mut after) = (0, None);
     while count < most {
-        let at_once = (most - count).min(AT_ONCE);
+        let at_once = (most - count).min(BATCH_SIZE);
         let listing = store.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
         count += listing.items.len();
         after = listing.next;
@@ -198,7 +198,7 @@ async fn count(store: &Store, index: Index, partition: &str, most: usize) -> Res
 }
 
 /// The letters of all tenants that wait for somebody, oldest first.
-pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Kept<DeadLetter>>, Fault> {
+pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Versioned<DeadLetter>>, Fault> {
     read_index(store.records.as_ref(), Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
 }
 
@@ -221,7 +221,7 @@ pub async fn list_page(
     .await
 }
 
-pub async fn load(store: &Store, id: &DeadLetterId) -> Result<Kept<DeadLetter>, StepError> {
+pub async fn load(store: &Store, id: &DeadLetterId) -> Result<Versioned<DeadLetter>, StepError> {
     find(store, id).await?.ok_or_else(|| StepError::Broken {
         code: StepCode::UnknownDeadLetter,
         reason: format!("there is no dead letter {id}"),

@@ -13,7 +13,7 @@ use crate::{
         Fault,
         records::{Change, Draft, When},
     },
-    records::{Kept, encode, read_all},
+    records::{Versioned, encode, read_all},
     time::after,
 };
 
@@ -37,15 +37,15 @@ pub async fn seen(store: &Store) -> Result<(), Fault> {
 }
 
 /// Those not heard of for `time`.
-pub async fn silent(store: &Store, time: Duration) -> Result<Vec<Kept<Node>>, Fault> {
+pub async fn silent(store: &Store, time: Duration) -> Result<Vec<Versioned<Node>>, Fault> {
     let now = store.clock.now();
-    let mut all: Vec<Kept<Node>> = read_all(store.records.as_ref(), record::NODES, "").await?;
+    let mut all: Vec<Versioned<Node>> = read_all(store.records.as_ref(), record::NODES, "").await?;
     all.retain(|kept| after(kept.value.seen, time) <= now);
     Ok(all)
 }
 
 /// Unless it was heard of since.
-pub async fn forget(store: &Store, node: &Kept<Node>) -> Result<(), Fault> {
+pub async fn forget(store: &Store, node: &Versioned<Node>) -> Result<(), Fault> {
     let change = Change::Delete { key: record::node(&node.value.node), version: node.version };
     store.write(vec![change]).await?;
     Ok(())

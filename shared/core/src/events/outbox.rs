@@ -83,14 +83,14 @@ impl Outbox {
     }
 
     /// Were there more than are remembered, or has nobody asked the index for so long?
-    pub fn may_hide_some(&self, now: Timestamp, for_long: Duration) -> bool {
+    pub fn needs_index_scan(&self, now: Timestamp, for_long: Duration) -> bool {
         let mut events = self.events();
         let asked = *events.asked.get_or_insert(now);
         events.more || after(asked, for_long) <= now
     }
 
     /// The index was asked at that time.
-    pub fn hides_none(&self, asked: Timestamp) {
+    pub fn mark_scanned(&self, asked: Timestamp) {
         let mut events = self.events();
         (events.more, events.asked) = (false, Some(asked));
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Most changes of one batch, and letters looked at together.
-const AT_ONCE: usize = 100;
+const BATCH_SIZE: usize = 100;
 /// Of records with up to 100 KiB of text each; one write may touch 4 MB there.
 const LARGE_AT_ONCE: usize = 25;
 
@@ -31,7 +31,7 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
     forget_letters(store, &job, by).await?;
     for origin in uploads::origins(store, id).await? {
         blobs.delete(&origin.key).await?;
-        blobs.delete(&format!("{}{}", origin.key, upload::BESIDE)).await?;
+        blobs.delete(&format!("{}{}", origin.key, upload::SIDECAR_SUFFIX)).await?;
         uploads::forget(store, &origin.id).await?;
     }
     blobs.delete_all(&blob::job(id)).await?;
@@ -84,12 +84,12 @@ async fn forget_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepEr
         _ => None,
     });
     let last = pages.max().unwrap_or(0);
-    let of_job = (0..=job.redrives).map(|run| dead_letters::job_letter(&job.id, run));
+    let of_job = (0..=job.redrives).map(|run| dead_letters::job_dead_letter_id(&job.id, run));
     let of_pages =
-        (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_letter(&job.id, page));
+        (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_dead_letter_id(&job.id, page));
     let letters: Vec<DeadLetterId> =
         of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
-    for some in letters.chunks(AT_ONCE) {
+    for some in letters.chunks(BATCH_SIZE) {
         for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.waits()) {
             purge(store, &letter.id, by).await?;
         }

@@ -54,7 +54,7 @@ async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, 
                 cancel_unseen(finisher, &job).await?
             }
             State::Received | State::Acked => {
-                prepare::understand_what_is_there(&finisher.preparer, &job).await?
+                prepare::understand_partial(&finisher.preparer, &job).await?
             }
             State::Understood => propose::propose(&finisher.planner, &job).await?,
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
@@ -126,10 +126,10 @@ async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
 /// Cancelled before the document was even read: there is nothing to publish.
 async fn cancel_unseen(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
     // What was prepared by now is still a result worth having.
-    if let Ok(understood) = prepare::understand_what_is_there(&finisher.preparer, job).await {
+    if let Ok(understood) = prepare::understand_partial(&finisher.preparer, job).await {
         return Ok(understood);
     }
-    let kept = jobs::advance_and_forget(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
+    let kept = jobs::advance_and_delete_password(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
         State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
         _ => vec![],
     })

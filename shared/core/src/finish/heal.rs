@@ -19,7 +19,7 @@ use crate::{
         LatePages,
         pages::{self, Page},
     },
-    records::Kept,
+    records::Versioned,
     source::Source,
     time::after,
 };
@@ -30,8 +30,8 @@ const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
 /// would take the pages along that it reads meanwhile.
 const MOST_BY_WORKERS: u32 = 2000;
 /// How often publishers that died are looked for, and how many jobs at most are gone on with then.
-const LOOK: Duration = Duration::from_secs(15);
-const AT_ONCE: usize = 100;
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+const BATCH_SIZE: usize = 100;
 
 /// Publishes a new version if pages were read since the last one; answers with the job.
 pub async fn publish(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
@@ -100,14 +100,14 @@ async fn publish_all(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
 /// Does somebody read a page of it just now?
 async fn is_being_read(store: &Store, id: &JobId) -> Result<bool, Fault> {
     let now = store.clock.now();
-    let alive = |kept: &Kept<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.alive(now));
+    let alive = |kept: &Versioned<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.alive(now));
     Ok(pages::all(store, id).await?.values().any(alive))
 }
 
 /// Goes on with what publishers left who died; answers how many jobs that were.
 pub async fn take_over(finisher: &Finisher) -> Result<usize, StepError> {
     let (mut healed, mut first_error) = (0, None);
-    for id in healing::abandoned(&finisher.store, AT_ONCE).await? {
+    for id in healing::abandoned(&finisher.store, BATCH_SIZE).await? {
         let done = match jobs::find(&finisher.store, &id).await? {
             Some(kept) if kept.value.is_healable() => publish_all(finisher, &id).await,
             Some(_) => healing::forget(&finisher.store, &id).await.map_err(StepError::from),
@@ -128,7 +128,7 @@ pub async fn run(finisher: &Finisher) {
         if let Err(error) = take_over(finisher).await {
             warn!(%error, "late pages not published yet");
         }
-        finisher.store.clock.sleep(LOOK).await;
+        finisher.store.clock.sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -165,14 +165,14 @@ pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec
         if page.and_then(|page| page.outcome.as_ref()).is_some_and(|outcome| outcome.is_ai()) {
             continue;
         }
-        message.attempt = page.map_or(0, |page| page.attempt) + 1;
+        message.redrive_count = page.map_or(0, |page| page.redrive_count) + 1;
         message.deadline = deadline;
         if message.image.is_none() {
             message.image = images.get(&message.page_id).cloned();
         }
         message.task_token = None;
         sent.push(message.page_id);
-        let name = format!("{}:a{}", message.idempotency_key, message.attempt);
+        let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
         outgoing.push(Outgoing {
             name,
             job: message.job_id.clone(),

@@ -18,7 +18,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{Kept, decode, encode, read_index},
+    records::{Versioned, decode, encode, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,21 +32,21 @@ struct Healing {
 }
 
 impl Healing {
-    fn in_good_hands(&self, now: Timestamp) -> bool {
+    fn is_in_progress(&self, now: Timestamp) -> bool {
         self.publisher.as_ref().is_some_and(|lease| lease.alive(now))
     }
 }
 
 /// The right to publish, and what was told by then.
-pub struct Turn(Kept<Healing>);
+pub struct Turn(Versioned<Healing>);
 
-async fn find(store: &Store, job: &JobId) -> Result<Kept<Healing>, Fault> {
+async fn find(store: &Store, job: &JobId) -> Result<Versioned<Healing>, Fault> {
     let found = store.records.get(&record::healing(job)).await?.as_ref().map(decode).transpose()?;
-    let none = || Kept { value: Healing { job: job.clone(), told: 0, publisher: None }, version: 0 };
+    let none = || Versioned { value: Healing { job: job.clone(), told: 0, publisher: None }, version: 0 };
     Ok(found.unwrap_or_else(none))
 }
 
-async fn save(store: &Store, before: &Kept<Healing>, value: Healing) -> Result<Option<Turn>, Fault> {
+async fn save(store: &Store, before: &Versioned<Healing>, value: Healing) -> Result<Option<Turn>, Fault> {
     let when = if before.version == 0 { When::Absent } else { When::Version(before.version) };
     let place = |lease: &Lease| IndexEntry::new(index::HEALING, format!("{:.3}#{}", lease.until, value.job));
     let draft = Draft {
@@ -54,7 +54,7 @@ async fn save(store: &Store, before: &Kept<Healing>, value: Healing) -> Result<O
         ..Draft::new(record::healing(&value.job), encode(&value)?)
     };
     let written = store.write(vec![Change::Put { draft, when }]).await?;
-    Ok((written == Written::Applied).then_some(Turn(Kept { value, version: when.next_version() })))
+    Ok((written == Written::Applied).then_some(Turn(Versioned { value, version: when.next_version() })))
 }
 
 /// Tells that a page was stored. The answer is the caller's turn to publish, for `time`; `None` when
@@ -63,7 +63,7 @@ pub async fn tell(store: &Store, job: &JobId, holder: &str, time: Duration) -> R
     loop {
         let kept = find(store, job).await?;
         let now = store.clock.now();
-        let theirs = kept.value.in_good_hands(now);
+        let theirs = kept.value.is_in_progress(now);
         let publisher = match theirs {
             true => kept.value.publisher.clone(),
             false => Some(Lease::new(holder, now, time)),
@@ -100,7 +100,7 @@ pub async fn finish(store: &Store, turn: Turn, time: Duration) -> Result<Option<
 /// Jobs whose publisher has not finished in its time.
 pub async fn abandoned(store: &Store, limit: usize) -> Result<Vec<JobId>, Fault> {
     let now = store.clock.now();
-    let late = |healing: &Healing| !healing.in_good_hands(now);
+    let late = |healing: &Healing| !healing.is_in_progress(now);
     let found = read_index(store.records.as_ref(), Index::State, index::HEALING, None, limit, late).await?;
     Ok(found.into_iter().map(|kept| kept.value.job).collect())
 }

@@ -16,7 +16,7 @@ pub fn whole(document: &ResultDocument) -> Checked {
     for page in &document.pages {
         let blank = page.reason == Reason::Blank;
         check(blank || !page.text.is_empty(), || format!("page {} has no text", page.page))?;
-        let explained = !page.source.is_fallback() || page.why.is_some();
+        let explained = !page.source.is_fallback() || page.fallback_reason.is_some();
         check(explained, || format!("page {} fell back and nobody knows why", page.page))?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::{
     job::ResultMetadata,
     money::MicroUsd,
     providers::target::Target,
-    read::outcome::{Attempt, Outcome},
+    read::outcome::{ModelCall, Outcome},
     source::Source,
 };
 
@@ -23,10 +23,10 @@ pub struct PageResult {
     pub reason: Reason,
     #[serde(flatten)]
     pub read_by: ReadBy,
-    /// Why the AI's text is not there, where it should be, or why nobody's is.
+    /// Why the AI's text is not there, where it should be, or fallback_reason nobody's is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    pub attempts: Vec<Attempt>,
+    pub fallback_reason: Option<String>,
+    pub calls: Vec<ModelCall>,
     pub latency_ms: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
@@ -95,10 +95,10 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         (None, None, true) if cause == Cause::Deadline => Source::MUPDF_TIMEOUT_FALLBACK,
         (None, None, true) => Source::MUPDF_FALLBACK,
     };
-    let why = match (source, &outcome, cause) {
+    let fallback_reason = match (source, &outcome, cause) {
         (Source::AI, _, _) => None,
         (Source::MUPDF, _, _) => input.fault,
-        (_, Some(outcome), _) => outcome.why.clone(),
+        (_, Some(outcome), _) => outcome.fallback_reason.clone(),
         (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
         (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Cause::Settled) => Some("no answer was stored".to_owned()),
@@ -111,21 +111,21 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         None if blank => String::new(),
         None => format!("[Page {} - text not available]", input.page),
     };
-    let attempts = outcome.as_ref().map(|outcome| outcome.attempts.clone()).unwrap_or_default();
+    let calls = outcome.as_ref().map(|outcome| outcome.calls.clone()).unwrap_or_default();
     PageResult {
         page: input.page,
         source,
         classification: input.reason.classification(),
         reason: input.reason,
         read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
-        why,
-        latency_ms: attempts.iter().map(|attempt| attempt.latency_ms).sum(),
-        input_tokens: attempts.iter().map(|attempt| attempt.input_tokens).sum(),
-        output_tokens: attempts.iter().map(|attempt| attempt.output_tokens).sum(),
+        fallback_reason,
+        latency_ms: calls.iter().map(|call| call.latency_ms).sum(),
+        input_tokens: calls.iter().map(|call| call.input_tokens).sum(),
+        output_tokens: calls.iter().map(|call| call.output_tokens).sum(),
         cost_micro_usd: outcome.as_ref().map(Outcome::cost).unwrap_or_default(),
         started_at: outcome.as_ref().map(|outcome| outcome.started_at),
         settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
-        attempts,
+        calls,
         has_text,
         text,
     }

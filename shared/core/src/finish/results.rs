@@ -19,13 +19,13 @@ use crate::{
 
 /// The three forms of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum Format {
     Text,
     Markdown,
     Json,
 }
 
-impl Form {
+impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Self::Text => "txt",
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-impl std::str::FromStr for Form {
+impl std::str::FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -48,7 +48,7 @@ impl std::str::FromStr for Form {
     }
 }
 
-fn key(job: &Job, version: u32, form: Form) -> String {
+fn key(job: &Job, version: u32, form: Format) -> String {
     blob::result(&job.id, job.redrives, version, form.extension())
 }
 
@@ -65,15 +65,15 @@ pub async fn publish(
     invariants::assert(|| super::invariants::whole(&made));
     let bytes = serde_json::to_vec_pretty(&made)
         .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
-    let (document, bytes) = match blobs.put_new(&key(job, version, Form::Json), bytes.clone()).await? {
+    let (document, bytes) = match blobs.put_new(&key(job, version, Format::Json), bytes.clone()).await? {
         Stored::Created => (made, bytes),
         Stored::Existed => {
-            let bytes = stored(blobs, job, version, Form::Json).await?.unwrap_or_default();
+            let bytes = stored(blobs, job, version, Format::Json).await?.unwrap_or_default();
             (parse(&bytes)?, bytes)
         }
     };
-    blobs.put_new(&key(job, version, Form::Text), document.text().into_bytes()).await?;
-    blobs.put_new(&key(job, version, Form::Markdown), document.markdown().into_bytes()).await?;
+    blobs.put_new(&key(job, version, Format::Text), document.text().into_bytes()).await?;
+    blobs.put_new(&key(job, version, Format::Markdown), document.markdown().into_bytes()).await?;
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }
 
@@ -130,7 +130,7 @@ async fn stored(
     blobs: &dyn Blobs,
     job: &Job,
     version: u32,
-    form: Form,
+    form: Format,
 ) -> Result<Option<Vec<u8>>, StepError> {
     Ok(blobs.get(&key(job, version, form)).await?)
 }
@@ -139,7 +139,7 @@ async fn stored(
 pub async fn read(
     blobs: &dyn Blobs,
     job: &Job,
-    form: Form,
+    form: Format,
     version: Option<u32>,
 ) -> Result<Option<Vec<u8>>, StepError> {
     let Some(latest) = job.result.as_ref().map(|result| result.version) else {
@@ -157,7 +157,7 @@ pub async fn read_document(
     job: &Job,
     version: Option<u32>,
 ) -> Result<Option<ResultDocument>, StepError> {
-    match read(blobs, job, Form::Json, version).await? {
+    match read(blobs, job, Format::Json, version).await? {
         None => Ok(None),
         Some(bytes) => parse(&bytes).map(Some),
     }

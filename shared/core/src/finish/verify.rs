@@ -10,7 +10,7 @@ use crate::{
     finish::{
         finalize::SealedPages,
         result::ResultDocument,
-        results::{self, Form},
+        results::{self, Format},
     },
     ids::{JobId, PageNumber, TenantId},
     job::{Job, JobEvent, StepError, jobs},
@@ -152,13 +152,13 @@ async fn check_results(
             _ => continue,
         };
         let version = published.version;
-        let json = results::read(blobs, job, Form::Json, Some(version)).await?.unwrap_or_default();
+        let json = results::read(blobs, job, Format::Json, Some(version)).await?.unwrap_or_default();
         if sha256_hex(&json) != published.sha256 {
             report.findings.push(format!("result version {version}: it is missing or was changed"));
             continue;
         }
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
-        for (form, made) in [(Form::Text, document.text()), (Form::Markdown, document.markdown())] {
+        for (form, made) in [(Format::Text, document.text()), (Format::Markdown, document.markdown())] {
             let kept = results::read(blobs, job, form, Some(version)).await?;
             if kept.is_none_or(|kept| kept != made.as_bytes()) {
                 let name = form.extension();

@@ -19,13 +19,13 @@ use crate::{
     ids::{JobId, TenantId},
     intake::{
         Intake,
-        options::{Mistake, Wishes},
+        options::{OptionError, OptionOverrides},
         submit::{Submission, SubmitError, Submitted, hash_file, submit_as},
         uploads::{self, Intended, Upload},
     },
     job::{Failure, Job, JobOptions, jobs},
     ports::Fault,
-    records::Kept,
+    records::Versioned,
     secret::Secret,
     tenants,
     time::after,
@@ -36,16 +36,16 @@ use crate::{
 pub const INCOMING: &str = "incoming/";
 
 /// What says how a document beside it is to be processed ends so.
-pub const BESIDE: &str = ".json";
+pub const SIDECAR_SUFFIX: &str = ".json";
 
 /// Longest name of a document within an object's key.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// Longest value that is taken from an object's metadata: part of a record's key.
-const LONGEST_VALUE: usize = 255;
+const MAX_VALUE_LEN: usize = 255;
 
 /// What is known of a document before it comes.
-pub struct Announced {
+pub struct UploadRequest {
     pub tenant: TenantId,
     pub user: Option<String>,
     /// What people call the document.
@@ -60,7 +60,7 @@ pub struct Announced {
 
 /// Writes down that a document will come; it is to be put under the answer's `key`. The same request by
 /// the caller's own name is the same upload, for another `time`, or what became of it.
-pub async fn begin(intake: &Intake, announced: Announced, time: Duration) -> Result<Upload, SubmitError> {
+pub async fn begin(intake: &Intake, announced: UploadRequest, time: Duration) -> Result<Upload, SubmitError> {
     write_down(intake, "api", announced, None, time).await
 }
 
@@ -69,8 +69,8 @@ pub async fn begin(intake: &Intake, announced: Announced, time: Duration) -> Res
 pub async fn begin_from(
     intake: &Intake,
     source: &str,
-    announced: Announced,
-    wishes: &Wishes,
+    announced: UploadRequest,
+    wishes: &OptionOverrides,
     time: Duration,
 ) -> Result<Upload, SubmitError> {
     write_down(intake, source, announced, Some(wishes.told()), time).await
@@ -79,7 +79,7 @@ pub async fn begin_from(
 async fn write_down(
     intake: &Intake,
     source: &str,
-    announced: Announced,
+    announced: UploadRequest,
     wishes: Option<BTreeMap<String, String>>,
     time: Duration,
 ) -> Result<Upload, SubmitError> {
@@ -108,17 +108,17 @@ async fn write_down(
         job: None,
         failure: None,
     };
-    let mut known: Option<Kept<Upload>> = None;
+    let mut known: Option<Versioned<Upload>> = None;
     loop {
         let wanted = match &known {
             None => upload.clone(),
             // Its job was deleted, and with it whatever was asked for: this is a new request.
-            Some(Kept { value, .. }) if value.is_forgotten() => upload.clone(),
-            Some(Kept { value, .. }) if value.name != upload.name || value.options != upload.options => {
+            Some(Versioned { value, .. }) if value.is_forgotten() => upload.clone(),
+            Some(Versioned { value, .. }) if value.name != upload.name || value.options != upload.options => {
                 return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
             }
-            Some(Kept { value, .. }) if value.is_over() => return Ok(value.clone()),
-            Some(Kept { value, .. }) => Upload {
+            Some(Versioned { value, .. }) if value.is_over() => return Ok(value.clone()),
+            Some(Versioned { value, .. }) => Upload {
                 expires_at: upload.expires_at,
                 sealed_password: upload.sealed_password.clone(),
                 ..value.clone()
@@ -142,7 +142,7 @@ fn named_id(tenant: &TenantId, key: &str) -> String {
 fn key_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
-    let name = &name[name.len().saturating_sub(LONGEST_NAME)..];
+    let name = &name[name.len().saturating_sub(MAX_NAME_LEN)..];
     if name.trim_matches(['.', '_']).is_empty() { "document.pdf".into() } else { name.to_owned() }
 }
 
@@ -205,7 +205,7 @@ pub async fn arrived(intake: &Intake, object: Object<'_>) -> Result<Submitted, A
         None => upload.options.clone(),
         Some(told) => {
             // Written by another version if they can't be read.
-            let wishes = Wishes::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
+            let wishes = OptionOverrides::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
             wishes
                 .over(JobOptions::from_settings(&*tenants::settings(&intake.tenants, &upload.tenant).await?))
         }
@@ -250,7 +250,7 @@ fn refusal(code: &str, reason: impl Into<String>) -> ArrivalError {
     ArrivalError::Refused(Failure { code: code.into(), reason: reason.into() })
 }
 
-fn listed(mistakes: &[Mistake]) -> String {
+fn listed(mistakes: &[OptionError]) -> String {
     mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -269,7 +269,7 @@ async fn hash(intake: &Intake, tenant: &TenantId, file: PathBuf) -> Result<Strin
 }
 
 /// Notes the end, unless another one was noted first. The password has done its work.
-async fn note(store: &Store, mut kept: Kept<Upload>, end: impl Fn(&mut Upload)) -> Result<(), Fault> {
+async fn note(store: &Store, mut kept: Versioned<Upload>, end: impl Fn(&mut Upload)) -> Result<(), Fault> {
     while !kept.value.is_over() {
         let mut next = kept.value.clone();
         next.sealed_password = None;
@@ -286,7 +286,7 @@ pub fn object_id(key: &str, version: &str) -> String {
 
 /// The upload that an object belongs to; one that was not announced gets a record of its own, so
 /// that a notice that comes again finds what was made of it.
-async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Kept<Upload>, ArrivalError> {
+async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Versioned<Upload>, ArrivalError> {
     let elsewhere = || ArrivalError::Elsewhere(object.key.to_owned());
     let (tenant, rest) =
         object.key.strip_prefix(INCOMING).and_then(|rest| rest.split_once('/')).ok_or_else(elsewhere)?;
@@ -309,17 +309,17 @@ async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Kept<Upload>,
         return Err(refusal("unknown_tenant", SubmitError::UnknownTenant(tenant).to_string()));
     }
     let default = JobOptions::from_settings(&*tenants::settings(&intake.tenants, &tenant).await?);
-    let (wishes, mut mistakes) = match Wishes::among(object.metadata) {
+    let (wishes, mut mistakes) = match OptionOverrides::among(object.metadata) {
         Ok(wishes) => (wishes, vec![]),
-        Err(mistakes) => (Wishes::default(), mistakes),
+        Err(mistakes) => (OptionOverrides::default(), mistakes),
     };
     let mut said = |name: &str| {
         let same = |(key, _): &(&String, &String)| key.eq_ignore_ascii_case(name);
         let value = object.metadata.iter().find(same).map(|(_, value)| value.trim())?;
-        if value.len() > LONGEST_VALUE {
-            mistakes.push(Mistake::new(name, format!("it has more than {LONGEST_VALUE} bytes")));
+        if value.len() > MAX_VALUE_LEN {
+            mistakes.push(OptionError::new(name, format!("it has more than {MAX_VALUE_LEN} bytes")));
         }
-        (1..=LONGEST_VALUE).contains(&value.len()).then(|| value.to_owned())
+        (1..=MAX_VALUE_LEN).contains(&value.len()).then(|| value.to_owned())
     };
     let sealed_password = match object.password {
         Some(password) => Some(intake.vault.seal(password).await?),
@@ -395,6 +395,6 @@ mod tests {
         assert_eq!(key_name("Jahresbericht 2026 (für Ålesund).pdf"), "Jahresbericht_2026__f_r__lesund_.pdf");
         assert_eq!(key_name("../../etc/passwd"), ".._.._etc_passwd");
         assert_eq!(key_name(""), "document.pdf");
-        assert_eq!(key_name(&"x".repeat(300)).len(), LONGEST_NAME);
+        assert_eq!(key_name(&"x".repeat(300)).len(), MAX_NAME_LEN);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{self, Kept, ListPage, decode, encode, read_all},
+    records::{self, Versioned, ListPage, decode, encode, read_all},
     time::after,
     trace::TraceContext,
 };
@@ -88,16 +88,16 @@ pub struct Origin {
     pub key: String,
 }
 
-pub async fn find(store: &Store, id: &str) -> Result<Option<Kept<Upload>>, Fault> {
+pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Upload>>, Fault> {
     store.records.get(&record::upload(id)).await?.as_ref().map(decode).transpose()
 }
 
 /// Writes it on the condition that nobody did since `before`; answers with what is there then.
 pub async fn save(
     store: &Store,
-    before: Option<&Kept<Upload>>,
+    before: Option<&Versioned<Upload>>,
     upload: Upload,
-) -> Result<Option<Kept<Upload>>, Fault> {
+) -> Result<Option<Versioned<Upload>>, Fault> {
     // An id that callers hold stays good for as long as its job does.
     let lasting = upload.job.is_some() && upload.source == "api" && !upload.is_forgotten();
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
@@ -118,7 +118,7 @@ pub async fn save(
         changes.push(Change::Put { draft: Draft::new(place, encode(&origin)?), when: When::Absent });
     }
     match store.write(changes).await? {
-        Written::Applied => Ok(Some(Kept { value: upload, version: when.next_version() })),
+        Written::Applied => Ok(Some(Versioned { value: upload, version: when.next_version() })),
         Written::Refused { existing, .. } => existing.map(|item| decode(&item)).transpose(),
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    records::{self, Kept, ListPage, decode, encode, read_index},
+    records::{self, Versioned, ListPage, decode, encode, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,11 +39,11 @@ impl From<AccountError> for JobError {
     }
 }
 
-pub async fn find(store: &Store, id: &JobId) -> Result<Option<Kept<Job>>, Fault> {
+pub async fn find(store: &Store, id: &JobId) -> Result<Option<Versioned<Job>>, Fault> {
     store.records.get(&record::job(id)).await?.as_ref().map(decode).transpose()
 }
 
-pub async fn load(store: &Store, id: &JobId) -> Result<Kept<Job>, JobError> {
+pub async fn load(store: &Store, id: &JobId) -> Result<Versioned<Job>, JobError> {
     find(store, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
 }
 
@@ -72,7 +72,7 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
 pub fn moves(
     store: &Store,
     actor: Actor,
-    before: Option<&Kept<Job>>,
+    before: Option<&Versioned<Job>>,
     id: &JobId,
     correlation: &CorrelationId,
     events: &[JobEvent],
@@ -106,17 +106,17 @@ pub async fn advance(
     actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
-) -> Result<Kept<Job>, JobError> {
+) -> Result<Versioned<Job>, JobError> {
     advance_with(store, actor, id, decide, false).await
 }
 
 /// The same for a step that ends intake: the document's password goes with it, in one write.
-pub async fn advance_and_forget(
+pub async fn advance_and_delete_password(
     store: &Store,
     actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
-) -> Result<Kept<Job>, JobError> {
+) -> Result<Versioned<Job>, JobError> {
     advance_with(store, actor, id, decide, true).await
 }
 
@@ -126,7 +126,7 @@ async fn advance_with(
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
     forget_secret: bool,
-) -> Result<Kept<Job>, JobError> {
+) -> Result<Versioned<Job>, JobError> {
     loop {
         let kept = load(store, id).await?;
         let events = decide(&kept.value);
@@ -148,10 +148,10 @@ async fn advance_with(
 pub async fn advance_once(
     store: &Store,
     actor: Actor,
-    kept: &Kept<Job>,
+    kept: &Versioned<Job>,
     events: &[JobEvent],
     more: Vec<Change>,
-) -> Result<Option<Kept<Job>>, JobError> {
+) -> Result<Option<Versioned<Job>>, JobError> {
     let (id, correlation) = (&kept.value.id, &kept.value.correlation_id);
     let (job, mut changes) = moves(store, actor, Some(kept), id, correlation, events)?;
     let (credits, account) = holds::follow(store, actor, &kept.value, &job, events).await?;
@@ -163,7 +163,7 @@ pub async fn advance_once(
     job_telemetry::count_transition(&kept.value, &job, events);
     billing_telemetry::credits_moved(&credits);
     job_telemetry::record_job_span(store, &kept.value, &job);
-    Ok(Some(Kept { value: job, version: kept.version + 1 }))
+    Ok(Some(Versioned { value: job, version: kept.version + 1 }))
 }
 
 /// A tenant's jobs, newest first.
@@ -190,7 +190,7 @@ pub struct Idempotency {
     pub expires: jiff::Timestamp,
 }
 
-pub async fn find_idempotency(store: &Store, key: &Key) -> Result<Option<Kept<Idempotency>>, Fault> {
+pub async fn find_idempotency(store: &Store, key: &Key) -> Result<Option<Versioned<Idempotency>>, Fault> {
     store.records.get(key).await?.as_ref().map(decode).transpose()
 }
 

@@ -12,7 +12,7 @@ fn received() -> JobEvent {
             ai_pages: AiPages::Graphics,
             image_for_all: false,
             tier: Tier::Primary,
-            engine: Provider::OpenAi,
+            provider: Provider::OpenAi,
             image: ImageStyle::default(),
             job_timeout_ms: 300_000,
             priority: Priority::Normal,
@@ -26,7 +26,7 @@ fn plan(version: u32) -> Plan {
     Plan {
         version,
         tier: Tier::Primary,
-        engine: Provider::OpenAi,
+        provider: Provider::OpenAi,
         priority: None,
         ai_pages: 1,
         image_pages: 1,
@@ -35,7 +35,7 @@ fn plan(version: u32) -> Plan {
         manifest: "m".into(),
         approval: None,
         prepaid: false,
-        no_ai_because: None,
+        no_ai_reason: None,
     }
 }
 

@@ -47,7 +47,8 @@ pub struct PageMessage {
     pub idempotency_key: String,
     pub plan_version: u32,
     /// 0 when first sent; one more with each redrive.
-    pub attempt: u32,
+    #[serde(rename = "attempt")]
+    pub redrive_count: u32,
     pub deadline: Timestamp,
     pub priority: Priority,
     pub tenant: TenantId,
@@ -66,13 +67,13 @@ pub struct PageMessage {
 impl std::fmt::Debug for PageMessage {
     /// Never shows the document's text.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PageMessage({}, page {}, attempt {})", self.job_id, self.page_id, self.attempt)
+        write!(f, "PageMessage({}, page {}, redrive_count {})", self.job_id, self.page_id, self.redrive_count)
     }
 }
 
 /// Context up to this size, as JSON, is in the message itself. A page that goes without an image has all of
 /// its text there, and a step of the flow on AWS holds 256 KiB.
-pub const MOST_INLINE_CONTEXT: usize = 64 * 1024;
+pub const MAX_INLINE_CONTEXT: usize = 64 * 1024;
 
 /// The text without the two characters that queues refuse and PDFs may hold.
 pub fn sendable(text: String) -> String {
@@ -94,7 +95,7 @@ pub enum Unreadable {
 
 /// What can be made out of a message that can't be read as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remains {
+pub struct PartialMessage {
     pub job: Option<JobId>,
     pub page: Option<PageNumber>,
     pub tenant: Option<TenantId>,
@@ -102,7 +103,7 @@ pub struct Remains {
     pub token: Option<TaskToken>,
 }
 
-impl Remains {
+impl PartialMessage {
     pub fn of(body: &str) -> Self {
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty());

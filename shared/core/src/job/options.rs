@@ -21,7 +21,7 @@ pub struct JobOptions {
     /// Every page is sent, with its image.
     pub image_for_all: bool,
     pub tier: Tier,
-    pub engine: Provider,
+    pub provider: Provider,
     pub image: ImageStyle,
     pub job_timeout_ms: u64,
     pub priority: Priority,
@@ -35,7 +35,7 @@ impl JobOptions {
             ai_pages: settings.ai_pages,
             image_for_all: settings.image_for_all,
             tier: settings.tier,
-            engine: settings.engines.first().map_or(Provider::OpenAi, |engine| engine.provider),
+            provider: settings.providers.first().map_or(Provider::OpenAi, |engine| engine.provider),
             image: settings.image,
             job_timeout_ms: settings.job_timeout.as_millis() as u64,
             priority: settings.priority,

@@ -14,7 +14,7 @@ pub struct Plan {
     /// 1, and one more with each modification; part of every page's idempotency key.
     pub version: u32,
     pub tier: Tier,
-    pub engine: Provider,
+    pub provider: Provider,
     /// Of the pages' messages, and so their lane; older plans do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
@@ -34,5 +34,5 @@ pub struct Plan {
     pub prepaid: bool,
     /// Why no page goes to AI although some should.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_ai_because: Option<String>,
+    pub no_ai_reason: Option<String>,
 }

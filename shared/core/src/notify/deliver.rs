@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use crate::{
     dead_letters::{
         Subject,
-        add::{Death, bury},
+        add::{NewDeadLetter, bury},
     },
     event::{Aggregate, Event},
     events::{Store, trail},
@@ -32,7 +32,7 @@ use crate::{
         Fault,
         hooks::{Call, HookError},
     },
-    records::Kept,
+    records::Versioned,
     telemetry::spans::Open,
     time::{after, until},
     trace::{SpanKind, TraceContext},
@@ -41,14 +41,14 @@ use crate::{
 /// A sender that has not reported by then is gone: longer than any call takes.
 const SENDING: Duration = Duration::from_secs(60);
 /// Sent at once, and to one tenant: a receiver that hangs holds up its own messages, not others'.
-const AT_ONCE: usize = 64;
+const BATCH_SIZE: usize = 64;
 const AT_ONCE_TO_ONE: usize = 4;
 /// Deliveries looked at together, and at most before some are sent: a tenant with more than that in
 /// front of all others holds them up for as long as it takes to send some.
 const LOOKED_AT: usize = 100;
 const MOST_LOOKED_AT: usize = 1000;
 /// What other processes announced is looked for so often.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Writes down what tenants are to be told of these events. Doing it again changes nothing.
 pub async fn announce(publisher: &Publisher, events: &[Event]) -> Result<(), Fault> {
@@ -129,14 +129,14 @@ impl<'a> Sender<'a> {
     async fn begin(&mut self) -> Result<Option<Duration>, Fault> {
         let now = self.publisher.store.clock.now();
         let (mut place, mut looked_at) = (None, 0);
-        while self.calls.len() < AT_ONCE && looked_at < MOST_LOOKED_AT {
+        while self.calls.len() < BATCH_SIZE && looked_at < MOST_LOOKED_AT {
             let (some, next) = webhooks::waiting_from(&self.publisher.store, place, LOOKED_AT).await?;
             looked_at += some.len();
             for kept in some {
                 if kept.value.due > now {
                     return Ok(Some(until(now, kept.value.due)));
                 }
-                if self.calls.len() < AT_ONCE && self.has_room_for(&kept.value) {
+                if self.calls.len() < BATCH_SIZE && self.has_room_for(&kept.value) {
                     self.under_way.insert(kept.value.id.clone(), kept.value.tenant.clone());
                     self.calls.push(send_or_rest(self.publisher, kept).boxed());
                 }
@@ -171,13 +171,13 @@ impl<'a> Sender<'a> {
 
 /// Sends one, and says whether it did. After a fault of ours its place is held for a while, so that
 /// it is not tried without a pause.
-async fn send_or_rest(publisher: &Publisher, kept: Kept<Delivery>) -> (String, bool) {
+async fn send_or_rest(publisher: &Publisher, kept: Versioned<Delivery>) -> (String, bool) {
     let sent = match send(publisher, &kept).await {
         Ok(sent) => sent,
         Err(fault) => {
             let Logged { tenant, correlation, trace } = Logged::of(&kept.value);
             warn!(webhook = %kept.value.id, job = %kept.value.job, tenant, correlation, trace, %fault, "webhook not sent yet");
-            publisher.store.clock.sleep(LOOK).await;
+            publisher.store.clock.sleep(POLL_INTERVAL).await;
             false
         }
     };
@@ -202,7 +202,7 @@ impl<'a> Logged<'a> {
 }
 
 /// Sends one, unless somebody else does.
-async fn send(publisher: &Publisher, kept: &Kept<Delivery>) -> Result<bool, Fault> {
+async fn send(publisher: &Publisher, kept: &Versioned<Delivery>) -> Result<bool, Fault> {
     let delivery = &kept.value;
     let hook = webhooks::of_tenant(&publisher.store, &delivery.tenant).await?;
     let Some(hook) = hook else {
@@ -259,7 +259,7 @@ async fn send(publisher: &Publisher, kept: &Kept<Delivery>) -> Result<bool, Faul
 }
 
 /// Not delivered: later, or never by itself.
-async fn put_off(publisher: &Publisher, taken: &Kept<Delivery>, error: &HookError) -> Result<(), Fault> {
+async fn put_off(publisher: &Publisher, taken: &Versioned<Delivery>, error: &HookError) -> Result<(), Fault> {
     let delivery = &taken.value;
     let Logged { tenant, correlation, trace } = Logged::of(delivery);
     warn!(webhook = %delivery.id, job = %delivery.job, tenant, correlation, trace, attempt = delivery.attempts, %error, "webhook not delivered");
@@ -281,18 +281,18 @@ async fn put_off(publisher: &Publisher, taken: &Kept<Delivery>, error: &HookErro
     Ok(())
 }
 
-async fn death(store: &Store, delivery: &Delivery, error: &str) -> Result<Death, Fault> {
+async fn death(store: &Store, delivery: &Delivery, error: &str) -> Result<NewDeadLetter, Fault> {
     let job = jobs::find(store, &delivery.job).await?.map(|kept| kept.value);
     let correlation_id = job.as_ref().map(|job| job.correlation_id.clone());
-    Ok(Death {
+    Ok(NewDeadLetter {
         id: DeadLetterId::new(&delivery.id),
         subject: Subject::Webhook { job: delivery.job.clone(), delivery: delivery.id.clone() },
         tenant: delivery.tenant.clone(),
         priority: job.map(|job| job.received.options.priority).unwrap_or_default(),
         correlation_id: correlation_id.unwrap_or_else(|| CorrelationId::new(&delivery.id)),
         reason: format!("the tenant's webhook was not reached: {error}"),
-        deliveries: delivery.attempts,
-        sending: delivery.redrives,
+        receive_count: delivery.attempts,
+        redrive_count: delivery.redrives,
         message: None,
     })
 }
@@ -323,10 +323,10 @@ pub async fn run(publisher: &Publisher) {
     let mut sender = Sender::new(publisher);
     loop {
         let pause = match sender.begin().await {
-            Ok(next) => next.unwrap_or(LOOK).min(LOOK),
+            Ok(next) => next.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL),
             Err(fault) => {
                 warn!(%fault, "webhooks not looked for yet");
-                LOOK
+                POLL_INTERVAL
             }
         };
         tokio::select! {

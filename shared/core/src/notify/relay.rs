@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// A bus that could not be reached is tried again after this.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the index is asked for what this process has stored and does not remember.
-const LOOK: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// As many as one write may change on AWS.
-const AT_ONCE: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 /// Publishes what this process has stored, as it remembers it.
 pub async fn relay_own(publisher: &Publisher) -> Result<(), Fault> {
@@ -31,15 +31,15 @@ pub async fn relay_own(publisher: &Publisher) -> Result<(), Fault> {
         if waiting.is_empty() {
             break;
         }
-        for some in waiting.chunks(AT_ONCE) {
+        for some in waiting.chunks(BATCH_SIZE) {
             publish(publisher, some.to_vec()).await?;
             publisher.store.outbox.forget(some);
         }
     }
     let now = publisher.store.clock.now();
-    if publisher.store.outbox.may_hide_some(now, LOOK) {
+    if publisher.store.outbox.needs_index_scan(now, POLL_INTERVAL) {
         relay(publisher, &publisher.store.node).await?;
-        publisher.store.outbox.hides_none(now);
+        publisher.store.outbox.mark_scanned(now);
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ pub async fn relay(publisher: &Publisher, node: &str) -> Result<usize, Fault> {
         let listing = publisher
             .store
             .records
-            .list_index(Index::State, &partition, after.as_deref(), false, AT_ONCE)
+            .list_index(Index::State, &partition, after.as_deref(), false, BATCH_SIZE)
             .await?;
         // The index lags behind: some of these may be published by now.
         let keys: Vec<Key> = listing.items.into_iter().map(|item| item.draft.key).collect();
@@ -82,7 +82,7 @@ async fn publish(publisher: &Publisher, stored: Vec<Item>) -> Result<usize, Faul
     // Before the marks go, so that no end is forgotten.
     deliver::announce(publisher, &events).await?;
     publisher.bus.publish(&events).await?;
-    for some in items.chunks(AT_ONCE) {
+    for some in items.chunks(BATCH_SIZE) {
         unmark(&publisher.store, some).await?;
     }
     Ok(events.len())
@@ -139,12 +139,12 @@ pub async fn run(publisher: &Publisher) {
         tokio::select! {
             biased;
             () = publisher.store.outbox.added() => {}
-            () = publisher.store.clock.sleep(LOOK) => {}
+            () = publisher.store.clock.sleep(POLL_INTERVAL) => {}
         }
         // Nothing is lost: the marks stay.
         while let Err(fault) = relay_own(publisher).await {
             warn!(%fault, "events not published yet");
-            publisher.store.clock.sleep(AGAIN).await;
+            publisher.store.clock.sleep(RETRY_INTERVAL).await;
         }
     }
 }

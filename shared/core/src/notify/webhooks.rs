@@ -16,7 +16,7 @@ use crate::{
         records::{Change, Draft, Index, IndexEntry, When, Written},
         vault::Vault,
     },
-    records::{Kept, decode, encode},
+    records::{Versioned, decode, encode},
     secret::Secret,
     time::after,
     trace::TraceContext,
@@ -116,16 +116,16 @@ async fn write(store: &Store, change: Change) -> Result<bool, Fault> {
     Ok(store.write(vec![change]).await? == Written::Applied)
 }
 
-pub async fn find(store: &Store, id: &str) -> Result<Option<Kept<Delivery>>, Fault> {
+pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Delivery>>, Fault> {
     store.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
 }
 
 /// Writes it on the condition that nobody did since `before`; `None` when somebody did.
 pub async fn store(
     store: &Store,
-    before: Option<&Kept<Delivery>>,
+    before: Option<&Versioned<Delivery>>,
     delivery: Delivery,
-) -> Result<Option<Kept<Delivery>>, Fault> {
+) -> Result<Option<Versioned<Delivery>>, Fault> {
     let waits = delivery.progress == Progress::Waiting;
     let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
     let draft = Draft {
@@ -135,7 +135,7 @@ pub async fn store(
         ..Draft::new(record::webhook_delivery(&delivery.id), encode(&delivery)?)
     };
     let written = write(store, Change::Put { draft, when }).await?;
-    Ok(written.then_some(Kept { value: delivery, version: when.next_version() }))
+    Ok(written.then_some(Versioned { value: delivery, version: when.next_version() }))
 }
 
 /// It was never there: neither sent nor looked at any more.
@@ -149,7 +149,7 @@ pub async fn forget(store: &Store, id: &str) -> Result<(), Fault> {
 }
 
 /// The deliveries that wait, those due first.
-pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Kept<Delivery>>, Fault> {
+pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Versioned<Delivery>>, Fault> {
     Ok(waiting_from(store, None, limit).await?.0)
 }
 
@@ -158,7 +158,7 @@ pub async fn waiting_from(
     store: &Store,
     place: Option<String>,
     limit: usize,
-) -> Result<(Vec<Kept<Delivery>>, Option<String>), Fault> {
+) -> Result<(Vec<Versioned<Delivery>>, Option<String>), Fault> {
     let listing =
         store.records.list_index(Index::State, index::DUE_WEBHOOKS, place.as_deref(), false, limit).await?;
     let some: Result<Vec<_>, Fault> = listing.items.iter().map(decode).collect();

@@ -15,7 +15,7 @@ use crate::{
 
 /// Jobs that are looked at, the newest ones: figures must not cost more than the work itself.
 const MOST_JOBS: usize = 5_000;
-const AT_ONCE: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 /// One stretch of time; jobs count where they came in.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,7 +87,7 @@ pub async fn figures(
         Figures { from, each, spans: vec![Span::default(); count], total: Span::default(), complete: true };
     let (mut after, mut seen) = (None, 0);
     loop {
-        let piece = jobs::list_page(store, tenant, after, AT_ONCE, |_| true).await?;
+        let piece = jobs::list_page(store, tenant, after, BATCH_SIZE, |_| true).await?;
         for job in &piece.items {
             if job.received_at < from {
                 return Ok(figures);

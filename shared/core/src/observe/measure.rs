@@ -9,7 +9,7 @@ use crate::{
         breaker::State,
         breakers::{self, Breakers},
     },
-    telemetry::metrics::{self, MOST_COUNTED_LETTERS},
+    telemetry::metrics::{self, MAX_COUNTED_DEAD_LETTERS},
 };
 
 /// Measures how much waits, and how many models are out of use. Called by the sweep where there is
@@ -20,8 +20,8 @@ pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> R
     }
     let all_breakers = breakers::all(breakers).await?;
     metrics::breakers_open(all_breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());
-    metrics::dlq_depth(dead_letters::count_waiting(store, MOST_COUNTED_LETTERS).await?);
-    let waiting = purchases::waiting_for_a_person(store, MOST_COUNTED_LETTERS).await?;
+    metrics::dlq_depth(dead_letters::count_waiting(store, MAX_COUNTED_DEAD_LETTERS).await?);
+    let waiting = purchases::needing_person(store, MAX_COUNTED_DEAD_LETTERS).await?;
     metrics::sagas_waiting(waiting.len());
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::{
     ids::{JobId, PageNumber},
     job::{
         Job, JobEvent, Plan, State, StepCode, StepError, Survey, credits, encode, jobs,
-        message::{self, ImageRef, MOST_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
+        message::{self, ImageRef, MAX_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
         telemetry as job_telemetry,
     },
     keys::blob,
@@ -57,7 +57,7 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
     })?;
     let options = &job.received.options;
     let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
-    let steps = settings.roster().led_by(options.engine).steps(options.tier);
+    let steps = settings.failover_order().starting_with(options.provider).steps(options.tier);
     let no_ai =
         steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned());
     let mut messages = Vec::new();
@@ -99,7 +99,7 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
     Ok(Plan {
         version,
         tier: options.tier,
-        engine: options.engine,
+        provider: options.provider,
         priority: Some(options.priority),
         ai_pages,
         image_pages,
@@ -108,7 +108,7 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
         manifest,
         approval,
         prepaid: settings.credits == Credits::Prepaid,
-        no_ai_because: no_ai,
+        no_ai_reason: no_ai,
     })
 }
 
@@ -170,7 +170,7 @@ async fn keep_context(
     let text = sendable(text);
     // As it will be written: of a garbled layer's control characters each takes six bytes there.
     let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
-    if written <= MOST_INLINE_CONTEXT {
+    if written <= MAX_INLINE_CONTEXT {
         return Ok(Context { text, key: None });
     }
     let key = blob::page_context(job, page, &sha256_hex(text.as_bytes())[..16]);
@@ -214,12 +214,12 @@ fn page_message(
         context_text: context.text,
         context_key: context.key,
         system_prompt_version: sha256_hex(settings.system_prompt.as_bytes())[..8].to_owned(),
-        ai_provider: received.options.engine,
+        ai_provider: received.options.provider,
         model_tier: received.options.tier,
         classification: page.reason.classification(),
         idempotency_key: idempotency_key(&job.id, page.page, plan),
         plan_version: plan,
-        attempt: 0,
+        redrive_count: 0,
         deadline: job.deadline,
         priority: received.options.priority,
         tenant: received.tenant.clone(),

@@ -18,7 +18,7 @@ pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{draw, make_images, render_range, wants_image};
-pub use understand::{understand, understand_what_is_there};
+pub use understand::{understand, understand_partial};
 
 use crate::{
     events::Store,

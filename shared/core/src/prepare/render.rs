@@ -17,7 +17,7 @@ use crate::{
 /// them comes last: when it is there, the range is done.
 pub async fn render_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
     // Nobody to send images to: making them would be the dearest part of the work for nothing.
-    if preparer.settings.roster().engines.is_empty() {
+    if preparer.settings.failover_order().providers.is_empty() {
         return Ok(());
     }
     make_images(preparer, job, range).await

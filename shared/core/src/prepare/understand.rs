@@ -36,7 +36,7 @@ pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError
 
 /// At the deadline: whatever is prepared by now is all there will be. Unless that is nothing at all,
 /// or the deadline is long past because nobody was alive to keep it: then text is worth some seconds.
-pub async fn understand_what_is_there(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
+pub async fn understand_partial(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
     let late = after(job.deadline, LATE) <= preparer.store.clock.now();
     if late || inspected(preparer.blobs.as_ref(), job).await?.is_none() {
         let time = if late { preparer.settings.step_timeout } else { LATE };
@@ -56,7 +56,7 @@ pub async fn understand_what_is_there(preparer: &Preparer, job: &Job) -> Result<
 }
 
 async fn note(store: &Store, job: &JobId, survey: Survey) -> Result<Job, StepError> {
-    let kept = jobs::advance_and_forget(store, Actor::Intake, job, |job| match job.state {
+    let kept = jobs::advance_and_delete_password(store, Actor::Intake, job, |job| match job.state {
         State::Acked => vec![JobEvent::Understood(survey.clone())],
         _ => vec![],
     })

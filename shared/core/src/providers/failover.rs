@@ -4,16 +4,16 @@ use crate::providers::target::{Models, Provider, Target, Tier};
 
 /// The providers that can be asked at all, first the preferred one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roster {
-    pub engines: Vec<(Provider, Models)>,
+pub struct FailoverOrder {
+    pub providers: Vec<(Provider, Models)>,
 }
 
-impl Roster {
+impl FailoverOrder {
     /// Primary provider with the tier's model, then its secondary model; then the same of the
     /// secondary provider. Nobody is asked twice.
     pub fn steps(&self, tier: Tier) -> Vec<Target> {
         let mut steps: Vec<Target> = Vec::with_capacity(4);
-        for (provider, models) in &self.engines {
+        for (provider, models) in &self.providers {
             for model in [models.of_tier(tier), models.of_tier(Tier::Secondary)] {
                 let target = Target::new(*provider, model);
                 if !steps.contains(&target) {
@@ -25,8 +25,8 @@ impl Roster {
     }
 
     /// Puts `first` in front, where it is available at all.
-    pub fn led_by(mut self, first: Provider) -> Self {
-        self.engines.sort_by_key(|(provider, _)| *provider != first);
+    pub fn starting_with(mut self, first: Provider) -> Self {
+        self.providers.sort_by_key(|(provider, _)| *provider != first);
         self
     }
 }
@@ -42,9 +42,9 @@ mod tests {
     }
 
     fn names(tier: Tier) -> Vec<String> {
-        let roster =
-            Roster { engines: vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))] };
-        roster.steps(tier).iter().map(Target::to_string).collect()
+        let failover_order =
+            FailoverOrder { providers: vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))] };
+        failover_order.steps(tier).iter().map(Target::to_string).collect()
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
         #[test]
         fn the_order_holds_for_any_roster(
             names in prop::collection::vec("[ab]", 6),
-            engines in 0usize..3,
+            providers in 0usize..3,
             lead: bool,
             tier in prop::sample::select(vec![Tier::Primary, Tier::Fast, Tier::Secondary]),
         ) {
@@ -78,20 +78,20 @@ mod tests {
             };
             let all = [(Provider::OpenAi, models(0)), (Provider::Anthropic, models(3))];
             let first = if lead { Provider::Anthropic } else { Provider::OpenAi };
-            let roster = Roster { engines: all[..engines].to_vec() }.led_by(first);
-            let steps = roster.steps(tier);
-            prop_assert!(steps.len() <= 2 * engines);
-            prop_assert_eq!(steps.is_empty(), engines == 0);
+            let failover_order = FailoverOrder { providers: all[..providers].to_vec() }.starting_with(first);
+            let steps = failover_order.steps(tier);
+            prop_assert!(steps.len() <= 2 * providers);
+            prop_assert_eq!(steps.is_empty(), providers == 0);
             let mut unique = steps.clone();
             unique.sort();
             unique.dedup();
             prop_assert_eq!(unique.len(), steps.len());
-            if let Some((provider, models)) = roster.engines.first() {
+            if let Some((provider, models)) = failover_order.providers.first() {
                 prop_assert_eq!(&steps[0], &Target::new(*provider, models.of_tier(tier)));
             }
             // A provider's steps stand together.
             let changes = steps.windows(2).filter(|pair| pair[0].provider != pair[1].provider).count();
-            prop_assert!(changes < engines.max(1));
+            prop_assert!(changes < providers.max(1));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{ports::vision::Finish, read::outcome::AttemptResult};
+use crate::{ports::vision::Finish, read::outcome::CallResult};
 
 /// A text layer with fewer words than this says too little to judge an answer by.
 const FEWEST_WORDS_TO_COMPARE: usize = 20;
@@ -17,23 +17,23 @@ const MOST_EQUAL_TAILS: usize = 12;
 const LONGEST_TAIL_WORDS: usize = 30;
 
 /// `Err` with what is wrong; only failures of the answer itself, not of the call.
-pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(), AttemptResult> {
+pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(), CallResult> {
     match finish {
-        Finish::Refusal => return Err(AttemptResult::Refusal),
-        Finish::Length => return Err(AttemptResult::Truncated),
+        Finish::Refusal => return Err(CallResult::Refusal),
+        Finish::Length => return Err(CallResult::Truncated),
         Finish::Complete => {}
     }
     if text.trim().is_empty() {
-        return Err(AttemptResult::Empty);
+        return Err(CallResult::Empty);
     }
     if reads_as_refusal(text) {
-        return Err(AttemptResult::Refusal);
+        return Err(CallResult::Refusal);
     }
     if repeats(text) && !text_layer.is_some_and(repeats) {
-        return Err(AttemptResult::Repeating);
+        return Err(CallResult::Repeating);
     }
     if text_layer.is_some_and(|layer| misses_most_of(text, layer)) {
-        return Err(AttemptResult::Incomplete);
+        return Err(CallResult::Incomplete);
     }
     Ok(())
 }
@@ -132,13 +132,13 @@ mod tests {
     fn an_answer_that_is_not_the_page_is_named_for_what_it_is() {
         let row = "| 1 | 2 |\n".repeat(400);
         for (text, finish, expected) in [
-            ("", Finish::Complete, AttemptResult::Empty),
-            (" \n\t", Finish::Complete, AttemptResult::Empty),
-            ("half of", Finish::Length, AttemptResult::Truncated),
-            ("no", Finish::Refusal, AttemptResult::Refusal),
-            ("I’m sorry, but I can't transcribe this page.", Finish::Complete, AttemptResult::Refusal),
-            (row.as_str(), Finish::Complete, AttemptResult::Repeating),
-            ("A page about animals.", Finish::Complete, AttemptResult::Incomplete),
+            ("", Finish::Complete, CallResult::Empty),
+            (" \n\t", Finish::Complete, CallResult::Empty),
+            ("half of", Finish::Length, CallResult::Truncated),
+            ("no", Finish::Refusal, CallResult::Refusal),
+            ("I’m sorry, but I can't transcribe this page.", Finish::Complete, CallResult::Refusal),
+            (row.as_str(), Finish::Complete, CallResult::Repeating),
+            ("A page about animals.", Finish::Complete, CallResult::Incomplete),
         ] {
             assert_eq!(judge(text, finish, Some(LAYER)), Err(expected), "{text:.40}");
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_loop_without_line_breaks_is_seen() {
         let text = format!("{LAYER} {}", "and then he said ".repeat(200));
-        assert_eq!(judge(&text, Finish::Complete, Some(LAYER)), Err(AttemptResult::Repeating));
+        assert_eq!(judge(&text, Finish::Complete, Some(LAYER)), Err(CallResult::Repeating));
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl Breaker {
 
     fn opened(self, rest: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
         let trips = self.trips + 1;
-        let own = cooldown(trips, policy.base_rest, policy.max_rest);
+        let own = cooldown(trips, policy.base_cooldown, policy.max_cooldown);
         // The provider's word counts even when it is shorter than ours; a silly one is bounded.
         let rest = rest.map_or(own, |asked| asked.min(LONGEST_ASKED_REST));
         Breaker { state: State::Open { until: after(now, rest) }, trips, ..self }

@@ -29,7 +29,7 @@ use crate::{
         breaker::{Admission, Breaker, Pass, event_between},
         telemetry,
     },
-    records::{Kept, decode, encode},
+    records::{Versioned, decode, encode},
     settings::{BreakerPolicy as Policy, Settings},
     time::after,
 };
@@ -93,10 +93,10 @@ impl Guarded {
     }
 }
 
-async fn load(breakers: &Breakers, name: &str) -> Result<Kept<Record>, Fault> {
+async fn load(breakers: &Breakers, name: &str) -> Result<Versioned<Record>, Fault> {
     let item = breakers.store.records_once.get(&record::breaker(name)).await?;
     let kept = item.as_ref().map(decode::<Record>).transpose()?;
-    Ok(kept.unwrap_or(Kept { value: Record::default(), version: 0 }))
+    Ok(kept.unwrap_or(Versioned { value: Record::default(), version: 0 }))
 }
 
 /// Is it worth waiting for a slot of this model? Answers from the cache where it can; else it reads,
@@ -143,7 +143,7 @@ async fn refresh(
         let items = breakers.store.records_once.get_many(&keys).await?;
         items.iter().map(|item| item.as_ref().map(decode::<Record>).transpose()).collect()
     };
-    let read: Result<Vec<Option<Kept<Record>>>, Fault> = read.await;
+    let read: Result<Vec<Option<Versioned<Record>>>, Fault> = read.await;
     let read = read.map_err(|fault| (unknown, fault))?;
     let now = breakers.store.clock.now();
     for (name, kept) in names.iter().zip(read) {
@@ -336,7 +336,7 @@ async fn contended(breakers: &Breakers, fault: &Fault, tries: &mut u32) -> bool 
 async fn store(
     breakers: &Breakers,
     guarded: &Guarded,
-    kept: &Kept<Record>,
+    kept: &Versioned<Record>,
     next: Breaker,
 ) -> Result<bool, Fault> {
     let name = guarded.name();

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use crate::time::until;
 
 /// Less than this is not worth a call: it would be paid for and cut off.
-pub const LEAST_USEFUL_CALL: Duration = Duration::from_millis(100);
+pub const MIN_CALL_TIME: Duration = Duration::from_millis(100);
 
 /// The smaller of the request timeout and the time left to the deadline; `None` when too little
 /// is left to ask anybody.
 pub fn call_time(now: Timestamp, deadline: Timestamp, request_timeout: Duration) -> Option<Duration> {
     let left = until(now, deadline);
-    (left >= LEAST_USEFUL_CALL).then(|| left.min(request_timeout))
+    (left >= MIN_CALL_TIME).then(|| left.min(request_timeout))
 }
 
 #[cfg(test)]
@@ -29,7 +29,7 @@ mod tests {
             let deadline = after(now, Duration::from_millis(left));
             match call_time(now, deadline, Duration::from_millis(limit)) {
                 Some(time) => prop_assert!(time <= Duration::from_millis(limit) && after(now, time) <= deadline),
-                None => prop_assert!(Duration::from_millis(left) < LEAST_USEFUL_CALL),
+                None => prop_assert!(Duration::from_millis(left) < MIN_CALL_TIME),
             }
         }
     }

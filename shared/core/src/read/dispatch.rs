@@ -23,13 +23,13 @@ use crate::{
     providers::target::Target,
     read::{
         PageReader, give_up,
-        outcome::{Attempt, AttemptResult, Outcome},
+        outcome::{ModelCall, CallResult, Outcome},
         pages::{self, Claim, Page},
         revive,
         round::{Questions, Round, ask},
         telemetry,
     },
-    records::Kept,
+    records::Versioned,
     settings::Settings,
     telemetry::spans::Open,
     tenants,
@@ -217,9 +217,9 @@ async fn attend(
     };
     // Nobody knows what such an error means: a person should see it, and may send the page again.
     // The letter comes first: once the page is settled, no delivery would come back to write it.
-    let unknown = outcome.attempts.iter().find(|attempt| attempt.result == AttemptResult::Unknown);
+    let unknown = outcome.attempts.iter().find(|attempt| attempt.result == CallResult::Unknown);
     if let Some(attempt) = unknown.filter(|_| !outcome.is_ai()) {
-        give_up::bury_page(reader, delivery, message, attempt.detail.clone()).await?;
+        give_up::add_page_dead_letter(reader, delivery, message, attempt.detail.clone()).await?;
     }
     if pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, message.attempt, outcome, text)
         .await?
@@ -278,9 +278,9 @@ enum Reading {
     /// The worker has to leave, and no model was asked yet.
     NotItsTurn,
     /// The same with models that were asked in vain: another delivery that led to nothing.
-    BrokenOff(Vec<Attempt>),
+    BrokenOff(Vec<ModelCall>),
     /// Our own storage failed while models were asked.
-    Faulted(Fault, Vec<Attempt>),
+    Faulted(Fault, Vec<ModelCall>),
 }
 
 /// The whole of the reading: from stored text and image to an outcome.
@@ -329,7 +329,7 @@ async fn read_page(
         image,
         max_output_tokens: reader.settings.max_output_tokens,
     };
-    let steps: Vec<Target> = settings.roster().led_by(message.ai_provider).steps(message.model_tier);
+    let steps: Vec<Target> = settings.failover_order().starting_with(message.ai_provider).steps(message.model_tier);
     // A scan's OCR layer is often worse than what the model reads: it is no measure.
     let sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
     let questions = Questions {
@@ -362,7 +362,7 @@ async fn read_page(
         }
         Round::OutOfTime { attempts } => Reading::Settled(Outcome::timed_out(attempts, started, now), None),
         Round::NoTimeToAsk { attempts } => {
-            let skipped = |attempt: &Attempt| attempt.result == AttemptResult::BreakerOpen;
+            let skipped = |attempt: &ModelCall| attempt.result == CallResult::BreakerOpen;
             if attempts.iter().all(skipped) { Reading::NotItsTurn } else { Reading::BrokenOff(attempts) }
         }
         Round::Faulted { fault, attempts } => Reading::Faulted(fault, attempts),
@@ -404,7 +404,7 @@ async fn keep_alive(
     job: &Job,
     message: &PageMessage,
     holder: &str,
-    held: Arc<Mutex<Kept<Page>>>,
+    held: Arc<Mutex<Versioned<Page>>>,
 ) -> Stopped {
     let visibility = reader.settings.page_visibility;
     loop {

@@ -2,11 +2,11 @@
 //! that the job goes on.
 
 use crate::{
-    dead_letters::add::{Death, bury},
+    dead_letters::add::{NewDeadLetter, bury},
     ids::{JobId, PageNumber, TaskToken},
     job::{
         StepError, jobs,
-        message::{PageMessage, Remains},
+        message::{PageMessage, PartialMessage},
     },
     ports::{Fault, queue::Delivery},
     read::{
@@ -21,17 +21,17 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
     /// Its page is done: a second copy, and nobody's loss.
-    Superfluous,
+    Obsolete,
     /// Somebody works on its page right now.
-    InGoodHands,
+    InProgress,
     GivenUp,
 }
 
 /// A message that we do not understand. Should it still say which page it was for, that page falls back
 /// and nobody waits for it.
 pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(&reader.dead_letters, Death::of_message(&reader.settings, delivery, reason.clone())).await?;
-    let Remains { job, page, token, .. } = Remains::of(&delivery.body);
+    bury(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone())).await?;
+    let PartialMessage { job, page, token, .. } = PartialMessage::of(&delivery.body);
     match (job, page) {
         (Some(job), Some(page)) => fall_back(reader, &job, page, 0, token.as_ref(), reason).await,
         _ => settle_token(reader.flow.as_ref(), token.as_ref()).await.map(drop),
@@ -39,10 +39,10 @@ pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String
 }
 
 /// A message of a job that was deleted. Its text goes with the job.
-async fn on_stranger(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
+async fn on_deleted_job(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
     bury(
         &reader.dead_letters,
-        Death { message: None, ..Death::of_message(&reader.settings, delivery, reason) },
+        NewDeadLetter { message: None, ..NewDeadLetter::of_message(&reader.settings, delivery, reason) },
     )
     .await
 }
@@ -55,20 +55,20 @@ pub async fn on_page(
     reason: String,
 ) -> Result<(), Fault> {
     if jobs::find(&reader.store, &message.job_id).await?.is_none() {
-        return on_stranger(reader, delivery, reason).await;
+        return on_deleted_job(reader, delivery, reason).await;
     }
-    bury_page(reader, delivery, message, reason.clone()).await?;
+    add_page_dead_letter(reader, delivery, message, reason.clone()).await?;
     fall_back_from(reader, message, reason).await
 }
 
 /// The letter alone.
-pub async fn bury_page(
+pub async fn add_page_dead_letter(
     reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
     reason: String,
 ) -> Result<(), Fault> {
-    bury(&reader.dead_letters, Death::of_page(delivery, message, reason)).await
+    bury(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
 }
 
 /// Delivered too often without ever being settled: whoever worked on it died each time.
@@ -79,22 +79,22 @@ pub async fn on_exhausted(
 ) -> Result<Exhausted, StepError> {
     let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
-        if page.answers(message.attempt) {
+        if page.answers(message.redrive_count) {
             settle_and_heal(reader, message).await?;
-            return Ok(Exhausted::Superfluous);
+            return Ok(Exhausted::Obsolete);
         }
         if page.lease.as_ref().is_some_and(|lease| lease.alive(reader.store.clock.now())) {
-            return Ok(Exhausted::InGoodHands);
+            return Ok(Exhausted::InProgress);
         }
     }
     let times = reader.settings.max_receive_count;
     let reason =
         format!("delivered {times} times and never settled: the worker died or lost its storage each time");
     if jobs::find(&reader.store, &message.job_id).await?.is_none() {
-        on_stranger(reader, delivery, reason).await?;
+        on_deleted_job(reader, delivery, reason).await?;
         return Ok(Exhausted::GivenUp);
     }
-    let death = Death { deliveries: times, ..Death::of_page(delivery, message, reason.clone()) };
+    let death = NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
     bury(&reader.dead_letters, death).await?;
     fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)
@@ -102,14 +102,14 @@ pub async fn on_exhausted(
 
 async fn fall_back_from(reader: &PageReader, message: &PageMessage, reason: String) -> Result<(), Fault> {
     let token = message.task_token.as_ref();
-    fall_back(reader, &message.job_id, message.page_id, message.attempt, token, reason).await
+    fall_back(reader, &message.job_id, message.page_id, message.redrive_count, token, reason).await
 }
 
 async fn fall_back(
     reader: &PageReader,
     job: &JobId,
     page: PageNumber,
-    attempt: u32,
+    redrive_count: u32,
     token: Option<&TaskToken>,
     reason: String,
 ) -> Result<(), Fault> {
@@ -118,11 +118,11 @@ async fn fall_back(
     if !job.is_over() {
         let now = reader.store.clock.now();
         let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
-        let claim = pages::claim(&reader.store, &job.id, page, attempt, &holder, visibility).await?;
+        let claim = pages::claim(&reader.store, &job.id, page, redrive_count, &holder, visibility).await?;
         if let Claim::Granted(held) = claim {
             let outcome = Outcome::fallback(reason, vec![], now, now);
             // Lost only to somebody who settles it: either way the page has its text.
-            let _ = pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, attempt, outcome, None)
+            let _ = pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, redrive_count, outcome, None)
                 .await?;
         }
     }

@@ -8,7 +8,7 @@ use crate::{digest::sha256_hex, money::MicroUsd, providers::target::Target, sour
 /// How one step of the failover ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AttemptResult {
+pub enum CallResult {
     Answered,
     Timeout,
     Transient,
@@ -25,7 +25,7 @@ pub enum AttemptResult {
     BreakerOpen,
 }
 
-impl AttemptResult {
+impl CallResult {
     pub const ALL: [Self; 13] = [
         Self::Answered,
         Self::Timeout,
@@ -62,10 +62,10 @@ impl AttemptResult {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct ModelCall {
     #[serde(flatten)]
     pub target: Target,
-    pub result: AttemptResult,
+    pub result: CallResult,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     pub started_at: Timestamp,
@@ -76,7 +76,7 @@ pub struct Attempt {
 }
 
 /// The latest of a page that was sent again and again: its record has a limit.
-const MOST_ATTEMPTS: usize = 100;
+const MAX_CALLS_KEPT: usize = 100;
 
 /// A page's settled fate. The text itself travels beside it, see [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,8 +87,8 @@ pub struct Outcome {
     pub target: Option<Target>,
     /// Why there is no AI text, when `source` is a fallback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    pub attempts: Vec<Attempt>,
+    pub fallback_reason: Option<String>,
+    pub calls: Vec<ModelCall>,
     pub text_len: usize,
     pub text_sha256: String,
     pub started_at: Timestamp,
@@ -99,15 +99,15 @@ impl Outcome {
     pub fn read_by(
         target: Target,
         text: &str,
-        attempts: Vec<Attempt>,
+        calls: Vec<ModelCall>,
         started_at: Timestamp,
         settled_at: Timestamp,
     ) -> Self {
         Self {
             source: Source::AI,
             target: Some(target),
-            why: None,
-            attempts,
+            fallback_reason: None,
+            calls,
             text_len: text.chars().count(),
             text_sha256: sha256_hex(text.as_bytes()),
             started_at,
@@ -117,16 +117,16 @@ impl Outcome {
 
     /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
     pub fn fallback(
-        why: String,
-        attempts: Vec<Attempt>,
+        fallback_reason: String,
+        calls: Vec<ModelCall>,
         started_at: Timestamp,
         settled_at: Timestamp,
     ) -> Self {
         Self {
             source: Source::MUPDF_FALLBACK,
             target: None,
-            why: Some(why),
-            attempts,
+            fallback_reason: Some(fallback_reason),
+            calls,
             text_len: 0,
             text_sha256: sha256_hex(b""),
             started_at,
@@ -135,28 +135,28 @@ impl Outcome {
     }
 
     /// A fallback because the deadline came first.
-    pub fn timed_out(attempts: Vec<Attempt>, started_at: Timestamp, settled_at: Timestamp) -> Self {
-        let why = "the deadline came before an answer".to_owned();
+    pub fn timed_out(calls: Vec<ModelCall>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        let fallback_reason = "the deadline came before an answer".to_owned();
         Self {
             source: Source::MUPDF_TIMEOUT_FALLBACK,
-            ..Self::fallback(why, attempts, started_at, settled_at)
+            ..Self::fallback(fallback_reason, calls, started_at, settled_at)
         }
     }
 
-    /// Puts the attempts of an earlier outcome of the page before its own. A fallback that came of the
+    /// Puts the calls of an earlier outcome of the page before its own. A fallback that came of the
     /// job's deadline stays one.
-    pub fn follow(&mut self, earlier: &Outcome) {
+    pub fn merge_earlier(&mut self, earlier: &Outcome) {
         if self.source == Source::MUPDF_FALLBACK && earlier.source == Source::MUPDF_TIMEOUT_FALLBACK {
             self.source = earlier.source;
         }
-        self.precede(&earlier.attempts);
+        self.prepend_calls(&earlier.calls);
     }
 
-    /// Puts attempts before its own, as many as there is room for.
-    pub fn precede(&mut self, earlier: &[Attempt]) {
-        let room = MOST_ATTEMPTS.saturating_sub(self.attempts.len());
+    /// Puts calls before its own, as many as there is room for.
+    pub fn prepend_calls(&mut self, earlier: &[ModelCall]) {
+        let room = MAX_CALLS_KEPT.saturating_sub(self.calls.len());
         let dropped = earlier.len().saturating_sub(room);
-        self.attempts.splice(0..0, earlier[dropped..].iter().cloned());
+        self.calls.splice(0..0, earlier[dropped..].iter().cloned());
     }
 
     pub fn is_ai(&self) -> bool {
@@ -165,8 +165,8 @@ impl Outcome {
 
     pub fn cost(&self) -> MicroUsd {
         let mut total = MicroUsd::default();
-        for attempt in &self.attempts {
-            total += attempt.cost_micro_usd;
+        for call in &self.calls {
+            total += call.cost_micro_usd;
         }
         total
     }

@@ -18,12 +18,12 @@ use crate::{
         blobs::Blobs,
         records::{Change, Draft, Key, When, Written},
     },
-    read::outcome::{Attempt, AttemptResult, Outcome, PageEvent, Text},
-    records::{Kept, decode, encode, read_all},
+    read::outcome::{ModelCall, CallResult, Outcome, PageEvent, Text},
+    records::{Versioned, decode, encode, read_all},
 };
 
 /// Text up to this size is kept in the page's record, more in a blob of its own.
-pub const MOST_INLINE_TEXT: usize = 100 * 1024;
+pub const MAX_INLINE_TEXT: usize = 100 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
@@ -37,18 +37,18 @@ pub struct Page {
     pub text: Option<Text>,
     /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Attempt>,
+    pub earlier_calls: Vec<ModelCall>,
     /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
     #[serde(default)]
-    pub attempt: u32,
+    pub redrive_count: u32,
     #[serde(default)]
     pub head: Head,
 }
 
 impl Page {
-    /// There is nothing left to do for a message of this `attempt`.
-    pub fn answers(&self, attempt: u32) -> bool {
-        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.attempt >= attempt)
+    /// There is nothing left to do for a message of this `redrive_count`.
+    pub fn answers(&self, redrive_count: u32) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.redrive_count >= redrive_count)
     }
 }
 
@@ -56,7 +56,7 @@ impl Page {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The version in hand is the fencing token of every later write.
-    Granted(Box<Kept<Page>>),
+    Granted(Box<Versioned<Page>>),
     Busy {
         until: Timestamp,
     },
@@ -68,7 +68,7 @@ pub async fn claim(
     store: &Store,
     job: &JobId,
     page: PageNumber,
-    attempt: u32,
+    redrive_count: u32,
     holder: &str,
     time: Duration,
 ) -> Result<Claim, Fault> {
@@ -79,16 +79,16 @@ pub async fn claim(
         lease: None,
         outcome: None,
         text: None,
-        tried: vec![],
-        attempt: 0,
+        earlier_calls: vec![],
+        redrive_count: 0,
         head: Head::default(),
     };
     // Nobody has touched most pages: try that first and save a read.
-    let mut found: Option<Kept<Page>> = None;
+    let mut found: Option<Versioned<Page>> = None;
     loop {
         let now = store.clock.now();
         if let Some(page) = found.as_ref().map(|kept| &kept.value) {
-            match claimable(page.answers(attempt), page.lease.as_ref(), now) {
+            match claimable(page.answers(redrive_count), page.lease.as_ref(), now) {
                 Claimable::Yes => {}
                 Claimable::Busy { until } => return Ok(Claim::Busy { until }),
                 Claimable::Done => return Ok(Claim::AlreadyDone),
@@ -102,7 +102,7 @@ pub async fn claim(
         let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
         match store.write(vec![change]).await? {
             Written::Applied => {
-                return Ok(Claim::Granted(Box::new(Kept { value, version: when.next_version() })));
+                return Ok(Claim::Granted(Box::new(Versioned { value, version: when.next_version() })));
             }
             Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
             // Deleted in between; start over.
@@ -118,28 +118,28 @@ pub struct LeaseLost;
 /// Keeps a claimed page for another `time`.
 pub async fn renew(
     store: &Store,
-    held: &Kept<Page>,
+    held: &Versioned<Page>,
     holder: &str,
     time: Duration,
-) -> Result<Result<Kept<Page>, LeaseLost>, Fault> {
+) -> Result<Result<Versioned<Page>, LeaseLost>, Fault> {
     let value = Page { lease: Some(Lease::new(holder, store.clock.now(), time)), ..held.value.clone() };
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
     Ok(match store.write(vec![change]).await? {
-        Written::Applied => Ok(Kept { value, version: held.version + 1 }),
+        Written::Applied => Ok(Versioned { value, version: held.version + 1 }),
         Written::Refused { .. } => Err(LeaseLost),
     })
 }
 
 /// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
-pub async fn release(store: &Store, held: &Kept<Page>) -> Result<(), Fault> {
+pub async fn release(store: &Store, held: &Versioned<Page>) -> Result<(), Fault> {
     release_after(store, held, vec![]).await
 }
 
 /// The same after calls that led to nothing, and may have to be paid all the same.
-pub async fn release_after(store: &Store, held: &Kept<Page>, attempts: Vec<Attempt>) -> Result<(), Fault> {
+pub async fn release_after(store: &Store, held: &Versioned<Page>, calls: Vec<ModelCall>) -> Result<(), Fault> {
     let mut value = Page { lease: None, ..held.value.clone() };
-    value.tried.extend(attempts.into_iter().filter(|attempt| attempt.result != AttemptResult::BreakerOpen));
+    value.earlier_calls.extend(calls.into_iter().filter(|call| call.result != CallResult::BreakerOpen));
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
     store.write(vec![change]).await?;
@@ -151,19 +151,19 @@ pub async fn settle(
     store: &Store,
     blobs: &dyn Blobs,
     job: &Job,
-    held: &Kept<Page>,
-    attempt: u32,
+    held: &Versioned<Page>,
+    redrive_count: u32,
     mut outcome: Outcome,
     text: Option<String>,
 ) -> Result<Result<(), LeaseLost>, Fault> {
     let page = held.value.page;
     // Sent again, a page keeps what it went through and what that cost.
-    outcome.precede(&held.value.tried);
+    outcome.prepend_calls(&held.value.earlier_calls);
     if let Some(earlier) = &held.value.outcome {
-        outcome.follow(earlier);
+        outcome.merge_earlier(earlier);
     }
     let text = match text {
-        Some(text) if text.len() > MOST_INLINE_TEXT => {
+        Some(text) if text.len() > MAX_INLINE_TEXT => {
             let blob = blob::page_text(&job.id, page, &outcome.text_sha256);
             blobs.put_new(&blob, text.into_bytes()).await?;
             Some(Text::Blob(blob))
@@ -180,9 +180,9 @@ pub async fn settle(
         job.correlation_id.clone(),
         job.metadata(Actor::Worker, &store.environment),
     );
-    let tried = vec![];
+    let earlier_calls = vec![];
     let value =
-        Page { lease: None, outcome: Some(outcome), text, tried, attempt, head, ..held.value.clone() };
+        Page { lease: None, outcome: Some(outcome), text, earlier_calls, redrive_count, head, ..held.value.clone() };
     let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
     Ok(
         match store
@@ -198,13 +198,13 @@ pub async fn settle(
     )
 }
 
-pub async fn find(store: &Store, job: &JobId, page: PageNumber) -> Result<Option<Kept<Page>>, Fault> {
+pub async fn find(store: &Store, job: &JobId, page: PageNumber) -> Result<Option<Versioned<Page>>, Fault> {
     store.records.get(&record::page(job, page)).await?.as_ref().map(decode).transpose()
 }
 
 /// Every page of a job that a worker has touched.
-pub async fn all(store: &Store, job: &JobId) -> Result<BTreeMap<PageNumber, Kept<Page>>, Fault> {
-    let all: Vec<Kept<Page>> =
+pub async fn all(store: &Store, job: &JobId) -> Result<BTreeMap<PageNumber, Versioned<Page>>, Fault> {
+    let all: Vec<Versioned<Page>> =
         read_all(store.records.as_ref(), &record::job_partition(job), record::PAGES).await?;
     Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
 }

@@ -20,7 +20,7 @@ use crate::{
         answer::judge,
         breakers,
         budget::call_time,
-        outcome::{Attempt, AttemptResult},
+        outcome::{ModelCall, CallResult},
         slots, telemetry,
     },
     tenants,
@@ -33,24 +33,24 @@ pub enum Round {
     Answered {
         target: Target,
         text: String,
-        attempts: Vec<Attempt>,
+        attempts: Vec<ModelCall>,
     },
     Exhausted {
         why: String,
-        attempts: Vec<Attempt>,
+        attempts: Vec<ModelCall>,
     },
     /// The deadline came first.
     OutOfTime {
-        attempts: Vec<Attempt>,
+        attempts: Vec<ModelCall>,
     },
     /// Whoever asks has to leave, and the next call could not end before.
     NoTimeToAsk {
-        attempts: Vec<Attempt>,
+        attempts: Vec<ModelCall>,
     },
     /// Our own storage failed.
     Faulted {
         fault: Fault,
-        attempts: Vec<Attempt>,
+        attempts: Vec<ModelCall>,
     },
     /// Asked to stop in the middle; nothing is held any more.
     Stopped,
@@ -86,7 +86,7 @@ impl Questions<'_> {
 
 /// One pass over the steps.
 pub async fn ask(reader: &PageReader, questions: &Questions<'_>) -> Round {
-    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut attempts: Vec<ModelCall> = Vec::new();
     let mut steps = questions.steps;
     while let Some(target) = steps.first() {
         if questions.stop.is_cancelled() {
@@ -118,7 +118,7 @@ pub async fn ask(reader: &PageReader, questions: &Questions<'_>) -> Round {
         }
         steps = &steps[1..];
     }
-    let why = if attempts.iter().all(|attempt| attempt.result == AttemptResult::BreakerOpen) {
+    let why = if attempts.iter().all(|attempt| attempt.result == CallResult::BreakerOpen) {
         "every model's breaker was open".to_owned()
     } else {
         "no model gave the page's text".to_owned()
@@ -127,14 +127,14 @@ pub async fn ask(reader: &PageReader, questions: &Questions<'_>) -> Round {
 }
 
 enum Step {
-    Answered(Attempt, String),
-    Next(Attempt),
+    Answered(ModelCall, String),
+    Next(ModelCall),
     /// The same input would fail everywhere.
-    Last(Attempt),
+    Last(ModelCall),
     OutOfTime,
     NoTimeToAsk,
     /// The deadline came in the middle of the call.
-    Cut(Attempt),
+    Cut(ModelCall),
     Stopped,
 }
 
@@ -146,7 +146,7 @@ async fn ask_one(
     target: &Target,
     before: Option<Provider>,
 ) -> Result<Step, Fault> {
-    let skipped = |now| Step::Next(attempt(target, AttemptResult::BreakerOpen, String::new(), now, 0));
+    let skipped = |now| Step::Next(attempt(target, CallResult::BreakerOpen, String::new(), now, 0));
     if !breakers::lets_through(&reader.breakers, target, steps).await {
         return Ok(skipped(reader.store.clock.now()));
     }
@@ -206,7 +206,7 @@ async fn ask_one(
             let (mut attempt, text) = weigh(target, answer, questions.text_layer, started, latency);
             call.ended(&attempt);
             telemetry::answered(span, &attempt);
-            if attempt.result == AttemptResult::Answered {
+            if attempt.result == CallResult::Answered {
                 breakers::succeeded(&reader.breakers, target, &passes).await;
                 info!(%target, latency_ms = latency, "page read");
                 return Ok(Step::Answered(attempt, text));
@@ -223,7 +223,7 @@ async fn ask_one(
             // call short: that says nothing about the model.
             let detail = format!("no answer within {:.1} s", time.as_secs_f64());
             warn!(%target, latency_ms = latency, "model timed out");
-            let timeout = attempt(target, AttemptResult::Timeout, detail, started, latency);
+            let timeout = attempt(target, CallResult::Timeout, detail, started, latency);
             if time < longest && questions.deadline <= questions.leave_by {
                 telemetry::cut_off(&mut span);
                 breakers::given_up(&reader.breakers, target, &passes).await;
@@ -238,13 +238,13 @@ async fn ask_one(
     let detail = error.to_string();
     warn!(%target, detail, latency_ms = latency, "model call failed");
     let (result, counts, whole_provider, rest) = match &error {
-        VisionError::Transient { .. } => (AttemptResult::Transient, true, false, None),
-        VisionError::Exhausted { retry_after, .. } => (AttemptResult::Exhausted, true, false, *retry_after),
+        VisionError::Transient { .. } => (CallResult::Transient, true, false, None),
+        VisionError::Exhausted { retry_after, .. } => (CallResult::Exhausted, true, false, *retry_after),
         VisionError::Configuration { scope, .. } => {
-            (AttemptResult::Configuration, true, *scope == Scope::Provider, None)
+            (CallResult::Configuration, true, *scope == Scope::Provider, None)
         }
-        VisionError::Request { .. } => (AttemptResult::Request, false, false, None),
-        VisionError::Unknown { .. } => (AttemptResult::Unknown, true, false, None),
+        VisionError::Request { .. } => (CallResult::Request, false, false, None),
+        VisionError::Unknown { .. } => (CallResult::Unknown, true, false, None),
     };
     let attempt = attempt(target, result, detail, started, latency);
     call.ended(&attempt);
@@ -253,11 +253,11 @@ async fn ask_one(
         // It refused this page, but it is there and answers.
         breakers::succeeded(&reader.breakers, target, &passes).await;
     } else if breakers::failed(&reader.breakers, target, &passes, whole_provider, &attempt.detail, rest).await
-        && result == AttemptResult::Configuration
+        && result == CallResult::Configuration
     {
         alert(reader, questions.tenant, target, &attempt.detail).await;
     }
-    Ok(if result == AttemptResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
+    Ok(if result == CallResult::Request { Step::Last(attempt) } else { Step::Next(attempt) })
 }
 
 /// A bad key or an unknown model does not mend itself: somebody is told, once per opening.
@@ -283,8 +283,8 @@ fn weigh(
     layer: Option<&str>,
     started: Timestamp,
     latency: u64,
-) -> (Attempt, String) {
-    let result = judge(&answer.text, answer.finish, layer).err().unwrap_or(AttemptResult::Answered);
+) -> (ModelCall, String) {
+    let result = judge(&answer.text, answer.finish, layer).err().unwrap_or(CallResult::Answered);
     let mut attempt = attempt(target, result, String::new(), started, latency);
     attempt.input_tokens = answer.usage.input_tokens;
     attempt.output_tokens = answer.usage.output_tokens;
@@ -294,12 +294,12 @@ fn weigh(
 
 fn attempt(
     target: &Target,
-    result: AttemptResult,
+    result: CallResult,
     detail: String,
     started_at: Timestamp,
     latency_ms: u64,
-) -> Attempt {
-    Attempt {
+) -> ModelCall {
+    ModelCall {
         target: target.clone(),
         result,
         detail,

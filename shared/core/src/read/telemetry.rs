@@ -5,7 +5,7 @@ use ::metrics::SharedString;
 use super::{
     breaker::BreakerEvent,
     breakers::Guarded,
-    outcome::{Attempt, AttemptResult},
+    outcome::{ModelCall, CallResult},
 };
 use crate::{
     events::Store,
@@ -34,20 +34,20 @@ impl<'a> Call<'a> {
     }
 
     /// It ended by itself, or by its own timeout.
-    pub(crate) fn ended(mut self, attempt: &Attempt) {
+    pub(crate) fn ended(mut self, call: &ModelCall) {
         let Some(target) = self.0.take() else { return };
-        PROVIDER_REQUESTS.count(of_and(target, attempt.result.name()), 1);
-        PROVIDER_LATENCY.record(of(target), attempt.latency_ms as f64 / 1000.0);
-        if attempt.result == AttemptResult::Timeout {
+        PROVIDER_REQUESTS.count(of_and(target, call.result.name()), 1);
+        PROVIDER_LATENCY.record(of(target), call.latency_ms as f64 / 1000.0);
+        if call.result == CallResult::Timeout {
             TIMEOUTS.count(["request".into()], 1);
         }
-        for (direction, tokens) in [("input", attempt.input_tokens), ("output", attempt.output_tokens)] {
+        for (direction, tokens) in [("input", call.input_tokens), ("output", call.output_tokens)] {
             if tokens > 0 {
                 PROVIDER_TOKENS.count(of_and(target, direction), tokens);
             }
         }
-        if attempt.cost_micro_usd > MicroUsd::default() {
-            PROVIDER_COST.add(of(target), attempt.cost_micro_usd.usd());
+        if call.cost_micro_usd > MicroUsd::default() {
+            PROVIDER_COST.add(of(target), call.cost_micro_usd.usd());
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn page_span<'a>(store: &'a Store, message: &PageMessage, receive_cou
     let open = Open::new(&store.tracer, parent, "page", SpanKind::Consumer)
         .with("everypage.job", message.job_id.as_str())
         .with("everypage.page", message.page_id.get())
-        .with("everypage.sending", message.attempt)
+        .with("everypage.redrive_count", message.redrive_count)
         .with("everypage.receive_count", receive_count);
     Some(open)
 }
@@ -112,12 +112,12 @@ pub(crate) fn call_span<'a>(
 }
 
 /// How a question was answered.
-pub(crate) fn answered(call: Option<Open<'_>>, attempt: &Attempt) {
-    let Some(mut call) = call else { return };
-    call.note("gen_ai.usage.input_tokens", attempt.input_tokens);
-    call.note("gen_ai.usage.output_tokens", attempt.output_tokens);
-    if attempt.result != AttemptResult::Answered {
-        call.failed(attempt.result.name());
+pub(crate) fn answered(span: Option<Open<'_>>, call: &ModelCall) {
+    let Some(mut span) = span else { return };
+    span.note("gen_ai.usage.input_tokens", call.input_tokens);
+    span.note("gen_ai.usage.output_tokens", call.output_tokens);
+    if call.result != CallResult::Answered {
+        span.failed(call.result.name());
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         for source in [Source::AI, Source::MUPDF, Source::MUPDF_FALLBACK, Source::MUPDF_TIMEOUT_FALLBACK] {
             assert_eq!(stored(serde_json::json!(source)), source.name());
         }
-        for result in AttemptResult::ALL {
+        for result in CallResult::ALL {
             assert_eq!(stored(serde_json::json!(result)), result.name());
         }
     }

@@ -1,7 +1,7 @@
 //! Bringing dead letters back to work, or letting them go.
 
 use crate::{
-    dead_letters::{self, DeadEvent, DeadLetter, Subject},
+    dead_letters::{self, DeadLetterEvent, DeadLetter, Subject},
     event::Actor,
     events::Store,
     ids::{DeadLetterId, JobId},
@@ -60,12 +60,12 @@ pub async fn redrive(
     let marked =
         DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..letter.clone() };
     // Refused when somebody else redrove it at the same time: also fine.
-    dead_letters::save(&recovery.store, Some(&kept), marked, DeadEvent::Redriven { by: by.to_owned() })
+    dead_letters::save(&recovery.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: by.to_owned() })
         .await?;
     Ok(redriven)
 }
 
-/// What sending a letter back may cost.
+/// What redrive_count a letter back may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Pages that would be read by AI.
@@ -129,7 +129,7 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
         reason: error.to_string(),
     })?;
     let page = pages::find(&recovery.store, &message.job_id, message.page_id).await?;
-    message.attempt = page.map_or(0, |kept| kept.value.attempt).max(message.attempt) + 1;
+    message.redrive_count = page.map_or(0, |kept| kept.value.redrive_count).max(message.redrive_count) + 1;
     message.task_token = None;
     let job = jobs::load(&recovery.store, &message.job_id).await?.value;
     if job.is_over() {
@@ -140,7 +140,7 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
         credits::check(&recovery.store, &job, 1).await?;
     }
     message.deadline = after(recovery.store.clock.now(), job.received.options.job_timeout());
-    let name = format!("{}:a{}", message.idempotency_key, message.attempt);
+    let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
     let outgoing =
         Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode()? };
     recovery.queue.send(&[outgoing]).await?;

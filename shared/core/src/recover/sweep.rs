@@ -40,7 +40,7 @@ pub const SILENT: Duration = Duration::from_secs(180);
 /// Dead messages looked at in one sweep: the rest have their turn in the next.
 const DEAD_AT_ONCE: usize = 1000;
 /// Time to look at them all, before others see them again.
-const LOOK: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Webhooks are sent and purchases gone on with for so long: their pauses of 1 s, 4 s and 16 s fit in.
 const OUTSIDE: Duration = Duration::from_secs(25);
@@ -72,7 +72,7 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
     let (mended, dead, healed, relayed, webhooks, purchases) = tokio::join!(
         mend_jobs(recovery),
-        collect_dead(recovery),
+        collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
         relay::relay_silent(&recovery.publisher, SILENT),
         deliver::run_for(&recovery.publisher, OUTSIDE),
@@ -214,10 +214,10 @@ fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
 }
 
 /// Looks through what lies in the queue's own place for the dead, until all was seen once.
-pub async fn collect_dead(recovery: &Recovery) -> Result<usize, StepError> {
+pub async fn collect_dead_messages(recovery: &Recovery) -> Result<usize, StepError> {
     let (mut seen, mut buried) = (Vec::new(), 0);
     while seen.len() < DEAD_AT_ONCE {
-        let some = recovery.queue.receive_dead(10, LOOK).await?;
+        let some = recovery.queue.receive_dead(10, POLL_INTERVAL).await?;
         if some.is_empty() {
             break;
         }
@@ -226,12 +226,12 @@ pub async fn collect_dead(recovery: &Recovery) -> Result<usize, StepError> {
     let mut first_fault = None;
     for delivery in seen {
         let put_back = match examine(recovery, &delivery).await {
-            Ok(Found::Lies) => true,
-            Ok(Found::Buried) => {
+            Ok(Examined::Lies) => true,
+            Ok(Examined::Buried) => {
                 buried += 1;
                 true
             }
-            Ok(Found::Superfluous) => false,
+            Ok(Examined::Obsolete) => false,
             Err(error) => {
                 first_fault.get_or_insert(error);
                 true
@@ -247,46 +247,46 @@ pub async fn collect_dead(recovery: &Recovery) -> Result<usize, StepError> {
     first_fault.map_or(Ok(buried), Err)
 }
 
-enum Found {
+enum Examined {
     /// Its letter waits, or somebody still works on its page.
     Lies,
     /// It has a letter from now on.
     Buried,
     /// It was redriven or purged, or its page is done.
-    Superfluous,
+    Obsolete,
 }
 
-impl Found {
+impl Examined {
     fn by(letter: &DeadLetter) -> Self {
-        if letter.waits() { Self::Lies } else { Self::Superfluous }
+        if letter.waits() { Self::Lies } else { Self::Obsolete }
     }
 }
 
-async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Found, StepError> {
-    let stranger = dead_letters::find(&recovery.store, &add::message_letter(&delivery.body)).await?;
+async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, StepError> {
+    let stranger = dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
     let mut message = match (stranger, PageMessage::parse(&delivery.body)) {
-        (Some(letter), _) => return Ok(Found::by(&letter.value)),
+        (Some(letter), _) => return Ok(Examined::by(&letter.value)),
         (None, Ok(message)) => message,
         (None, Err(unreadable)) => {
             give_up::on_message(&recovery.reader, delivery, unreadable.to_string()).await?;
-            return Ok(Found::Buried);
+            return Ok(Examined::Buried);
         }
     };
     if let Some(letter) =
-        dead_letters::find(&recovery.store, &dead_letters::page_letter(&message.job_id, message.page_id))
+        dead_letters::find(&recovery.store, &dead_letters::page_dead_letter_id(&message.job_id, message.page_id))
             .await?
     {
         // One that was redriven as it was died as what it then stood for.
         if let Some(revived) = letter.value.revived {
-            (message.attempt, message.deadline) = (revived.sending, revived.deadline);
+            (message.redrive_count, message.deadline) = (revived.redrive_count, revived.deadline);
         }
-        if letter.value.sending >= message.attempt {
-            return Ok(Found::by(&letter.value));
+        if letter.value.redrive_count >= message.redrive_count {
+            return Ok(Examined::by(&letter.value));
         }
     }
     Ok(match give_up::on_exhausted(&recovery.reader, delivery, &message).await? {
-        Exhausted::Superfluous => Found::Superfluous,
-        Exhausted::InGoodHands => Found::Lies,
-        Exhausted::GivenUp => Found::Buried,
+        Exhausted::Obsolete => Examined::Obsolete,
+        Exhausted::InProgress => Examined::Lies,
+        Exhausted::GivenUp => Examined::Buried,
     })
 }

@@ -8,8 +8,8 @@ pub struct BreakerPolicy {
     pub failure_threshold: u32,
     /// Successful probes that close it.
     pub half_open_successes: u32,
-    pub base_rest: Duration,
-    pub max_rest: Duration,
+    pub base_cooldown: Duration,
+    pub max_cooldown: Duration,
     /// A record not changed for this long is as good as none.
     pub forget_after: Duration,
     /// How long a probe may take before another worker may send one.
@@ -21,8 +21,8 @@ impl Default for BreakerPolicy {
         Self {
             failure_threshold: 1,
             half_open_successes: 1,
-            base_rest: Duration::from_secs(30),
-            max_rest: Duration::from_secs(300),
+            base_cooldown: Duration::from_secs(30),
+            max_cooldown: Duration::from_secs(300),
             forget_after: Duration::from_secs(600),
             probe_lease: Duration::from_secs(150),
         }

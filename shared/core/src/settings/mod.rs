@@ -20,7 +20,7 @@ use crate::{
     ids::{Priority, TenantId},
     ports::pdf::PdfLimits,
     providers::{
-        failover::Roster,
+        failover::FailoverOrder,
         target::{Models, Provider, Tier},
     },
     secret::Secret,
@@ -36,7 +36,7 @@ The text between the marks is what a program read from the page marked current a
 use it for spelling and context, trust the image where they differ, and transcribe the current page only.";
 
 #[derive(Clone, Debug)]
-pub struct EngineSettings {
+pub struct ProviderSettings {
     pub provider: Provider,
     pub models: Models,
     pub api_key: Option<Secret>,
@@ -44,7 +44,7 @@ pub struct EngineSettings {
     pub base_url: Option<String>,
 }
 
-impl EngineSettings {
+impl ProviderSettings {
     /// Many servers that speak OpenAI's API need no key; everything else does.
     pub fn is_usable(&self) -> bool {
         self.api_key.is_some() || (self.provider == Provider::OpenAi && self.base_url.is_some())
@@ -141,7 +141,7 @@ pub struct Settings {
     /// For one step of our own, such as opening the document.
     pub step_timeout: Duration,
     /// In order of preference.
-    pub engines: Vec<EngineSettings>,
+    pub providers: Vec<ProviderSettings>,
     pub tier: Tier,
     pub ai_pages: AiPages,
     pub image: ImageStyle,
@@ -250,9 +250,9 @@ impl Settings {
     }
 
     /// Who can be asked, the preferred engine first; those without a key are left out.
-    pub fn roster(&self) -> Roster {
-        let usable = self.engines.iter().filter(|engine| engine.is_usable());
-        Roster { engines: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
+    pub fn failover_order(&self) -> FailoverOrder {
+        let usable = self.providers.iter().filter(|engine| engine.is_usable());
+        FailoverOrder { providers: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
     }
 }
 

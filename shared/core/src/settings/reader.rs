@@ -11,7 +11,7 @@ use crate::{
     providers::target::{Models, Provider, Tier},
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, EngineSettings, Entry, LogSettings,
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, ProviderSettings, Entry, LogSettings,
         Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
@@ -56,13 +56,13 @@ impl<'a> Reader<'a> {
         let other = if primary == Provider::OpenAi { Provider::Anthropic } else { Provider::OpenAi };
         let secondary =
             self.parsed("SECONDARY_ENGINE", other, "openai or anthropic", "asked when the first fails");
-        let openai = self.engine(
+        let openai = self.provider(
             Provider::OpenAi,
             ["OPENAI_PRIMARY_MODEL", "OPENAI_SECONDARY_MODEL", "OPENAI_FAST_MODEL"],
             ["gpt-5.4", "gpt-5.4-mini", "gpt-5.4-nano"],
             ["OPENAI_API_KEY", "OPENAI_BASE_URL"],
         );
-        let anthropic = self.engine(
+        let anthropic = self.provider(
             Provider::Anthropic,
             ["ANTHROPIC_PRIMARY_MODEL", "ANTHROPIC_SECONDARY_MODEL", "ANTHROPIC_FAST_MODEL"],
             ["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
@@ -75,9 +75,9 @@ impl<'a> Reader<'a> {
                 self.warnings.push(format!("{name} is {chosen}, which is left out: {key} is not set"));
             }
         }
-        let mut engines = vec![openai, anthropic];
-        engines.sort_by_key(|engine| engine.provider != primary);
-        engines.retain(|engine| engine.provider == primary || engine.provider == secondary);
+        let mut providers = vec![openai, anthropic];
+        providers.sort_by_key(|engine| engine.provider != primary);
+        providers.retain(|engine| engine.provider == primary || engine.provider == secondary);
 
         let image = ImageStyle {
             dpi: self.bounded("IMAGE_DPI", 100, 20, 600, "resolution of page images"),
@@ -108,16 +108,16 @@ impl<'a> Reader<'a> {
                 1000,
                 "good probes that close it",
             ),
-            base_rest: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
-            max_rest: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
+            base_cooldown: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
+            max_cooldown: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
             ..BreakerPolicy::default()
         };
         let breaker = breaker.for_calls_of(request_timeout);
-        if breaker.base_rest > breaker.max_rest {
+        if breaker.base_cooldown > breaker.max_cooldown {
             self.faults.push(format!(
                 "BREAKER_BASE_BACKOFF is {} and BREAKER_MAX_BACKOFF is {}; accepted: a longest rest that is no shorter than the first",
-                show_duration(&breaker.base_rest),
-                show_duration(&breaker.max_rest)
+                show_duration(&breaker.base_cooldown),
+                show_duration(&breaker.max_cooldown)
             ));
         }
         let limits = PdfLimits::default();
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
             request_timeout,
             job_timeout,
             step_timeout,
-            engines,
+            providers,
             tier: self.parsed(
                 "MODEL_TIER",
                 Tier::Primary,
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         models: [&'static str; 3],
         defaults: [&str; 3],
         access: [&'static str; 2],
-    ) -> EngineSettings {
+    ) -> ProviderSettings {
         let mut model = |index: usize, about| {
             let default = defaults[index].to_owned();
             self.parsed(models[index], default, "a model's name", about)
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
         };
         let api_key = self.secret(access[0], "key of the API");
         let base_url = self.address(access[1], "(the vendor's)", "address of the API");
-        EngineSettings { provider, models, api_key, base_url }
+        ProviderSettings { provider, models, api_key, base_url }
     }
 
     /// Credits are bought where both the service and a price are known.

@@ -14,8 +14,8 @@ fn nothing_set_gives_the_documented_defaults() {
     assert_eq!(settings.worker_concurrency, 8);
     assert_eq!(settings.max_inflight_per_model, 2);
     assert_eq!(settings.retry_intervals, [1, 4, 16].map(Duration::from_secs));
-    assert_eq!(settings.engines[0].provider, Provider::OpenAi);
-    assert!(settings.roster().engines.is_empty(), "no key, nobody to ask");
+    assert_eq!(settings.providers[0].provider, Provider::OpenAi);
+    assert!(settings.failover_order().providers.is_empty(), "no key, nobody to ask");
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
 
 #[test]
 fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
-    let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.roster();
-    assert_eq!(one.engines.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
-    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.roster();
-    assert_eq!(local.engines.len(), 1);
+    let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.failover_order();
+    assert_eq!(one.providers.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
+    let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.failover_order();
+    assert_eq!(local.providers.len(), 1);
 }
 
 #[test]

@@ -22,7 +22,7 @@
 //! | `everypage_timeout_events_total` | `type` | `request`: a call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
 //! | `everypage_operation_retries_total` | | our own storage, queue and flow calls that were tried again |
 //! | `everypage_queue_depth` | `priority` | page messages that wait or are worked on, by lane; on AWS that is SQS's own metric |
-//! | `everypage_dlq_depth` | | dead letters that wait for a person; [`MOST_COUNTED_LETTERS`] stands for that many or more |
+//! | `everypage_dlq_depth` | | dead letters that wait for a person; [`MAX_COUNTED_DEAD_LETTERS`] stands for that many or more |
 //!
 //! Counting follows what was stored: an event that is written once is counted once, however often
 //! its message is delivered. A process that dies between the two loses the count, never doubles it.
@@ -222,7 +222,7 @@ pub static ALL: [&Definition; 18] = [
 ];
 
 /// Counting more would mean reading more, every minute.
-pub const MOST_COUNTED_LETTERS: usize = 1000;
+pub const MAX_COUNTED_DEAD_LETTERS: usize = 1000;
 
 /// Tells the recorder in charge what each metric is; once, after it was installed.
 pub fn describe() {

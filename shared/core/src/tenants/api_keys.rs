@@ -12,7 +12,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    records::{Kept, decode, encode, read_all},
+    records::{Versioned, decode, encode, read_all},
     secret::Secret,
     tenants::caller::Caller,
 };
@@ -88,13 +88,13 @@ pub async fn find(store: &Store, secret: &str) -> Result<Option<ApiKey>, Fault> 
         return Ok(None);
     }
     let item = store.records.get(&record::api_key(&sha256_hex(secret.as_bytes()))).await?;
-    let found: Option<Kept<ApiKey>> = item.as_ref().map(decode).transpose()?;
+    let found: Option<Versioned<ApiKey>> = item.as_ref().map(decode).transpose()?;
     Ok(found.map(|kept| kept.value).filter(|found| found.revoked_at.is_none()))
 }
 
 /// A tenant's keys, oldest first, revoked ones among them.
 pub async fn list(store: &Store, tenant: &TenantId) -> Result<Vec<ApiKey>, Fault> {
-    let pointers: Vec<Kept<Pointer>> =
+    let pointers: Vec<Versioned<Pointer>> =
         read_all(store.records.as_ref(), &record::tenant_partition(tenant), record::TENANT_API_KEYS).await?;
     let keys: Vec<Key> = pointers.iter().map(|kept| record::api_key(&kept.value.sha256)).collect();
     let items = store.records.get_many(&keys).await?;
@@ -112,7 +112,7 @@ pub async fn revoke(store: &Store, tenant: &TenantId, id: &str) -> Result<Option
         let Some(item) = store.records.get(&record::api_key(&pointer.sha256)).await? else {
             return Ok(None);
         };
-        let found: Kept<ApiKey> = decode(&item)?;
+        let found: Versioned<ApiKey> = decode(&item)?;
         if found.value.revoked_at.is_some() {
             return Ok(Some(found.value));
         }

@@ -19,7 +19,7 @@ use crate::{
         Fault,
         records::{Change, Draft, When, Written},
     },
-    records::{Kept, decode, encode},
+    records::{Versioned, decode, encode},
     settings::Settings,
     time::after,
 };
@@ -60,7 +60,7 @@ pub enum TenantError {
     Fault(#[from] Fault),
 }
 
-async fn find(tenants: &Tenants, tenant: &TenantId) -> Result<Option<Kept<Overrides>>, Fault> {
+async fn find(tenants: &Tenants, tenant: &TenantId) -> Result<Option<Versioned<Overrides>>, Fault> {
     tenants.store.records.get(&record::overrides(tenant)).await?.as_ref().map(decode).transpose()
 }
 
