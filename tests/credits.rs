@@ -34,7 +34,7 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 
 fn tenant() -> TenantId {
     TenantId::new("local")
@@ -59,24 +59,24 @@ async fn amounts(app: &App) -> Vec<i64> {
     accounts::ledger(app, &tenant()).await.unwrap().iter().map(|line| line.amount).collect()
 }
 
-fn prepaid() -> World {
-    World::new(&[("CREDITS", "prepaid")])
+fn prepaid() -> Harness {
+    Harness::new(&[("CREDITS", "prepaid")])
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_holds_its_estimate_and_pays_for_what_an_ai_read() {
-    let world = prepaid();
-    world.vision.now_does(|target, page| match page {
+    let harness = prepaid();
+    harness.vision.set_behaviour(|target, page| match page {
         4 => Reply::down(),
         _ => Reply::AnswerAfter(Duration::from_secs(2), read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     given(&process, 10).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     assert_eq!(process.job(&id).await.reserved_credits, 4);
     assert_eq!(books(&process.app).await, (10, 4));
-    let process = world.start("b");
+    let process = harness.start("b");
     let job = process.finish(&id).await;
     assert_eq!((job.state, job.reserved_credits), (State::Audited, 0));
     assert_eq!(books(&process.app).await, (7, 0));
@@ -85,15 +85,15 @@ async fn a_job_holds_its_estimate_and_pays_for_what_an_ai_read() {
 
 #[tokio::test(start_paused = true)]
 async fn without_enough_credits_a_job_is_rejected_and_says_why() {
-    let world = prepaid();
-    let process = world.start("a");
+    let harness = prepaid();
+    let process = harness.start("a");
     given(&process, 3).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(job.state, State::Rejected);
     let reason = job.failure.unwrap().reason;
     assert_eq!(reason, "not enough credits: 4 are needed and 3 are available (by policy)");
-    assert_eq!(world.vision.calls().len(), 0);
+    assert_eq!(harness.vision.calls().len(), 0);
     assert_eq!(books(&process.app).await, (3, 0));
     // Pages that no AI reads cost nothing.
     let mut plain = FakeDocument::graphics(5);
@@ -107,8 +107,8 @@ async fn without_enough_credits_a_job_is_rejected_and_says_why() {
 
 #[tokio::test(start_paused = true)]
 async fn where_credits_are_unlimited_nobody_keeps_books() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Audited);
     assert_eq!(accounts::load(&process.app, &tenant()).await.unwrap().version, 0);
@@ -121,16 +121,16 @@ async fn where_credits_are_unlimited_nobody_keeps_books() {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_that_are_cancelled_or_fail_give_everything_back() {
-    let world = prepaid();
-    world.vision.now_does(|target, page| match page {
+    let harness = prepaid();
+    harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::AnswerAfter(Duration::from_millis(100), read_by(target, page)),
         _ => Reply::Hang,
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     given(&process, 10).await;
     let started = async |pages| {
         let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
-        assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+        assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
         id
     };
     let (first, second) = (started(4).await, started(5).await);
@@ -143,7 +143,7 @@ async fn jobs_that_are_cancelled_or_fail_give_everything_back() {
     assert_eq!(books(&process.app).await, (10, 0));
     assert_eq!(amounts(&process.app).await, [10]);
     // Redriven, it holds anew and pays at its end.
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     let letter = dead::job_letter(&second, 0);
     redrive(&process.app, &letter, "ann", None).await.unwrap();
     assert_eq!(process.finish(&second).await.state, State::Audited);
@@ -152,8 +152,8 @@ async fn jobs_that_are_cancelled_or_fail_give_everything_back() {
 
 #[tokio::test(start_paused = true)]
 async fn of_two_jobs_that_want_the_last_credits_one_gets_them() {
-    let world = prepaid();
-    let process = world.start("a");
+    let harness = prepaid();
+    let process = harness.start("a");
     given(&process, 7).await;
     let first = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     let second = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
@@ -165,13 +165,13 @@ async fn of_two_jobs_that_want_the_last_credits_one_gets_them() {
     assert_eq!(books(&process.app).await, (7 - paid, 0));
 }
 
-fn awaiting() -> World {
-    World::new(&[("CREDITS", "prepaid"), ("APPROVAL_THRESHOLD_USD", "0"), ("JOB_TIMEOUT", "60s")])
+fn awaiting() -> Harness {
+    Harness::new(&[("CREDITS", "prepaid"), ("APPROVAL_THRESHOLD_USD", "0"), ("JOB_TIMEOUT", "60s")])
 }
 
 async fn proposed(process: &Process, pages: u32) -> Job {
     let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let job = process.job(&id).await;
     assert!(job.awaits_approval());
     job
@@ -179,8 +179,8 @@ async fn proposed(process: &Process, pages: u32) -> Job {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_s_word_does_not_replace_credits() {
-    let world = awaiting();
-    let process = world.start("a");
+    let harness = awaiting();
+    let process = harness.start("a");
     given(&process, 3).await;
     let job = proposed(&process, 4).await;
     assert_eq!(books(&process.app).await, (3, 0), "nothing is held before it is approved");
@@ -199,8 +199,8 @@ async fn a_person_s_word_does_not_replace_credits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_nobody_approved_in_time_holds_and_costs_nothing() {
-    let world = awaiting();
-    let process = world.start("a");
+    let harness = awaiting();
+    let process = harness.start("a");
     given(&process, 9).await;
     let job = proposed(&process, 4).await;
     let job = process.finish(&job.id).await;
@@ -210,14 +210,16 @@ async fn a_plan_that_nobody_approved_in_time_holds_and_costs_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits() {
-    let world = prepaid();
-    world.vision.now_does(|_, page| if page == 1 { Reply::Answer("one".into()) } else { Reply::down() });
-    let process = world.start("a");
+    let harness = prepaid();
+    harness
+        .vision
+        .set_behaviour(|_, page| if page == 1 { Reply::Answer("one".into()) } else { Reply::down() });
+    let process = harness.start("a");
     given(&process, 4).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(books(&process.app).await, (3, 0));
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     // Three pages are missing, and somebody took a credit away.
     let taken =
         AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "".into() } };
@@ -227,7 +229,7 @@ async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits()
     assert!(matches!(refused, StepError::Broken { .. }), "{refused}");
     given(&process, 1).await;
     // Breakers that the first run opened are over their rest.
-    world.clock_moves(Duration::from_secs(600)).await;
+    harness.advance(Duration::from_secs(600)).await;
     assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 3);
     process.work_for(Duration::from_secs(60)).await;
     let job = heal::publish(&process.app, &id).await.unwrap();
@@ -238,18 +240,18 @@ async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits()
 
 #[tokio::test(start_paused = true)]
 async fn whoever_approves_or_heals_a_prepaid_job_by_other_settings_holds_and_pays_its_credits() {
-    let mut world = awaiting();
-    let process = world.start("a");
+    let mut harness = awaiting();
+    let process = harness.start("a");
     given(&process, 3).await;
     let (dear, cheap) = (proposed(&process, 4).await.id, proposed(&process, 3).await.id);
     // A command line beside the installation knows nothing of credits.
-    world.settings = everypage_tests::world::settings(&[]);
-    let elsewhere = world.start("b").app;
+    harness.settings = everypage_tests::harness::settings(&[]);
+    let elsewhere = harness.start("b").app;
     let job = decide(&elsewhere, &dear, "ann", Decision::Approve).await.unwrap();
     assert_eq!(job.state, State::Rejected);
     let job = decide(&elsewhere, &cheap, "ann", Decision::Approve).await.unwrap();
     assert_eq!((job.state, job.reserved_credits), (State::Approved, 3));
-    world.vision.now_does(|target, page| match page {
+    harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
     });
@@ -264,28 +266,30 @@ async fn whoever_approves_or_heals_a_prepaid_job_by_other_settings_holds_and_pay
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_planned_without_credits_never_pays_any() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
-    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
-    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
     tenants::change(&process.app, &tenant(), &variables).await.unwrap();
     given(&process, 10).await;
-    assert_eq!(world.start("b").finish(&id).await.state, State::Audited);
+    assert_eq!(harness.start("b").finish(&id).await.state, State::Audited);
     assert_eq!(books(&process.app).await, (10, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_many_pages_that_were_sent_again_only_those_are_read_that_can_be_paid() {
-    let world = World::new(&[("CREDITS", "prepaid"), ("WORKER_CONCURRENCY", "1")]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[("CREDITS", "prepaid"), ("WORKER_CONCURRENCY", "1")]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     given(&process, 4).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    world.clock_moves(Duration::from_secs(600)).await;
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    harness.advance(Duration::from_secs(600)).await;
     assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 4);
     // They were sent; then another job took the credits.
     let taken =
@@ -294,7 +298,7 @@ async fn of_many_pages_that_were_sent_again_only_those_are_read_that_can_be_paid
     process.work_for(Duration::from_secs(60)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().metadata.credits, 1);
-    assert_eq!((books(&process.app).await, world.queue.is_empty()), ((0, 0), true));
+    assert_eq!((books(&process.app).await, harness.queue.is_empty()), ((0, 0), true));
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(letters.len(), 3, "a person sees the others, and may send them when there are credits");
     assert!(letters.iter().all(|letter| letter.value.reason.contains("not enough credits")));
@@ -310,8 +314,8 @@ async fn of_many_pages_that_were_sent_again_only_those_are_read_that_can_be_paid
 #[tokio::test(start_paused = true)]
 async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credits() {
     for cause in [Cause::Deadline, Cause::Cancelled] {
-        let world = prepaid();
-        let process = world.start("a");
+        let harness = prepaid();
+        let process = harness.start("a");
         let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
         let job = process.job(&id).await;
         for range in prepare::inspect(&process.app, &job).await.unwrap() {
@@ -319,7 +323,7 @@ async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credit
         }
         prepare::understand(&process.app, &job).await.unwrap();
         if cause == Cause::Deadline {
-            world.clock_moves(Duration::from_secs(300)).await;
+            harness.advance(Duration::from_secs(300)).await;
         }
         let job = finalize(&process.app, &id, cause).await.unwrap();
         let expected = if cause == Cause::Deadline { State::Audited } else { State::Cancelled };
@@ -330,18 +334,18 @@ async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credit
 
 #[tokio::test(start_paused = true)]
 async fn changed_books_are_found_out() {
-    let world = prepaid();
-    let process = world.start("a");
+    let harness = prepaid();
+    let process = harness.start("a");
     given(&process, 5).await;
     given(&process, 2).await;
     assert_eq!(books(&process.app).await, (7, 0));
     let spoil = async |sort: &str, from: &str, to: &str| {
         let key = Key::new(format!("account#{}", tenant()), sort);
-        let item = world.records.get(&key).await.unwrap().unwrap();
+        let item = harness.records.get(&key).await.unwrap().unwrap();
         assert!(item.draft.body.contains(from), "{}", item.draft.body);
         let draft = Draft { body: item.draft.body.replace(from, to), ..item.draft };
         let changes = vec![Change::Put { draft, when: When::Version(item.version) }];
-        world.records.write(&Batch { stamp: process.app.ids.fresh(), changes }).await.unwrap();
+        harness.records.write(&Batch { stamp: process.app.ids.fresh(), changes }).await.unwrap();
         verify_account(&process.app, &tenant()).await.unwrap()
     };
     let found = spoil("ledger#0000000001", "\"amount\":5", "\"amount\":9").await;
@@ -356,8 +360,8 @@ async fn changed_books_are_found_out() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_what_is_not_there() {
-    let world = prepaid();
-    let process = world.start("a");
+    let harness = prepaid();
+    let process = harness.start("a");
     given(&process, 5).await;
     let taken =
         AccountEvent::Deducted { credits: 6, cause: Why::Operator { by: "ann".into(), note: "".into() } };
@@ -372,12 +376,12 @@ async fn nobody_takes_what_is_not_there() {
 }
 
 /// A small job with credits, whatever happens on the way.
-async fn run(faults: std::sync::Arc<Faults>) -> (World, Process) {
-    let mut world = prepaid();
-    let calm = world.start("operator");
+async fn run(faults: std::sync::Arc<Faults>) -> (Harness, Process) {
+    let mut harness = prepaid();
+    let calm = harness.start("operator");
     given(&calm, 5).await;
-    world.faults = faults;
-    let process = world.start("a");
+    harness.faults = faults;
+    let process = harness.start("a");
     let submitted = async {
         loop {
             match process.submit(&FakeDocument::graphics(2)).await {
@@ -390,18 +394,18 @@ async fn run(faults: std::sync::Arc<Faults>) -> (World, Process) {
         let id = submitted.await;
         process.finish(&id).await;
     };
-    let stopped = world.faults.stopped();
+    let stopped = harness.faults.stopped();
     tokio::select! {
         biased;
         () = stopped => {}
         () = whole => {}
     }
-    (world, process)
+    (harness, process)
 }
 
-async fn check(world: &World, what: &str) {
-    world.faults.resume();
-    let process = world.start("b");
+async fn check(harness: &Harness, what: &str) {
+    harness.faults.resume();
+    let process = harness.start("b");
     // Whoever got an error, or none, asks again.
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
@@ -413,16 +417,17 @@ async fn check(world: &World, what: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn whatever_fails_or_dies_a_job_pays_once_and_holds_nothing_afterwards() {
-    let (world, _) = run(Faults::none()).await;
-    let calls = world.faults.calls();
+    let (harness, _) = run(Faults::none()).await;
+    let calls = harness.faults.calls();
     assert!(calls > 40, "{calls}");
-    check(&world, "no fault").await;
+    check(&harness, "no fault").await;
     for at in 0..calls {
         for (times, mode) in [(1, Mode::Refuse), (1, Mode::LoseReply), (3, Mode::Refuse)] {
-            let (world, _) = run(Faults::at(at, times, mode)).await;
-            check(&world, &format!("{mode:?} × {times} of call {at} ({:?})", world.faults.struck())).await;
+            let (harness, _) = run(Faults::at(at, times, mode)).await;
+            check(&harness, &format!("{mode:?} × {times} of call {at} ({:?})", harness.faults.failed_call()))
+                .await;
         }
-        let (world, _) = run(Faults::stop_at(at)).await;
-        check(&world, &format!("killed at call {at} ({:?})", world.faults.struck())).await;
+        let (harness, _) = run(Faults::stop_at(at)).await;
+        check(&harness, &format!("killed at call {at} ({:?})", harness.faults.failed_call())).await;
     }
 }

@@ -19,8 +19,8 @@ use everypage_testkit::{
     vision::{Reply, read_by},
 };
 use everypage_tests::{
+    harness::{Harness, Process, seconds},
     invariants,
-    world::{Process, World, seconds},
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -42,26 +42,26 @@ async fn modified(process: &Process, id: &JobId, left: Duration) -> (Job, Result
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_a_person_moves_is_the_one_that_counts() {
     let pairs = [("APPROVAL_THRESHOLD_USD", "0.001"), ("JOB_TIMEOUT", "60s"), ("REQUEST_TIMEOUT", "300s")];
-    let world = World::new(&pairs);
-    world.vision.now_does(|target, page| Reply::AnswerAfter(MINUTE, read_by(target, page)));
-    let process = world.start("a");
+    let harness = Harness::new(&pairs);
+    harness.vision.set_behaviour(|target, page| Reply::AnswerAfter(MINUTE, read_by(target, page)));
+    let process = harness.start("a");
     // Later: models have their time.
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     let (_, document) = modified(&process, &id, 5 * MINUTE).await;
     assert_eq!((document.metadata.final_ai_pages, document.metadata.timeout_occurred), (4, false));
     // Sooner: it ends then, and says why.
-    let began = seconds(world.clock.as_ref());
+    let began = seconds(harness.clock.as_ref());
     let id = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
     let (_, document) = modified(&process, &id, Duration::from_secs(20)).await;
     assert!(document.metadata.timeout_occurred);
     assert_eq!(document.metadata.final_timeout_fallback_pages, 5);
-    let took = seconds(world.clock.as_ref()) - began;
+    let took = seconds(harness.clock.as_ref()) - began;
     assert!((30.0..32.0).contains(&took), "{took}");
 }
 
 /// A job of which no page was sent yet.
-async fn approved(world: &World, pages: u32) -> (Process, JobId) {
-    let process = world.start("a");
+async fn approved(harness: &Harness, pages: u32) -> (Process, JobId) {
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
     let job = process.job(&id).await;
     for range in prepare::inspect(&process.app, &job).await.unwrap() {
@@ -75,11 +75,11 @@ async fn approved(world: &World, pages: u32) -> (Process, JobId) {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_has_not_come_ends_nothing() {
-    let world = World::new(&[]);
-    let (process, id) = approved(&world, 2).await;
+    let harness = Harness::new(&[]);
+    let (process, id) = approved(&harness, 2).await;
     let job = finalize(&process.app, &id, Cause::Deadline).await.unwrap();
     assert_eq!((job.state, job.halt), (State::Approved, None), "whoever asked went by an older deadline");
-    world.clock_moves(Duration::from_secs(296)).await;
+    harness.advance(Duration::from_secs(296)).await;
     // A clock may be off by seconds.
     let job = finalize(&process.app, &id, Cause::Deadline).await.unwrap();
     assert_eq!(job.state, State::Audited);
@@ -87,9 +87,9 @@ async fn a_deadline_that_has_not_come_ends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_that_a_worker_with_a_fast_clock_left_to_the_deadline_say_so() {
-    let world = World::new(&[]);
-    let (process, id) = approved(&world, 2).await;
-    world.clock_moves(Duration::from_secs(298)).await;
+    let harness = Harness::new(&[]);
+    let (process, id) = approved(&harness, 2).await;
+    harness.advance(Duration::from_secs(298)).await;
     // All tokens were answered, by workers for whom the deadline had come.
     let job = finalize(&process.app, &id, Cause::Settled).await.unwrap();
     let document = process.result(&job).await;
@@ -99,9 +99,9 @@ async fn pages_that_a_worker_with_a_fast_clock_left_to_the_deadline_say_so() {
 
 #[tokio::test(start_paused = true)]
 async fn healing_keeps_what_a_page_went_through_and_has_time_of_its_own() {
-    let world = World::new(&[("BREAKER_FAILURE_THRESHOLD", "100")]);
-    let process = world.start("a");
-    world.vision.now_does(|_, _| Reply::Finish(Finish::Refusal, String::new()));
+    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "100")]);
+    let process = harness.start("a");
+    harness.vision.set_behaviour(|_, _| Reply::Finish(Finish::Refusal, String::new()));
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let first = process.result(&job).await;
@@ -110,7 +110,7 @@ async fn healing_keeps_what_a_page_went_through_and_has_time_of_its_own() {
     assert!(cost.0 > 0, "refusals are paid for");
 
     // One page is read, the other has no answer in the time that healing has.
-    world.vision.now_does(|target, page| match page {
+    harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Answer(read_by(target, page)),
         _ => Reply::Hang,
     });
@@ -130,12 +130,12 @@ async fn healing_keeps_what_a_page_went_through_and_has_time_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn who_can_open_no_document_does_not_fetch_it_either() {
-    let mut world = World::new(&[]);
-    let process = world.start("a");
+    let mut harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    world.clock_moves(6 * MINUTE).await;
-    world.blobs.delete_all(&format!("jobs/{id}/source.pdf")).await.unwrap();
-    world.pdf = Arc::new(FakePdf::absent());
-    let error = finalize(&world.start("finalize").app, &id, Cause::Deadline).await.unwrap_err();
+    harness.advance(6 * MINUTE).await;
+    harness.blobs.delete_all(&format!("jobs/{id}/source.pdf")).await.unwrap();
+    harness.pdf = Arc::new(FakePdf::absent());
+    let error = finalize(&harness.start("finalize").app, &id, Cause::Deadline).await.unwrap_err();
     assert_eq!(error.code(), "deadline", "{error}");
 }

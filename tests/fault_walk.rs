@@ -17,20 +17,20 @@ use everypage_testkit::{
     vision::{Reply, read_by},
 };
 use everypage_tests::{
+    harness::{Harness, Process, seconds},
     invariants,
-    world::{Process, World, seconds},
 };
 
 const PAGES: u32 = 4;
 
 /// One page fails over, one is text: the flow with everything in it.
-fn world(faults: std::sync::Arc<Faults>, twice: bool) -> World {
-    let world = World::with_faults(&[("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")], faults, twice);
-    world.vision.now_does(|target, page| match (target.model.as_str(), page) {
+fn harness(faults: std::sync::Arc<Faults>, twice: bool) -> Harness {
+    let harness = Harness::with_faults(&[("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")], faults, twice);
+    harness.vision.set_behaviour(|target, page| match (target.model.as_str(), page) {
         ("gpt-5.4", 4) => Reply::down(),
         _ => Reply::AnswerAfter(Duration::from_millis(300), read_by(target, page)),
     });
-    world
+    harness
 }
 
 /// Submits until accepted, as a caller who gets an error would.
@@ -47,39 +47,39 @@ async fn submit(process: &Process) -> JobId {
     panic!("never accepted");
 }
 
-async fn run(world: &World) -> (Process, JobId) {
-    let process = world.start("a");
+async fn run(harness: &Harness) -> (Process, JobId) {
+    let process = harness.start("a");
     let id = submit(&process).await;
     process.finish(&id).await;
     (process, id)
 }
 
 /// What holds of every run, however it went.
-async fn check(world: &World, process: &Process, id: &JobId, what: &str) {
+async fn check(harness: &Harness, process: &Process, id: &JobId, what: &str) {
     let job = process.job(id).await;
     assert_eq!(job.state, State::Audited, "{what}: {:?}", job.failure);
     assert!(job.finished_at.unwrap() <= job.deadline + Duration::from_secs(1), "{what}: over its deadline");
     invariants::result_is_whole(&process.app, &job, PAGES).await;
     // What is left in the queue is worked off, and then nothing is held.
     process.work_for(Duration::from_secs(400)).await;
-    assert!(world.queue.is_empty(), "{what}: messages left");
+    assert!(harness.queue.is_empty(), "{what}: messages left");
     let job = process.job(id).await;
     invariants::trail_verifies(&process.app, &job).await;
     let _ = relay::relay(&process.app, &process.app.node).await;
     let _ = relay::relay(&process.app, "a").await;
     let trail = trail::read(&process.app, &Aggregate::Job(id.clone())).await.unwrap();
-    invariants::published_in_order(&world.bus.events(), &trail);
+    invariants::published_in_order(&harness.bus.events(), &trail);
     assert_eq!(jobs::open(&process.app).await.unwrap().len(), 0, "{what}: jobs left open");
 }
 
 /// How many port calls a run without faults makes.
 async fn calls() -> usize {
-    let world = world(Faults::none(), false);
-    let (process, id) = run(&world).await;
-    let calls = world.faults.calls();
-    check(&world, &process, &id, "no fault").await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
-    invariants::paid_once(&world.vision, 1);
+    let harness = harness(Faults::none(), false);
+    let (process, id) = run(&harness).await;
+    let calls = harness.faults.calls();
+    check(&harness, &process, &id, "no fault").await;
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
+    invariants::paid_once(&harness.vision, 1);
     calls
 }
 
@@ -88,14 +88,14 @@ async fn walk(times: usize, mode: Mode) {
     assert!(calls > 50, "only {calls} port calls: is the whole flow walked?");
     let mut struck = std::collections::BTreeSet::new();
     for at in 0..calls {
-        let world = world(Faults::at(at, times, mode), false);
-        let (process, id) = run(&world).await;
-        let what = format!("{mode:?} of call {at} ({:?})", world.faults.struck());
-        struck.extend(world.faults.struck());
-        check(&world, &process, &id, &what).await;
-        invariants::nothing_is_held(&world.records, world.clock.now());
+        let harness = harness(Faults::at(at, times, mode), false);
+        let (process, id) = run(&harness).await;
+        let what = format!("{mode:?} of call {at} ({:?})", harness.faults.failed_call());
+        struck.extend(harness.faults.failed_call());
+        check(&harness, &process, &id, &what).await;
+        invariants::nothing_is_held(&harness.records, harness.clock.now());
         // Page 4 is asked for twice by its failover. A fault of the breaker's store may cost a call.
-        invariants::paid_once(&world.vision, 2);
+        invariants::paid_once(&harness.vision, 2);
     }
     println!("{calls} calls walked, {mode:?} × {times}: {struck:?}");
     assert!(struck.len() >= 10, "{struck:?}");
@@ -119,19 +119,19 @@ async fn any_three_calls_in_a_row_refused() {
 #[tokio::test(start_paused = true)]
 async fn everything_delivered_twice_and_any_one_reply_lost() {
     let calls = {
-        let world = world(Faults::none(), true);
-        let (process, id) = run(&world).await;
-        let calls = world.faults.calls();
-        check(&world, &process, &id, "twice").await;
-        invariants::paid_once(&world.vision, 1);
+        let harness = harness(Faults::none(), true);
+        let (process, id) = run(&harness).await;
+        let calls = harness.faults.calls();
+        check(&harness, &process, &id, "twice").await;
+        invariants::paid_once(&harness.vision, 1);
         calls
     };
     for at in 0..calls {
-        let world = world(Faults::at(at, 1, Mode::LoseReply), true);
-        let (process, id) = run(&world).await;
-        let what = format!("twice, reply of call {at} ({:?}) lost", world.faults.struck());
-        check(&world, &process, &id, &what).await;
-        invariants::paid_once(&world.vision, 2);
+        let harness = harness(Faults::at(at, 1, Mode::LoseReply), true);
+        let (process, id) = run(&harness).await;
+        let what = format!("twice, reply of call {at} ({:?}) lost", harness.faults.failed_call());
+        check(&harness, &process, &id, &what).await;
+        invariants::paid_once(&harness.vision, 2);
     }
 }
 
@@ -141,26 +141,26 @@ async fn killed_at_any_call_and_started_again() {
     let calls = calls().await;
     for at in 0..calls {
         // A call that never returns is a process that stops there.
-        let world = world(Faults::stop_at(at), false);
-        let first = world.start("a");
+        let harness = harness(Faults::stop_at(at), false);
+        let first = harness.start("a");
         let killed = async {
             let id = submit(&first).await;
             first.finish(&id).await;
         };
-        let stopped = world.faults.stopped();
+        let stopped = harness.faults.stopped();
         tokio::select! { () = killed => {}, () = stopped => {} }
         drop(first);
-        world.faults.resume();
+        harness.faults.resume();
 
-        let second = world.start("b");
+        let second = harness.start("b");
         let what = format!("killed at call {at}");
         // The caller was never answered, or was: asking again gives the same job either way.
         let id = submit(&second).await;
         second.finish(&id).await;
-        assert!(seconds(world.clock.as_ref()) < 302.0, "{what}");
-        check(&world, &second, &id, &what).await;
-        invariants::nothing_is_held(&world.records, world.clock.now());
+        assert!(seconds(harness.clock.as_ref()) < 302.0, "{what}");
+        check(&harness, &second, &id, &what).await;
+        invariants::nothing_is_held(&harness.records, harness.clock.now());
         // Pages in flight when it died may be asked for once more; no stored one is.
-        invariants::paid_once(&world.vision, 1 + 2);
+        invariants::paid_once(&harness.vision, 1 + 2);
     }
 }

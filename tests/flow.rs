@@ -53,14 +53,14 @@ use everypage_core::{
 use everypage_local::LocalFlow;
 use everypage_testkit::{
     clock::VirtualClock,
-    faulty::{Fate, Faults, Faulty, Interference},
+    faulty::{FaultInjector, Faults, Faulty, Injection},
     memory::MemoryBlobs,
     pdf::{FakeDocument, FakePage, FakePdf},
     vision::{Reply, read_by},
 };
 use everypage_tests::{
+    harness::{Harness, seconds},
     invariants::{self, page},
-    world::{World, seconds},
 };
 use jiff::Timestamp;
 
@@ -72,30 +72,30 @@ fn sources(document: &everypage_core::domain::result::ResultDocument) -> Vec<Sou
 
 #[tokio::test(start_paused = true)]
 async fn all_well_every_page_is_read_by_whom_it_should_be() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 10).await;
     invariants::trail_verifies(&process.app, &job).await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
     let document = process.result(&job).await;
     assert_eq!(sources(&document), [Source::Mupdf, Source::Ai].repeat(5));
-    assert_eq!(world.vision.calls().len(), 5);
+    assert_eq!(harness.vision.calls().len(), 5);
     assert_eq!(document.metadata.credits, 5);
     assert_eq!(document.metadata.cost_micro_usd.0, 5_000);
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     assert_eq!(job.status(), Status::Success);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_fails_over_inline_and_says_so() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "1")]);
-    world.vision.now_does(|target, page| {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1")]);
+    harness.vision.set_behaviour(|target, page| {
         if target.model == "gpt-5.4" { Reply::down() } else { Reply::Answer(read_by(target, page)) }
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
@@ -105,56 +105,56 @@ async fn a_page_fails_over_inline_and_says_so() {
     assert_eq!(results, [AttemptResult::Transient, AttemptResult::Answered]);
     // The breaker is open by then: the dead model is skipped, not waited for.
     assert_eq!(document.pages[2].attempts[0].result, AttemptResult::BreakerOpen);
-    assert_eq!(world.vision.calls_to("gpt-5.4"), 1);
+    assert_eq!(harness.vision.calls_to("gpt-5.4"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_provider_down_still_gives_every_page() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 20).await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
     let document = process.result(&job).await;
     assert_eq!(sources(&document), [Source::MupdfFallback; 20]);
     assert_eq!(document.metadata.pages_failed, 20);
     assert!(!document.metadata.timeout_occurred);
     assert!(
-        world.vision.calls().len() <= 2 * MODELS.len(),
+        harness.vision.calls().len() <= 2 * MODELS.len(),
         "{} calls into an outage",
-        world.vision.calls().len()
+        harness.vision.calls().len()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_hangs_costs_the_deadline_and_no_page() {
-    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(100)).await.unwrap().job.id;
     let job = process.finish(&id).await;
-    assert!(seconds(world.clock.as_ref()) < 11.0, "{}", seconds(world.clock.as_ref()));
+    assert!(seconds(harness.clock.as_ref()) < 11.0, "{}", seconds(harness.clock.as_ref()));
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 100).await;
     let metadata = process.result(&job).await.metadata;
     assert!(metadata.timeout_occurred);
     assert_eq!(metadata.final_timeout_fallback_pages, 50);
     // What is left of it is worked off without asking anybody.
-    let calls = world.vision.calls().len();
+    let calls = harness.vision.calls().len();
     process.work_for(Duration::from_secs(120)).await;
-    assert_eq!(world.vision.calls().len(), calls);
-    assert!(world.queue.is_empty());
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    assert_eq!(harness.vision.calls().len(), calls);
+    assert!(harness.queue.is_empty());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_job_deadline_says_nothing_about_a_model() {
-    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     process.work_for(Duration::from_secs(1)).await;
@@ -164,50 +164,50 @@ async fn the_job_deadline_says_nothing_about_a_model() {
 #[tokio::test(start_paused = true)]
 async fn two_dead_steps_cost_one_wave_each() {
     let pairs = [("WORKER_CONCURRENCY", "20"), ("MAX_INFLIGHT_PER_MODEL", "20"), ("REQUEST_TIMEOUT", "3s")];
-    let world = World::new(&pairs);
-    world.vision.now_does(|target, page| match target.model.as_str() {
+    let harness = Harness::new(&pairs);
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" | "gpt-5.4-mini" => Reply::Hang,
         _ => Reply::AnswerAfter(Duration::from_millis(500), read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(200)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::result_is_whole(&process.app, &job, 200).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 200);
     for dead in ["gpt-5.4", "gpt-5.4-mini"] {
-        let calls = world.vision.calls_to(dead);
+        let calls = harness.vision.calls_to(dead);
         println!("calls to {dead}, which hangs: {calls}");
         assert!(calls <= 21, "{calls} calls to {dead}");
     }
-    assert!(world.vision.most_in_flight("claude-sonnet-4-6") <= 20);
+    assert!(harness.vision.max_in_flight("claude-sonnet-4-6") <= 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn never_more_calls_at_once_than_allowed() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "16"), ("MAX_INFLIGHT_PER_MODEL", "3")]);
-    world
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "16"), ("MAX_INFLIGHT_PER_MODEL", "3")]);
+    harness
         .vision
-        .now_does(|target, page| Reply::AnswerAfter(Duration::from_millis(200), read_by(target, page)));
-    let process = world.start("a");
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_millis(200), read_by(target, page)));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(40)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 40);
-    assert_eq!(world.vision.most_in_flight("gpt-5.4"), 3);
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    assert_eq!(harness.vision.max_in_flight("gpt-5.4"), 3);
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_the_rest_one_probe_brings_a_model_back() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "4"), ("MAX_INFLIGHT_PER_MODEL", "4")]);
-    let clock = world.clock.clone();
-    world.vision.now_does(move |target, page| {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "4"), ("MAX_INFLIGHT_PER_MODEL", "4")]);
+    let clock = harness.clock.clone();
+    harness.vision.set_behaviour(move |target, page| {
         let healed = seconds(clock.as_ref()) > 20.0;
         if target.model == "gpt-5.4" && !healed {
             return Reply::down();
         }
         Reply::AnswerAfter(Duration::from_secs(2), read_by(target, page))
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(120)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
@@ -236,16 +236,16 @@ async fn each_class_of_error_gets_its_own_treatment() {
         (VisionError::Request { detail: detail() }, false, ""),
     ];
     for (error, fails_over, breaker) in cases {
-        let world = World::new(&[]);
+        let harness = Harness::new(&[]);
         let told = error.clone();
-        world.vision.now_does(move |target, page| {
+        harness.vision.set_behaviour(move |target, page| {
             if target.model == "gpt-5.4" {
                 Reply::Fail(told.clone())
             } else {
                 Reply::Answer(read_by(target, page))
             }
         });
-        let process = world.start("a");
+        let process = harness.start("a");
         let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
         let job = process.finish(&id).await;
         let source = process.result(&job).await.pages[0].source;
@@ -255,7 +255,7 @@ async fn each_class_of_error_gets_its_own_treatment() {
             breakers::all(&process.app).await.unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(open, if breaker.is_empty() { vec![] } else { vec![breaker.to_owned()] }, "{error:?}");
         if !fails_over {
-            assert_eq!(world.vision.calls().len(), 1, "the same input would fail everywhere");
+            assert_eq!(harness.vision.calls().len(), 1, "the same input would fail everywhere");
         }
     }
 }
@@ -268,11 +268,11 @@ async fn an_answer_that_is_not_the_page_goes_to_the_next_model() {
         (Reply::Finish(Finish::Refusal, "no".into()), AttemptResult::Refusal),
         (Reply::Answer("again and again\n".repeat(50)), AttemptResult::Repeating),
     ] {
-        let world = World::new(&[]);
-        world.vision.now_does(move |target, page| {
+        let harness = Harness::new(&[]);
+        harness.vision.set_behaviour(move |target, page| {
             if target.model == "gpt-5.4" { reply.clone() } else { Reply::Answer(read_by(target, page)) }
         });
-        let process = world.start("a");
+        let process = harness.start("a");
         let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
         let job = process.finish(&id).await;
         let page = &process.result(&job).await.pages[0];
@@ -284,13 +284,13 @@ async fn an_answer_that_is_not_the_page_goes_to_the_next_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_stops_and_keeps_what_is_there() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "2")]);
-    world.vision.now_does(
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "2")]);
+    harness.vision.set_behaviour(
         |target, page| {
             if page <= 2 { Reply::Answer(read_by(target, page)) } else { Reply::Hang }
         },
     );
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
     let stop = async {
         process.app.clock.sleep(Duration::from_secs(5)).await;
@@ -299,21 +299,21 @@ async fn a_cancelled_job_stops_and_keeps_what_is_there() {
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = stop => unreachable!() };
     assert_eq!((job.state, job.status()), (State::Cancelled, Status::Cancelled));
-    assert!(seconds(world.clock.as_ref()) < 6.5);
+    assert!(seconds(harness.clock.as_ref()) < 6.5);
     invariants::result_is_whole(&process.app, &job, 6).await;
     invariants::trail_verifies(&process.app, &job).await;
     use Source::{Ai, MupdfFallback};
     let expected = [Ai, Ai, MupdfFallback, MupdfFallback, MupdfFallback, MupdfFallback];
     assert_eq!(sources(&process.result(&job).await), expected);
     process.work_for(Duration::from_secs(120)).await;
-    assert!(world.queue.is_empty());
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    assert!(harness.queue.is_empty());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_request_makes_one_job() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let document = FakeDocument::graphics(1);
     let first = process.submit(&document).await.unwrap();
     let again = process.submit(&document).await.unwrap();
@@ -334,26 +334,26 @@ async fn the_same_request_makes_one_job() {
     let reused = process.submit_with(&FakeDocument::graphics(2), |_| {}, None, Some("order 7")).await;
     assert!(reused.unwrap_err().to_string().contains("order 7"));
     // A day later it is a new request.
-    world.clock.sleep(Duration::from_secs(24 * 3600 + 1)).await;
+    harness.clock.sleep(Duration::from_secs(24 * 3600 + 1)).await;
     assert_ne!(process.submit(&document).await.unwrap().job.id, first.job.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_document_that_cannot_be_processed_fails_with_its_reason_and_can_be_redriven() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut document = FakeDocument::graphics(2);
     document.password = Some("open sesame".into());
     let id = process.submit_with(&document, |_| {}, Some("wrong"), None).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(job.state, State::Failed);
     assert_eq!(job.failure.as_ref().unwrap().code, "password_wrong");
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].value.reason.contains("password"));
-    assert_eq!(world.notifier.notices().len(), 1);
-    for item in world.records.dump() {
+    assert_eq!(harness.notifier.notices().len(), 1);
+    for item in harness.records.dump() {
         assert!(!item.draft.body.contains("wrong") || !item.draft.body.contains("sealed"), "password kept");
     }
 
@@ -368,15 +368,15 @@ async fn a_document_that_cannot_be_processed_fails_with_its_reason_and_can_be_re
 
 #[tokio::test(start_paused = true)]
 async fn a_poisonous_page_becomes_a_dead_letter_and_heals_the_result_when_redriven() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     // Page 2 kills its worker: here, by its image being gone, which no model is to blame for.
     let broken = format!("jobs/{id}/pages/2.jpg");
     let take_away = async {
         loop {
             use everypage_core::ports::blobs::Blobs;
-            world.blobs.delete_all(&broken).await.unwrap();
+            harness.blobs.delete_all(&broken).await.unwrap();
             tokio::task::yield_now().await;
             process.app.clock.sleep(Duration::from_micros(1)).await;
         }
@@ -390,7 +390,7 @@ async fn a_poisonous_page_becomes_a_dead_letter_and_heals_the_result_when_redriv
     assert!(letters[0].value.reason.contains("pages/2.jpg"), "{}", letters[0].value.reason);
 
     use everypage_core::ports::blobs::Blobs;
-    world.blobs.put_new(&broken, vec![1]).await.unwrap();
+    harness.blobs.put_new(&broken, vec![1]).await.unwrap();
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     let job = process.job(&id).await;
@@ -398,8 +398,8 @@ async fn a_poisonous_page_becomes_a_dead_letter_and_heals_the_result_when_redriv
     assert_eq!(sources(&process.result(&job).await), [Source::Ai; 3]);
     assert_eq!(process.version(&job, 1).await, document, "a published version never changes");
     invariants::trail_verifies(&process.app, &job).await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
-    assert!(world.queue.is_empty() && dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
+    assert!(harness.queue.is_empty() && dead::waiting(&process.app, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -408,15 +408,15 @@ async fn a_message_nobody_can_read_is_buried_at_once_with_its_reason() {
         domain::ids::{JobId, Priority},
         ports::queue::{Outgoing, Queue},
     };
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     for body in ["not json", r#"{"version":1,"job_id":"x"}"#, r#"{"version":7}"#] {
         let message =
             Outgoing { name: body.into(), job: JobId::new("j"), lane: Priority::Normal, body: body.into() };
-        world.queue.send(&[message]).await.unwrap();
+        harness.queue.send(&[message]).await.unwrap();
     }
     process.work_for(Duration::from_secs(1)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     let reasons: Vec<String> =
         dead::waiting(&process.app, 10).await.unwrap().into_iter().map(|kept| kept.value.reason).collect();
     assert_eq!(reasons.len(), 3);
@@ -426,13 +426,13 @@ async fn a_message_nobody_can_read_is_buried_at_once_with_its_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn heal_asks_again_for_what_fell_back() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    world.clock.sleep(Duration::from_secs(700)).await;
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    harness.clock.sleep(Duration::from_secs(700)).await;
     let sent = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
     assert_eq!(sent, (1..=5).map(page).collect::<Vec<_>>());
     process.work_for(Duration::from_secs(10)).await;
@@ -448,8 +448,8 @@ async fn heal_asks_again_for_what_fell_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dear_plan_waits_for_a_person_and_for_the_deadline_at_most() {
-    let world = World::new(&[("APPROVAL_THRESHOLD_USD", "0.001"), ("JOB_TIMEOUT", "60s")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("APPROVAL_THRESHOLD_USD", "0.001"), ("JOB_TIMEOUT", "60s")]);
+    let process = harness.start("a");
     let wait = |document| {
         let process = &process;
         async move { process.submit(&document).await.unwrap().job.id }
@@ -483,8 +483,8 @@ async fn a_dear_plan_waits_for_a_person_and_for_the_deadline_at_most() {
 
 #[tokio::test(start_paused = true)]
 async fn a_selection_keeps_true_page_numbers() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let select =
         |options: &mut everypage_core::domain::job::JobOptions| options.pages = "3-4,9".parse().unwrap();
     let id = process.submit_with(&FakeDocument::graphics(10), select, None, None).await.unwrap().job.id;
@@ -499,81 +499,85 @@ async fn a_selection_keeps_true_page_numbers() {
 
 #[tokio::test(start_paused = true)]
 async fn without_any_key_everything_is_mupdf_text() {
-    let world = World::new(&[("OPENAI_API_KEY", ""), ("ANTHROPIC_API_KEY", "")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("OPENAI_API_KEY", ""), ("ANTHROPIC_API_KEY", "")]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(sources(&process.result(&job).await), [Source::Mupdf; 4]);
     assert!(job.plan.unwrap().no_ai_because.unwrap().contains("OPENAI_API_KEY"));
-    assert!(world.vision.calls().is_empty());
+    assert!(harness.vision.calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_event_is_found() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::trail_verifies(&process.app, &job).await;
     let trail = everypage_core::domain::event::Aggregate::Job(id.clone());
     invariants::published_in_order(
-        &world.bus.events(),
+        &harness.bus.events(),
         &trail::read(&process.app, &trail).await.unwrap()[..4],
     );
     for (sort, what) in [("event#0000000002", "job"), ("pagelog#0000000001#0000000001", "page 1")] {
         let key = everypage_core::ports::records::Key::new(format!("job#{id}"), sort);
-        let item = world.records.dump().into_iter().find(|item| item.draft.key == key).unwrap();
-        world.records.forge(&key, item.draft.body.replace("local", "other"));
+        let item = harness.records.dump().into_iter().find(|item| item.draft.key == key).unwrap();
+        harness.records.forge(&key, item.draft.body.replace("local", "other"));
         let findings = verify_job(&process.app, &id).await.unwrap().findings;
         assert!(findings.iter().any(|finding| finding.starts_with(what)), "{findings:?}");
-        world.records.forge(&key, item.draft.body);
+        harness.records.forge(&key, item.draft.body);
     }
     assert_eq!(verify_job(&process.app, &id).await.unwrap().findings, Vec::<String>::new());
 
     use everypage_core::ports::blobs::Blobs;
     for (form, what) in [("txt", "its .txt"), ("json", "missing or was changed")] {
         let key = format!("jobs/{id}/result/v1.{form}");
-        let kept = world.blobs.get(&key).await.unwrap().unwrap();
-        world.blobs.delete_all(&key).await.unwrap();
-        world.blobs.put_new(&key, b"forged".to_vec()).await.unwrap();
+        let kept = harness.blobs.get(&key).await.unwrap().unwrap();
+        harness.blobs.delete_all(&key).await.unwrap();
+        harness.blobs.put_new(&key, b"forged".to_vec()).await.unwrap();
         let findings = verify_job(&process.app, &id).await.unwrap().findings;
         assert!(findings.iter().any(|finding| finding.contains(what)), "{findings:?}");
-        world.blobs.delete_all(&key).await.unwrap();
-        world.blobs.put_new(&key, kept).await.unwrap();
+        harness.blobs.delete_all(&key).await.unwrap();
+        harness.blobs.put_new(&key, kept).await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_deliveries_at_once_make_one_call() {
-    let world = World::with_faults(&[], everypage_testkit::faulty::Faults::none(), true);
-    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
-    let process = world.start("a");
+    let harness = Harness::with_faults(&[], everypage_testkit::faulty::Faults::none(), true);
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(12)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 12).await;
-    invariants::paid_once(&world.vision, 0);
+    invariants::paid_once(&harness.vision, 0);
     process.work_for(Duration::from_secs(300)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty(), "a copy is not a dead letter");
-    invariants::paid_once(&world.vision, 0);
+    invariants::paid_once(&harness.vision, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_model_keeps_its_page_and_its_message() {
-    let world = World::new(&[("REQUEST_TIMEOUT", "200s")]);
-    world.vision.now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(150), read_by(target, page)));
-    let process = world.start("a");
+    let harness = Harness::new(&[("REQUEST_TIMEOUT", "200s")]);
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(150), read_by(target, page)));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 2);
-    invariants::paid_once(&world.vision, 0);
+    invariants::paid_once(&harness.vision, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_job_is_an_error_not_a_panic() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = everypage_core::domain::ids::JobId::new("nobody");
     assert!(cancel(&process.app, &id, "ann").await.unwrap_err().to_string().contains("nobody"));
     assert!(jobs::find(&process.app, &id).await.unwrap().is_none());
@@ -581,8 +585,8 @@ async fn an_unknown_job_is_an_error_not_a_panic() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tenant_may_have_settings_of_its_own() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let tenant = everypage_core::domain::ids::TenantId::new("local");
     let set = |name: &str, value: &str| vec![(name.to_owned(), Some(value.to_owned()))];
     tenants::change(&process.app, &tenant, &set("REQUEST_TIMEOUT", "4s")).await.unwrap();
@@ -593,7 +597,7 @@ async fn a_tenant_may_have_settings_of_its_own() {
             tenants::change(&process.app, &tenant, &set(name, value)).await.unwrap_err().to_string();
         assert!(refused.contains(name), "{refused}");
     }
-    world.vision.now_does(|target, page| match target.model.as_str() {
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "my-own" => Reply::Hang,
         _ => Reply::Answer(read_by(target, page)),
     });
@@ -609,9 +613,9 @@ async fn a_tenant_may_have_settings_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_nobody_knows_is_shown_to_a_person() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
@@ -620,14 +624,14 @@ async fn an_error_that_nobody_knows_is_shown_to_a_person() {
     assert_eq!(letters.len(), 1);
     assert!(letters[0].value.reason.contains("HTTP 418"));
     // Sent again while all is down: that is known, and no second letter is written for the first error.
-    world.vision.now_does(|_, _| Reply::down());
-    world.clock.sleep(Duration::from_secs(700)).await;
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    harness.clock.sleep(Duration::from_secs(700)).await;
     heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     let again = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!((again.len(), again[0].value.sending), (1, 0), "{:?}", again[0].value.reason);
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    world.clock.sleep(Duration::from_secs(700)).await;
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    harness.clock.sleep(Duration::from_secs(700)).await;
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     let job = process.job(&id).await;
@@ -637,27 +641,27 @@ async fn an_error_that_nobody_knows_is_shown_to_a_person() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_key_is_told_once_not_once_per_page() {
-    let world = World::new(&[]);
-    world.vision.now_does(|target, page| match target.provider {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|target, page| match target.provider {
         everypage_core::domain::target::Provider::OpenAi => {
             Reply::Fail(VisionError::Configuration { detail: "HTTP 401".into(), scope: Scope::Provider })
         }
         _ => Reply::Answer(read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 20);
-    let notices = world.notifier.notices();
+    let notices = harness.notifier.notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].subject.contains("openai") && notices[0].body.contains("401"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_while_images_are_made_costs_no_text_and_heals() {
-    let mut world = World::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
-    world.pdf = std::sync::Arc::new(FakePdf::slow(world.clock.clone(), Duration::from_secs(3)));
-    let process = world.start("a");
+    let mut harness = Harness::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
+    harness.pdf = std::sync::Arc::new(FakePdf::slow(harness.clock.clone(), Duration::from_secs(3)));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(12)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
@@ -675,47 +679,47 @@ async fn a_deadline_while_images_are_made_costs_no_text_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn who_can_open_no_document_heals_with_the_images_there_are() {
-    let mut world = World::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
-    world.pdf = Arc::new(FakePdf::slow(world.clock.clone(), Duration::from_secs(3)));
-    let process = world.start("a");
+    let mut harness = Harness::new(&[("JOB_TIMEOUT", "10s"), ("RANGE_PAGES", "4")]);
+    harness.pdf = Arc::new(FakePdf::slow(harness.clock.clone(), Duration::from_secs(3)));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(12)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.pdf = Arc::new(FakePdf::absent());
-    let sent = heal::send(&world.start("api").app, &id, Duration::from_secs(60)).await.unwrap();
+    harness.pdf = Arc::new(FakePdf::absent());
+    let sent = heal::send(&harness.start("api").app, &id, Duration::from_secs(60)).await.unwrap();
     assert_eq!(sent.len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_is_given_up_lets_another_one_go() {
-    let world = World::new(&[("JOB_TIMEOUT", "31s"), ("WORKER_CONCURRENCY", "1")]);
-    world.vision.now_does(|target, page| match target.model.as_str() {
+    let harness = Harness::new(&[("JOB_TIMEOUT", "31s"), ("WORKER_CONCURRENCY", "1")]);
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" if page == 1 => Reply::down(),
         "gpt-5.4" => Reply::Hang,
         _ => Reply::AnswerAfter(Duration::from_secs(6), read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
     process.finish(&id).await;
     // The probe of 30 s after the failure was cut by the deadline at 31 s.
-    assert_eq!(world.vision.calls_to("gpt-5.4"), 2);
+    assert_eq!(harness.vision.calls_to("gpt-5.4"), 2);
     let (_, breaker) = breakers::all(&process.app).await.unwrap().remove(0);
-    assert!(breaker.lets_through(world.clock.now(), &process.app.settings.breaker), "{breaker:?}");
+    assert!(breaker.lets_through(harness.clock.now(), &process.app.settings.breaker), "{breaker:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
-    let world = World::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
-    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
-    let process = world.start("a");
+    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = harness.start("a");
     webhooks::set(&process.app, &TenantId::new("local"), "https://example.com/hook").await.unwrap();
-    world.hooks.fail_next(4);
+    harness.hooks.fail_next(4);
     let document = FakeDocument::graphics(150);
     let id = process.submit(&document).await.unwrap().job.id;
     assert!(
         delete::delete(&process.app, &id, "ann").await.unwrap_err().to_string().contains("cancel it first")
     );
     let job = process.finish(&id).await;
-    let _ = within(world.clock.as_ref(), Duration::from_secs(60), sender::run(&process.app)).await;
+    let _ = within(harness.clock.as_ref(), Duration::from_secs(60), sender::run(&process.app)).await;
     // Somebody else's letter stays.
     let foreign = Delivery {
         id: "m".into(),
@@ -729,8 +733,8 @@ async fn a_deleted_job_leaves_nothing_of_its_document_behind() {
     delete::delete(&process.app, &id, "ann").await.unwrap();
     let left = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(left.iter().map(|kept| kept.value.reason.as_str()).collect::<Vec<_>>(), ["not ours"]);
-    assert_eq!(world.blobs.keys(), Vec::<String>::new());
-    for item in world.records.dump() {
+    assert_eq!(harness.blobs.keys(), Vec::<String>::new());
+    for item in harness.records.dump() {
         assert!(!item.draft.body.contains(&job.received.document.sha256), "{:?}", item.draft.key);
         assert!(!item.draft.body.contains("report.pdf"), "{:?}", item.draft.key);
         assert!(!item.draft.body.contains("layer of page"), "text left in {:?}", item.draft.key);
@@ -747,26 +751,26 @@ struct RedrivenMeanwhile {
 }
 
 #[async_trait]
-impl Interference for RedrivenMeanwhile {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for RedrivenMeanwhile {
+    async fn before(&self, call: &'static str) -> Injection {
         if call == "records.list" && !self.done.swap(true, Ordering::SeqCst) {
             redrive::redrive(&self.they, &self.letter, "ben", None).await.unwrap();
         }
-        Fate::Happens
+        Injection::None
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_redriven_while_it_is_deleted_is_not_lost_with_what_it_holds() {
-    let world = World::new(&[("CREDITS", "prepaid")]);
-    let they = world.start("a");
+    let harness = Harness::new(&[("CREDITS", "prepaid")]);
+    let they = harness.start("a");
     let id = they.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let failure = Failure { code: "defect".into(), reason: "it broke".into() };
     fail(&they.app, &id, failure).await.unwrap();
     let letter = dead::job_letter(&id, 0);
     let meanwhile = RedrivenMeanwhile { they: they.app.clone(), letter, done: Default::default() };
-    let records: Arc<dyn Records> = world.records.clone();
-    let we = world.start_on("b", Arc::new(Faulty::new(records, Arc::new(meanwhile))));
+    let records: Arc<dyn Records> = harness.records.clone();
+    let we = harness.start_on("b", Arc::new(Faulty::new(records, Arc::new(meanwhile))));
     let refused = delete::delete(&we.app, &id, "ann").await.unwrap_err();
     assert_eq!(refused.code(), "job_is_open");
     assert_eq!(they.job(&id).await.state, State::Acked, "it goes on to its end");
@@ -774,11 +778,11 @@ async fn a_job_that_is_redriven_while_it_is_deleted_is_not_lost_with_what_it_hol
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_passed_while_nobody_lived_costs_no_text() {
-    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
     // Accepted, and its process died before it could even open the document.
-    let id = world.start("a").submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
-    world.clock_moves(Duration::from_secs(60)).await;
-    let process = world.start("b");
+    let id = harness.start("a").submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    harness.advance(Duration::from_secs(60)).await;
+    let process = harness.start("b");
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 4).await;
@@ -794,12 +798,12 @@ struct Impatient {
 }
 
 #[async_trait]
-impl Interference for Impatient {
-    async fn before(&self, _: &'static str) -> Fate {
+impl FaultInjector for Impatient {
+    async fn before(&self, _: &'static str) -> Injection {
         let retry_after = Some(Duration::from_millis(10));
         match self.clock.now() < self.until {
-            true => Fate::Refused(Fault::Throttled { service: "test", retry_after }),
-            false => Fate::Happens,
+            true => Injection::Refuse(Fault::Throttled { service: "test", retry_after }),
+            false => Injection::None,
         }
     }
 }
@@ -818,18 +822,18 @@ async fn a_store_that_asks_for_short_rests_does_not_use_up_the_tries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redriven_job_whose_document_was_read_needs_no_password_any_more() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let document = FakeDocument { password: Some("open sesame".into()), ..FakeDocument::graphics(2) };
     let id = process.submit_with(&document, |_| {}, Some("open sesame"), None).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(10)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(10)).await.is_none());
     // As when storage is away for longer than we try.
     let failure = Failure { code: "unreachable".into(), reason: "the store is away".into() };
     assert_eq!(fail(&process.app, &id, failure).await.unwrap().state, State::Failed);
 
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    let process = world.start("b");
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    let process = harness.start("b");
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
@@ -839,8 +843,8 @@ async fn a_redriven_job_whose_document_was_read_needs_no_password_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blank_page_is_a_page_of_the_result() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut document = FakeDocument::mixed(3);
     document.pages[1] = FakePage { text: String::new(), reason: Reason::Blank };
     let id = process.submit(&document).await.unwrap().job.id;
@@ -852,11 +856,11 @@ async fn a_blank_page_is_a_page_of_the_result() {
 }
 
 /// A failed run that got as far as storing a result which it could not publish.
-async fn failed_while_publishing(world: &World) -> JobId {
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+async fn failed_while_publishing(harness: &Harness) -> JobId {
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(10)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(10)).await.is_none());
     let job = process.job(&id).await;
     result::publish(&process.app, &job, 1, Cause::Deadline).await.unwrap();
     let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
@@ -866,22 +870,22 @@ async fn failed_while_publishing(world: &World) -> JobId {
 
 /// Whoever fails a job dies at its n-th call; how many it makes, and how the job and its letters are then.
 async fn failed_until(at: Option<usize>) -> (usize, State, usize, usize) {
-    let mut world = World::new(&[]);
-    let id = world.start("a").submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    world.faults = at.map_or_else(Faults::none, Faults::stop_at);
-    let dying = world.start("b").app;
+    let mut harness = Harness::new(&[]);
+    let id = harness.start("a").submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    harness.faults = at.map_or_else(Faults::none, Faults::stop_at);
+    let dying = harness.start("b").app;
     let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
-    let stopped = world.faults.stopped();
+    let stopped = harness.faults.stopped();
     tokio::select! {
         biased;
         () = stopped => {}
         failed = fail(&dying, &id, failure) => drop(failed.unwrap()),
     }
-    let calls = world.faults.calls();
-    world.faults = Faults::none();
-    let process = world.start("c");
+    let calls = harness.faults.calls();
+    harness.faults = Faults::none();
+    let process = harness.start("c");
     let letters = dead::waiting(&process.app, 10).await.unwrap();
-    (calls, process.job(&id).await.state, letters.len(), world.notifier.notices().len())
+    (calls, process.job(&id).await.state, letters.len(), harness.notifier.notices().len())
 }
 
 #[tokio::test(start_paused = true)]
@@ -900,11 +904,11 @@ async fn no_job_fails_without_its_letter_and_its_notice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redriven_job_publishes_what_it_read_and_not_what_an_earlier_run_left() {
-    let world = World::new(&[]);
-    let id = failed_while_publishing(&world).await;
-    let process = world.start("b");
+    let harness = Harness::new(&[]);
+    let id = failed_while_publishing(&harness).await;
+    let process = harness.start("b");
     let letters = dead::waiting(&process.app, 10).await.unwrap();
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
@@ -935,14 +939,14 @@ impl Pdf for Defective {
 
 #[tokio::test(start_paused = true)]
 async fn a_defect_ends_its_job_and_somebody_is_told() {
-    let mut world = World::new(&[]);
-    world.pdf = Arc::new(Defective);
-    let process = world.start("a");
+    let mut harness = Harness::new(&[]);
+    harness.pdf = Arc::new(Defective);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!((job.state, job.failure.unwrap().code), (State::Failed, "defect".to_owned()));
     assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1);
-    assert_eq!(world.notifier.notices().len(), 1);
+    assert_eq!(harness.notifier.notices().len(), 1);
 }
 
 /// Turns the first write away, as DynamoDB does when somebody else writes the same at that moment.
@@ -953,50 +957,50 @@ struct SomebodyIsFaster {
 }
 
 #[async_trait]
-impl Interference for SomebodyIsFaster {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for SomebodyIsFaster {
+    async fn before(&self, call: &'static str) -> Injection {
         if call != "records.write" || self.done.swap(true, Ordering::SeqCst) {
-            return Fate::Happens;
+            return Injection::None;
         }
         assert!(breakers::admit(&self.they, &self.target, "they", Duration::from_secs(120)).await.is_some());
-        Fate::Refused(Fault::Throttled { service: "test", retry_after: None })
+        Injection::Refuse(Fault::Throttled { service: "test", retry_after: None })
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_turned_away_from_the_probe_does_not_probe_as_well() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let they = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let they = harness.start("a");
     let id = they.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     they.finish(&id).await;
-    let (target, _) = world.vision.calls().remove(0);
-    world.clock_moves(Duration::from_secs(31)).await;
+    let (target, _) = harness.vision.calls().remove(0);
+    harness.advance(Duration::from_secs(31)).await;
     let faster = Arc::new(SomebodyIsFaster {
         they: they.app.clone(),
         target: target.clone(),
         done: Default::default(),
     });
-    let records: Arc<dyn Records> = world.records.clone();
-    let we = world.start_on("b", Arc::new(Faulty::new(records, faster)));
+    let records: Arc<dyn Records> = harness.records.clone();
+    let we = harness.start_on("b", Arc::new(Faulty::new(records, faster)));
     assert!(breakers::admit(&we.app, &target, "we", Duration::from_secs(120)).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tenant_s_longer_calls_make_no_second_probe() {
-    let world = World::new(&[("REQUEST_TIMEOUT", "10s")]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[("REQUEST_TIMEOUT", "10s")]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
-    let (target, _) = world.vision.calls().remove(0);
-    world.clock_moves(Duration::from_secs(31)).await;
+    let (target, _) = harness.vision.calls().remove(0);
+    harness.advance(Duration::from_secs(31)).await;
     let patient = breakers::admit(&process.app, &target, "patient", Duration::from_secs(300)).await;
     assert!(patient.is_some());
-    let other = world.start("b").app;
-    world.clock_moves(Duration::from_secs(299)).await;
+    let other = harness.start("b").app;
+    harness.advance(Duration::from_secs(299)).await;
     assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_none());
-    world.clock_moves(Duration::from_secs(16)).await;
+    harness.advance(Duration::from_secs(16)).await;
     assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_some());
 }
 
@@ -1010,10 +1014,10 @@ struct ReadAtTheLastMoment {
 }
 
 #[async_trait]
-impl Interference for ReadAtTheLastMoment {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for ReadAtTheLastMoment {
+    async fn before(&self, call: &'static str) -> Injection {
         self.looking.store(call == "records.list", Ordering::SeqCst);
-        Fate::Happens
+        Injection::None
     }
 
     async fn after(&self) {
@@ -1037,15 +1041,15 @@ impl Interference for ReadAtTheLastMoment {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_stored_after_the_last_look_is_in_the_result_all_the_same() {
-    let world = World::new(&[("JOB_TIMEOUT", "5s")]);
+    let harness = Harness::new(&[("JOB_TIMEOUT", "5s")]);
     let late = Arc::new(ReadAtTheLastMoment {
-        worker: world.start("worker").app,
+        worker: harness.start("worker").app,
         driven: OnceLock::new(),
         looking: AtomicBool::default(),
         done: AtomicBool::default(),
     });
-    let records: Arc<dyn Records> = world.records.clone();
-    let process = world.start_on("a", Arc::new(Faulty::new(records, late.clone())));
+    let records: Arc<dyn Records> = harness.records.clone();
+    let process = harness.start_on("a", Arc::new(Faulty::new(records, late.clone())));
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     late.driven.set((process.app.clone(), id.clone())).ok().unwrap();
     // Nobody else works on the pages.
@@ -1065,22 +1069,22 @@ struct SettledMeanwhile {
 }
 
 #[async_trait]
-impl Interference for SettledMeanwhile {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for SettledMeanwhile {
+    async fn before(&self, call: &'static str) -> Injection {
         // The job's trail, its pages, and then their trails.
         if call == "records.list" && self.lists.fetch_add(1, Ordering::SeqCst) == 2 {
             let (worker, now) = (&self.worker, self.worker.clock.now());
             let late = Outcome::timed_out(vec![], now, now);
             pages::settle(worker, &self.job, &self.held, 0, late, None).await.unwrap().unwrap();
         }
-        Fate::Happens
+        Injection::None
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_settled_while_its_trail_is_verified_is_no_tampering() {
-    let world = World::new(&[("JOB_TIMEOUT", "5s")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "5s")]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     // Somebody has its page, and does not settle it in time.
     let claim = pages::claim(&process.app, &id, page(1), 0, "w", Duration::from_secs(60)).await.unwrap();
@@ -1088,64 +1092,64 @@ async fn a_page_that_is_settled_while_its_trail_is_verified_is_no_tampering() {
     let job = process.driver.drive(&id).await.unwrap();
     let (worker, lists) = (process.app.clone(), AtomicUsize::default());
     let meanwhile = Arc::new(SettledMeanwhile { worker, job, held: *held, lists });
-    let records: Arc<dyn Records> = world.records.clone();
-    let onlooker = world.start_on("b", Arc::new(Faulty::new(records, meanwhile.clone()))).app;
+    let records: Arc<dyn Records> = harness.records.clone();
+    let onlooker = harness.start_on("b", Arc::new(Faulty::new(records, meanwhile.clone()))).app;
     assert_eq!(verify_job(&onlooker, &id).await.unwrap().findings, Vec::<String>::new());
     assert!(meanwhile.lists.load(Ordering::SeqCst) > 3, "it was looked at once more");
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_healed_pages_make_few_versions_and_none_is_left_out() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(60)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.clock_moves(Duration::from_secs(600)).await;
-    world.vision.now_does(|target, page| {
+    harness.advance(Duration::from_secs(600)).await;
+    harness.vision.set_behaviour(|target, page| {
         Reply::AnswerAfter(Duration::from_millis(200 + u64::from(page) * 20), read_by(target, page))
     });
     assert_eq!(heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap().len(), 60);
     process.work_for(Duration::from_secs(300)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     let job = process.job(&id).await;
     let document = process.result(&job).await;
     assert_eq!(document.metadata.final_ai_pages, 60);
     // At 8 pages a second or so they take about 8 seconds: a version every two of them.
     assert!(job.result.as_ref().unwrap().version < 12, "{:?}", job.result.map(|result| result.version));
     invariants::trail_verifies(&process.app, &job).await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_dies_is_followed_by_another() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.clock_moves(Duration::from_secs(600)).await;
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    harness.advance(Duration::from_secs(600)).await;
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap();
     // Somebody has the turn to publish, and is dead.
     assert!(healing::tell(&process.app, &id, "dead", Duration::from_secs(60)).await.unwrap().is_some());
     process.work_for(Duration::from_secs(30)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1, "everybody relies on the dead one");
     assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "it may be alive");
-    world.clock_moves(Duration::from_secs(31)).await;
+    harness.advance(Duration::from_secs(31)).await;
     assert_eq!(heal::take_over(&process.app).await.unwrap(), 1);
     let job = process.job(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 3);
     assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "nothing is left to do");
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_comes_late_while_a_version_is_published_is_in_the_next() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     let (app, time) = (&process.app, Duration::from_secs(60));
@@ -1155,7 +1159,7 @@ async fn a_page_that_comes_late_while_a_version_is_published_is_in_the_next() {
     assert!(healing::finish(app, turn, time).await.unwrap().is_none());
     // One that took too long and was followed by another leaves it alone.
     let slow = healing::tell(app, &id, "slow", time).await.unwrap().expect("nobody is at it");
-    world.clock_moves(Duration::from_secs(61)).await;
+    harness.advance(Duration::from_secs(61)).await;
     let next = healing::tell(app, &id, "next", time).await.unwrap().expect("nobody is at it any more");
     assert!(healing::finish(app, slow, time).await.unwrap().is_none());
     assert!(healing::tell(app, &id, "third", time).await.unwrap().is_none(), "the next is still at it");
@@ -1164,12 +1168,12 @@ async fn a_page_that_comes_late_while_a_version_is_published_is_in_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_of_a_job_that_was_cancelled_is_not_read_again() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, page| match page {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, page| match page {
         1 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
         _ => Reply::Hang,
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let person = async {
         process.app.clock.sleep(Duration::from_secs(10)).await;
@@ -1178,18 +1182,18 @@ async fn a_page_of_a_job_that_was_cancelled_is_not_read_again() {
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = person => unreachable!() };
     assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
-    let (letters, calls) = (dead::waiting(&process.app, 10).await.unwrap(), world.vision.calls().len());
+    let (letters, calls) = (dead::waiting(&process.app, 10).await.unwrap(), harness.vision.calls().len());
     let refused = redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap_err();
     assert_eq!(refused.code(), "nothing_to_heal", "{refused}");
     process.work_for(Duration::from_secs(60)).await;
-    assert_eq!(world.vision.calls().len(), calls);
+    assert_eq!(harness.vision.calls().len(), calls);
     assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1, "a person may still purge it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_gone_from_the_store_is_missed() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::trail_verifies(&process.app, &job).await;
@@ -1202,28 +1206,28 @@ async fn a_page_that_is_gone_from_the_store_is_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_can_be_read_in_part_is_told_to_its_tenant_and_its_page_falls_back() {
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(1)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let tenant = TenantId::new("local");
     let responsible = [("DEFAULT_RESPONSIBLE".to_owned(), Some("ann@example.org".to_owned()))];
     tenants::change(&process.app, &tenant, &responsible).await.unwrap();
-    world.clock_moves(Duration::from_secs(61)).await;
+    harness.advance(Duration::from_secs(61)).await;
     // A field is lost on its way.
-    let mut delivery = world.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);
+    let mut delivery = harness.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);
     let mut body: serde_json::Value = serde_json::from_str(&delivery.body).unwrap();
     body.as_object_mut().unwrap().remove("deadline");
     delivery.body = body.to_string();
-    let process = world.start("b");
+    let process = harness.start("b");
     let handled = dispatch(&process.app, &delivery);
     let (job, disposition) = futures::future::join(process.driver.drive(&id), handled).await;
     assert_eq!(disposition, Disposition::Done);
     let (job, letter) = (job.unwrap(), dead::waiting(&process.app, 1).await.unwrap().remove(0).value);
     assert_eq!((&letter.tenant, &letter.correlation_id), (&tenant, &job.correlation_id));
     assert!(letter.reason.contains("deadline"), "{}", letter.reason);
-    let told = world.notifier.notices().remove(0).responsible;
+    let told = harness.notifier.notices().remove(0).responsible;
     assert_eq!(told.as_deref(), Some("ann@example.org"));
     let document = process.result(&job).await;
     assert_eq!(
@@ -1234,8 +1238,8 @@ async fn a_message_that_can_be_read_in_part_is_told_to_its_tenant_and_its_page_f
 
 #[tokio::test(start_paused = true)]
 async fn a_late_message_of_a_deleted_job_leaves_none_of_its_text() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut document = FakeDocument::graphics(1);
     document.pages[0].text = "the words of the document".into();
     let id = process.submit(&document).await.unwrap().job.id;
@@ -1244,19 +1248,19 @@ async fn a_late_message_of_a_deleted_job_leaves_none_of_its_text() {
     assert!(late.context_text.contains("the words of the document"));
     delete::delete(&process.app, &id, "ann").await.unwrap();
     let message = Outgoing { name: "late".into(), job: id, lane: Priority::Normal, body: late.encode() };
-    world.queue.send(&[message]).await.unwrap();
+    harness.queue.send(&[message]).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert!(letters[0].value.reason.contains("there is no job"), "{}", letters[0].value.reason);
-    let left = world.records.dump().into_iter().filter(|item| item.draft.body.contains("the words"));
+    let left = harness.records.dump().into_iter().filter(|item| item.draft.body.contains("the words"));
     assert_eq!(left.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_whose_image_alone_could_not_be_made_is_planned_for_ai_all_the_same() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     let job = process.job(&id).await;
     let range = prepare::inspect(&process.app, &job).await.unwrap().remove(0);
@@ -1265,10 +1269,10 @@ async fn a_page_whose_image_alone_could_not_be_made_is_planned_for_ai_all_the_sa
     prepare::render_range(&process.app, &job, &range).await.unwrap();
     let key = format!("jobs/{id}/images/1-3.json");
     let mut made: Vec<serde_json::Value> =
-        serde_json::from_slice(&world.blobs.get(&key).await.unwrap().unwrap()).unwrap();
+        serde_json::from_slice(&harness.blobs.get(&key).await.unwrap().unwrap()).unwrap();
     made.remove(1);
-    world.blobs.delete(&key).await.unwrap();
-    world.blobs.put_new(&key, serde_json::to_vec(&made).unwrap()).await.unwrap();
+    harness.blobs.delete(&key).await.unwrap();
+    harness.blobs.put_new(&key, serde_json::to_vec(&made).unwrap()).await.unwrap();
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
     assert_eq!(sources(&document), [Source::Ai; 3]);
@@ -1277,12 +1281,12 @@ async fn a_page_whose_image_alone_could_not_be_made_is_planned_for_ai_all_the_sa
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_fails_for_another_reason_leaves_the_next_one_to_somebody_else() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "1"), ("BREAKER_BASE_BACKOFF", "10s")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1"), ("BREAKER_BASE_BACKOFF", "10s")]);
+    let process = harness.start("a");
     // A bad key rests the whole provider. When it is mended, the first model that is asked is down.
     let (mended, asked) = (Arc::new(AtomicBool::default()), Arc::new(AtomicUsize::default()));
     let (key, probes) = (mended.clone(), asked.clone());
-    world.vision.now_does(move |target, page| match target.provider {
+    harness.vision.set_behaviour(move |target, page| match target.provider {
         Provider::OpenAi if !key.load(Ordering::SeqCst) => {
             Reply::Fail(VisionError::Configuration { detail: "HTTP 401".into(), scope: Scope::Provider })
         }
@@ -1292,7 +1296,7 @@ async fn a_probe_that_fails_for_another_reason_leaves_the_next_one_to_somebody_e
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     mended.store(true, Ordering::SeqCst);
-    world.clock_moves(Duration::from_secs(11)).await;
+    harness.advance(Duration::from_secs(11)).await;
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let readers: Vec<String> = process
@@ -1310,11 +1314,11 @@ async fn a_probe_that_fails_for_another_reason_leaves_the_next_one_to_somebody_e
 struct NoLists(AtomicBool);
 
 #[async_trait]
-impl Interference for NoLists {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for NoLists {
+    async fn before(&self, call: &'static str) -> Injection {
         match self.0.load(Ordering::SeqCst) && call == "records.list" {
-            true => Fate::Refused(Fault::unreachable("records", "made to fail")),
-            false => Fate::Happens,
+            true => Injection::Refuse(Fault::unreachable("records", "made to fail")),
+            false => Injection::None,
         }
     }
 
@@ -1323,23 +1327,23 @@ impl Interference for NoLists {
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_delivery_that_led_to_nothing_are_not_forgotten() {
-    let world = World::new(&[]);
+    let harness = Harness::new(&[]);
     let lists: Arc<NoLists> = Arc::default();
     let out = lists.clone();
     // The first model declines, for money; then the slots of the next can't be looked at.
-    world.vision.now_does(move |target, page| match target.model.as_str() {
+    harness.vision.set_behaviour(move |target, page| match target.model.as_str() {
         "gpt-5.4" => {
             out.0.store(true, Ordering::SeqCst);
             Reply::Finish(Finish::Refusal, String::new())
         }
         _ => Reply::Answer(read_by(target, page)),
     });
-    let records: Arc<dyn Records> = world.records.clone();
-    let process = world.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
+    let records: Arc<dyn Records> = harness.records.clone();
+    let process = harness.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let mended = async {
         process.app.clock.sleep(Duration::from_secs(22)).await;
-        world.vision.now_does(|target, page| match target.model.as_str() {
+        harness.vision.set_behaviour(|target, page| match target.model.as_str() {
             "gpt-5.4" => Reply::down(),
             _ => Reply::Answer(read_by(target, page)),
         });
@@ -1357,16 +1361,16 @@ async fn calls_of_a_delivery_that_led_to_nothing_are_not_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_result_is_not_made_by_a_worker() {
-    let world = World::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "8"), ("MAX_INFLIGHT_PER_MODEL", "8")]);
     let refuses = |target: &Target, page| match page {
         1 => Reply::Finish(Finish::Refusal, String::new()),
         _ => Reply::Answer(read_by(target, page)),
     };
-    world.vision.now_does(refuses);
-    let process = world.start("a");
+    harness.vision.set_behaviour(refuses);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2001)).await.unwrap().job.id;
     process.finish(&id).await;
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap(), [page(1)]);
     process.work_for(Duration::from_secs(10)).await;
     assert_eq!(process.job(&id).await.result.unwrap().version, 1, "the worker left it");

@@ -20,11 +20,11 @@ use everypage_core::{
 use everypage_system::prometheus::Prometheus;
 use everypage_testkit::{
     faulty::{Faults, Mode},
-    memory::Mood,
+    memory::PaymentBehaviour,
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::{invariants, world::World};
+use everypage_tests::{harness::Harness, invariants};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 /// Listens to this thread for as long as it is held; tests run on one thread each.
@@ -83,8 +83,8 @@ fn rounded(heard: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
 #[tokio::test(start_paused = true)]
 async fn all_well() {
     let listening = listen();
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
@@ -105,14 +105,14 @@ async fn all_well() {
 #[tokio::test(start_paused = true)]
 async fn failover() {
     let listening = listen();
-    let world = World::new(&[("WORKER_CONCURRENCY", "1")]);
-    world.vision.now_does(|target, page| match target.model.as_str() {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1")]);
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
         // It answers, but not with the page.
         "gpt-5.4-mini" => Reply::Answer(String::new()),
         _ => Reply::Answer(read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
@@ -143,12 +143,12 @@ async fn failover() {
 #[tokio::test(start_paused = true)]
 async fn credits_are_held_paid_bought_and_taken_back() {
     let listening = listen();
-    let world = World::new(&[
+    let harness = Harness::new(&[
         ("CREDITS", "prepaid"),
         ("PAYMENT_URL", "http://pay.example"),
         ("CREDIT_PRICE_USD", "0.05"),
     ]);
-    let process = world.start("a");
+    let process = harness.start("a");
     let buy = async |credits| {
         let (tenant, by) = (TenantId::new("local"), "ann".to_owned());
         let wish = Wish { tenant, by, credits, method: None, idempotency_key: None };
@@ -157,7 +157,7 @@ async fn credits_are_held_paid_bought_and_taken_back() {
     };
     buy(10).await;
     assert_eq!(listening.heard(), expected(&[("saga_duration_seconds{completed}", 1.0)]));
-    world.vision.now_does(|target, page| match page {
+    harness.vision.set_behaviour(|target, page| match page {
         3 => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
     });
@@ -166,8 +166,13 @@ async fn credits_are_held_paid_bought_and_taken_back() {
     let mut heard = listening.heard();
     heard.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
     assert_eq!(heard, expected(&[("credits_reserved_total{}", 3.0), ("credits_settled_total{}", 2.0)]));
-    world.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
-    world.payments.refunds_will([Mood::Away; 4]);
+    harness.payments.script_charges([
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ]);
+    harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
     buy(5).await;
     measure(&process.app).await.unwrap();
     let mut heard = listening.heard();
@@ -186,11 +191,11 @@ async fn credits_are_held_paid_bought_and_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_is_down_and_comes_back() {
     let listening = listen();
-    let world = World::new(&[("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")]);
-    world.vision.now_does(|_, _| {
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")]);
+    harness.vision.set_behaviour(|_, _| {
         Reply::Fail(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider })
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
     let provider_down = [
@@ -203,8 +208,8 @@ async fn a_provider_that_is_down_and_comes_back() {
     ];
     assert_eq!(listening.heard(), expected(&provider_down));
 
-    world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    world.clock_moves(Duration::from_secs(31)).await;
+    harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    harness.advance(Duration::from_secs(31)).await;
     heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     assert_eq!(
@@ -226,13 +231,13 @@ async fn a_provider_that_is_down_and_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_hangs_until_the_deadline() {
     let listening = listen();
-    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
     process.finish(&id).await;
     process.work_for(Duration::from_secs(120)).await;
-    let calls = world.vision.calls().len() as f64;
+    let calls = harness.vision.calls().len() as f64;
     assert_eq!(
         listening.heard(),
         expected(&[
@@ -250,9 +255,9 @@ async fn a_provider_that_hangs_until_the_deadline() {
 async fn calls_that_time_out() {
     let listening = listen();
     let pairs = [("REQUEST_TIMEOUT", "3s"), ("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")];
-    let world = World::new(&pairs);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&pairs);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
@@ -275,12 +280,12 @@ async fn calls_that_time_out() {
 #[tokio::test(start_paused = true)]
 async fn what_is_delivered_twice_counts_once() {
     let listening = listen();
-    let world = World::with_faults(&[], Faults::none(), true);
-    let process = world.start("a");
+    let harness = Harness::with_faults(&[], Faults::none(), true);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     process.work_for(Duration::from_secs(120)).await;
-    invariants::paid_once(&world.vision, 0);
+    invariants::paid_once(&harness.vision, 0);
     let heard = listening.heard();
     assert_eq!(heard["pages_processed_total{ai}"], 6.0);
     assert_eq!(heard["provider_requests_total{openai,gpt-5.4,answered}"], 6.0);
@@ -293,12 +298,12 @@ async fn what_is_delivered_twice_counts_once() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_and_one_that_failed() {
     let listening = listen();
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let (job, ()) = futures::future::join(process.finish(&id), async {
-        world.clock_moves(Duration::from_secs(2)).await;
+        harness.advance(Duration::from_secs(2)).await;
         cancel(&process.app, &id, "test").await.unwrap();
     })
     .await;
@@ -319,20 +324,20 @@ async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
     let pairs = [("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")];
     let run = async |faults| {
         let listening = listen();
-        let world = World::with_faults(&pairs, faults, false);
-        world.vision.now_does(|target, page| match (target.model.as_str(), page) {
+        let harness = Harness::with_faults(&pairs, faults, false);
+        harness.vision.set_behaviour(|target, page| match (target.model.as_str(), page) {
             ("gpt-5.4", 4) => Reply::down(),
             _ => Reply::AnswerAfter(Duration::from_millis(300), read_by(target, page)),
         });
-        let process = world.start("a");
+        let process = harness.start("a");
         let id = loop {
             match process.submit(&FakeDocument::mixed(4)).await {
                 Ok(submitted) => break submitted.job.id,
-                Err(_) => world.clock_moves(Duration::from_secs(1)).await,
+                Err(_) => harness.advance(Duration::from_secs(1)).await,
             }
         };
         process.finish(&id).await;
-        (listening.heard(), world.faults.calls(), world.faults.struck())
+        (listening.heard(), harness.faults.calls(), harness.faults.failed_call())
     };
     let untroubled = run(Faults::none()).await;
     assert_eq!(untroubled, run(Faults::none()).await, "the same run twice");
@@ -358,8 +363,8 @@ async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_measured_by_the_sweep_and_on_demand() {
     let listening = listen();
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&locked()).await.unwrap().job.id;
     process.finish(&id).await;
     listening.heard();
@@ -374,19 +379,19 @@ async fn what_waits_is_measured_by_the_sweep_and_on_demand() {
 #[tokio::test(start_paused = true)]
 async fn a_breaker_counts_as_long_as_it_is_open() {
     let listening = listen();
-    let world = World::new(&[]);
-    world.vision.now_does(|target, page| match target.model.as_str() {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     listening.heard();
     measure(&process.app).await.unwrap();
     assert_eq!(listening.heard(), expected(&[("breakers_open{}", 1.0)]));
     // Nobody has asked since: it is forgotten.
-    world.clock_moves(Duration::from_secs(601)).await;
+    harness.advance(Duration::from_secs(601)).await;
     measure(&process.app).await.unwrap();
     assert_eq!(listening.heard(), expected(&[]), "zero");
 }
@@ -396,8 +401,8 @@ async fn a_breaker_counts_as_long_as_it_is_open() {
 async fn a_scraper_gets_it_all_as_text() {
     // For the whole process; the other tests listen to their own threads.
     let prometheus = Prometheus::install().unwrap();
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     process.finish(&id).await;
     measure(&process.app).await.unwrap();

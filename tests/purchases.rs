@@ -34,10 +34,10 @@ use everypage_core::{
     },
 };
 use everypage_testkit::{
-    faulty::{Fate, Faults, Faulty, Interference, Mode},
-    memory::Mood,
+    faulty::{FaultInjector, Faults, Faulty, Injection, Mode},
+    memory::PaymentBehaviour,
 };
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 
 const SHOP: [(&str, &str); 3] =
     [("CREDITS", "prepaid"), ("PAYMENT_URL", "http://pay.example"), ("CREDIT_PRICE_USD", "0.0525")];
@@ -45,8 +45,8 @@ const SHOP: [(&str, &str); 3] =
 const PRICE: MicroUsd = MicroUsd(5_250_000);
 const LONG: Duration = Duration::from_secs(7200);
 
-fn shop(strategy: &str) -> World {
-    World::new(&[SHOP[0], SHOP[1], SHOP[2], ("PURCHASE_STRATEGY", strategy)])
+fn shop(strategy: &str) -> Harness {
+    Harness::new(&[SHOP[0], SHOP[1], SHOP[2], ("PURCHASE_STRATEGY", strategy)])
 }
 
 fn tenant() -> TenantId {
@@ -92,12 +92,12 @@ fn places(account: &Account) -> (u64, u64, u64, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn credits_that_are_paid_are_in_the_ledger() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
     assert_eq!(bought.state, State::Completed);
-    assert_eq!((world.payments.income(), world.payments.kept()[0].credits), (PRICE, 100));
-    assert_eq!(world.payments.kept()[0].method, Some(Secret::new("card of ann")));
+    assert_eq!((harness.payments.income(), harness.payments.charges()[0].credits), (PRICE, 100));
+    assert_eq!(harness.payments.charges()[0].method, Some(Secret::new("card of ann")));
     assert_eq!(places(&account(app).await), nothing_but(100));
     let line = &accounts::ledger(app, &tenant()).await.unwrap()[0];
     assert_eq!((line.amount, &line.cause), (100, &Cause::Purchase { purchase: bought.id.clone() }));
@@ -107,40 +107,40 @@ async fn credits_that_are_paid_are_in_the_ledger() {
     assert!(kinds.contains(&"payment.completed".to_owned()));
     // How it was paid is forgotten, and is in no event.
     let method = Key::new(format!("purchase#{}", bought.id), "method");
-    assert_eq!(world.records.get(&method).await.unwrap(), None);
+    assert_eq!(harness.records.get(&method).await.unwrap(), None);
     relay::relay(app, &app.node).await.unwrap();
-    let told = serde_json::to_string(&world.bus.events()).unwrap();
+    let told = serde_json::to_string(&harness.bus.events()).unwrap();
     assert!(told.contains("credit.added") && !told.contains("card of ann"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_wish_twice_is_one_purchase() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let (first, _) = purchase::begin(app, wish(Some("order 1"))).await.unwrap();
     purchase::drive(app, &first.id, LONG).await.unwrap();
     let (second, existed) = purchase::begin(app, wish(Some("order 1"))).await.unwrap();
     assert_eq!((second.id, second.state, existed), (first.id, State::Completed, true));
     let other = purchase::begin(app, Wish { credits: 7, ..wish(Some("order 1")) }).await;
     assert_eq!(other, Err(PurchaseError::KeyReused { key: "order 1".into() }));
-    assert_eq!(world.payments.income(), PRICE);
+    assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(listing::purchases(app, &tenant(), None, 10).await.unwrap().items.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_can_t_be_bought_is_said_before_anything_is_written() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     for credits in [0, u64::MAX] {
         let refused = purchase::begin(app, Wish { credits, ..wish(None) }).await.unwrap_err();
         assert_eq!(refused, PurchaseError::BadAmount { credits });
     }
     // A price that no number holds.
-    let dear = World::new(&[SHOP[0], SHOP[1], ("CREDIT_PRICE_USD", "1000")]);
+    let dear = Harness::new(&[SHOP[0], SHOP[1], ("CREDIT_PRICE_USD", "1000")]);
     let credits = 1_000_000_000_000;
     let refused = purchase::begin(&dear.start("a").app, Wish { credits, ..wish(None) }).await.unwrap_err();
     assert_eq!(refused, PurchaseError::BadAmount { credits });
-    let closed = World::new(&[("CREDITS", "prepaid")]);
+    let closed = Harness::new(&[("CREDITS", "prepaid")]);
     let refused = purchase::begin(&closed.start("a").app, wish(None)).await.unwrap_err();
     assert!(refused.to_string().contains("PAYMENT_URL"), "{refused}");
     let unknown = PurchaseId::new("nobody's");
@@ -149,92 +149,102 @@ async fn what_can_t_be_bought_is_said_before_anything_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_declined_payment_leaves_nothing_behind() {
-    let world = shop("rollback");
-    world.payments.charges_will([Mood::Declines]);
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    harness.payments.script_charges([PaymentBehaviour::Declines]);
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
     assert_eq!(bought.state, State::Compensated);
     assert_eq!(bought.reason.as_deref(), Some("the card was declined"));
     assert_eq!(bought.steps[1].state, StepState::Refused);
     assert_eq!(places(&account(app).await), nothing_but(0));
-    assert_eq!(world.payments.calls(), 1, "a no is not asked for again, and nothing is given back");
+    assert_eq!(harness.payments.calls(), 1, "a no is not asked for again, and nothing is given back");
     assert!(trail_is_whole(app, &bought).await.contains(&"payment.failed".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_no_after_silence_is_not_believed_and_what_may_have_been_taken_is_given_back() {
-    let world = shop("rollback");
-    world.payments.charges_will([Mood::LosesReply, Mood::Declines]);
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    harness.payments.script_charges([PaymentBehaviour::LosesReply, PaymentBehaviour::Declines]);
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
-    assert_eq!(world.payments.calls(), 3, "two charges and the way back");
+    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!(harness.payments.calls(), 3, "two charges and the way back");
     assert_eq!(places(&account(app).await), nothing_but(0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_away_is_asked_four_times_and_then_all_is_undone() {
-    let world = shop("rollback");
-    world.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
-    let app = &world.start("a").app;
-    let began = world.clock.now();
+    let harness = shop("rollback");
+    harness.payments.script_charges([
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ]);
+    let app = &harness.start("a").app;
+    let began = harness.clock.now();
     let bought = buy(app).await;
     assert_eq!(bought.state, State::Compensated);
-    assert_eq!(world.clock.now().duration_since(began).as_secs(), 1 + 4 + 16);
+    assert_eq!(harness.clock.now().duration_since(began).as_secs(), 1 + 4 + 16);
     // The first call took the money, and nobody knew.
-    assert_eq!((world.payments.income(), world.payments.calls()), (MicroUsd(0), 5));
+    assert_eq!((harness.payments.income(), harness.payments.calls()), (MicroUsd(0), 5));
     assert_eq!(places(&account(app).await), nothing_but(0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_costs_nothing_twice() {
-    let world = shop("rollback");
-    world.payments.charges_will([Mood::LosesReply, Mood::LosesReply]);
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    harness.payments.script_charges([PaymentBehaviour::LosesReply, PaymentBehaviour::LosesReply]);
+    let app = &harness.start("a").app;
     assert_eq!(buy(app).await.state, State::Completed);
-    assert_eq!(world.payments.income(), PRICE);
+    assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(places(&account(app).await), nothing_but(100));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refund_that_keeps_failing_goes_to_a_person_who_can_have_it_tried_again() {
-    let world = shop("rollback");
-    world.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
-    world.payments.refunds_will([Mood::Away; 4]);
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    harness.payments.script_charges([
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ]);
+    harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
     assert_eq!(bought.state, State::Manual);
     assert_eq!(bought.steps[1].state, StepState::Stuck);
     assert_eq!(bought.steps[0].state, StepState::Undone, "the others are undone all the same");
     assert_eq!(places(&account(app).await), nothing_but(0));
     assert_eq!(purchases::waiting_for_a_person(app, 10).await.unwrap().len(), 1);
-    let notices = world.notifier.notices();
+    let notices = harness.notifier.notices();
     assert_eq!(notices.len(), 1);
     assert!(notices[0].body.contains("could not be undone: take_payment"), "{}", notices[0].body);
 
     let again = Decision::RollBack { reason: "the service is back".into() };
     purchase::decide(app, &bought.id, "ann", again).await.unwrap();
     let bought = purchase::drive(app, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert_eq!(purchases::waiting_for_a_person(app, 10).await.unwrap().len(), 0);
     trail_is_whole(app, &bought).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn manual_stops_and_a_person_resumes_or_resolves() {
-    let world = shop("manual");
-    let away = [Mood::Away; 4];
-    world.payments.charges_will(away);
-    let app = &world.start("a").app;
+    let harness = shop("manual");
+    let away = [PaymentBehaviour::Unavailable; 4];
+    harness.payments.script_charges(away);
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
     assert_eq!(bought.state, State::Manual);
     assert_eq!(account(app).await.ordered, 100);
     purchase::decide(app, &bought.id, "ann", Decision::Resume).await.unwrap();
     let bought = purchase::drive(app, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, world.payments.income()), (State::Completed, PRICE));
-    assert_eq!(world.payments.kept()[0].method, Some(Secret::new("card of ann")), "still known then");
+    assert_eq!((bought.state, harness.payments.income()), (State::Completed, PRICE));
+    assert_eq!(harness.payments.charges()[0].method, Some(Secret::new("card of ann")), "still known then");
 
-    world.payments.charges_will(away);
+    harness.payments.script_charges(away);
     let other = buy(app).await;
     let resolve = Decision::Resolve { note: "paid by cheque".into() };
     assert_eq!(account(app).await.ordered, 100);
@@ -249,19 +259,24 @@ async fn manual_stops_and_a_person_resumes_or_resolves() {
 #[tokio::test(start_paused = true)]
 async fn a_payment_that_was_in_doubt_stays_in_doubt_when_a_person_resumes() {
     for strategy in ["manual", "rollback"] {
-        let world = shop(strategy);
-        let silence = [Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away];
-        world.payments.charges_will(silence.into_iter().chain([Mood::Declines]));
-        world.payments.refunds_will([Mood::Away; 4]);
-        let app = &world.start("a").app;
+        let harness = shop(strategy);
+        let silence = [
+            PaymentBehaviour::LosesReply,
+            PaymentBehaviour::Unavailable,
+            PaymentBehaviour::Unavailable,
+            PaymentBehaviour::Unavailable,
+        ];
+        harness.payments.script_charges(silence.into_iter().chain([PaymentBehaviour::Declines]));
+        harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
+        let app = &harness.start("a").app;
         let bought = buy(app).await;
-        assert_eq!((bought.state, world.payments.income()), (State::Manual, PRICE));
+        assert_eq!((bought.state, harness.payments.income()), (State::Manual, PRICE));
         let bought = match strategy {
             "manual" => {
                 purchase::decide(app, &bought.id, "ann", Decision::Resume).await.unwrap();
                 let declined = purchase::drive(app, &bought.id, LONG).await.unwrap();
                 assert_eq!(declined.steps[1].state, StepState::Unknown, "the first charge was taken");
-                world.payments.refunds_will([]);
+                harness.payments.script_refunds([]);
                 declined
             }
             _ => bought,
@@ -269,7 +284,11 @@ async fn a_payment_that_was_in_doubt_stays_in_doubt_when_a_person_resumes() {
         let back = Decision::RollBack { reason: "asked for".into() };
         purchase::decide(app, &bought.id, "ann", back).await.unwrap();
         let bought = purchase::drive(app, &bought.id, LONG).await.unwrap();
-        assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)), "{strategy}");
+        assert_eq!(
+            (bought.state, harness.payments.income()),
+            (State::Compensated, MicroUsd(0)),
+            "{strategy}"
+        );
         assert_eq!(places(&account(app).await), nothing_but(0));
         trail_is_whole(app, &bought).await;
     }
@@ -277,12 +296,12 @@ async fn a_payment_that_was_in_doubt_stays_in_doubt_when_a_person_resumes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_way_back_that_is_stuck_takes_nothing_from_other_purchases() {
-    let world = shop("manual");
-    let app = &world.start("a").app;
+    let harness = shop("manual");
+    let app = &harness.start("a").app;
     let spent = buy(app).await;
     let cause = Cause::Operator { by: "ann".into(), note: "spent".into() };
     accounts::change(app, &tenant(), "ann", &AccountEvent::Deducted { credits: 100, cause }).await.unwrap();
-    world.payments.charges_will([Mood::Away; 4]);
+    harness.payments.script_charges([PaymentBehaviour::Unavailable; 4]);
     let waits = buy(app).await;
     assert_eq!(places(&account(app).await), (0, 0, 100, 0));
     let back = || Decision::RollBack { reason: "returned".into() };
@@ -300,13 +319,13 @@ async fn a_way_back_that_is_stuck_takes_nothing_from_other_purchases() {
     let spent = purchase::drive(app, &spent.id, LONG).await.unwrap();
     assert_eq!(spent.state, State::Compensated);
     assert_eq!(places(&account(app).await), nothing_but(0));
-    assert_eq!(world.payments.income(), PRICE);
+    assert_eq!(harness.payments.income(), PRICE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_our_own_books_refuse_was_not_done_however_often_it_was_tried() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let (begun, _) = purchase::begin(app, wish(None)).await.unwrap();
     // Somebody began to reserve, and died; then the account filled up.
     let kept = purchases::find(app, &begun.id).await.unwrap().unwrap();
@@ -317,58 +336,58 @@ async fn what_our_own_books_refuse_was_not_done_however_often_it_was_tried() {
     accounts::change(app, &tenant(), "ann", &full).await.unwrap();
     let bought = purchase::drive(app, &begun.id, LONG).await.unwrap();
     assert_eq!((bought.state, bought.steps[0].state), (State::Compensated, StepState::Refused));
-    assert_eq!((world.payments.calls(), account(app).await.ordered), (0, 0));
+    assert_eq!((harness.payments.calls(), account(app).await.ordered), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_process_without_the_payment_service_leaves_purchases_alone() {
-    let mut world = shop("rollback");
-    let (begun, _) = purchase::begin(&world.start("a").app, wish(None)).await.unwrap();
-    world.settings = everypage_tests::world::settings(&[]);
-    let stranger = &world.start("b").app;
+    let mut harness = shop("rollback");
+    let (begun, _) = purchase::begin(&harness.start("a").app, wish(None)).await.unwrap();
+    harness.settings = everypage_tests::harness::settings(&[]);
+    let stranger = &harness.start("b").app;
     assert_eq!(sweep(stranger).await.purchases, 0);
     assert_eq!(purchase::drive(stranger, &begun.id, LONG).await.unwrap().state, State::Running);
     let looking = purchase::run(stranger);
     assert!(everypage_core::ports::clock::within(stranger.clock.as_ref(), LONG, looking).await.is_none());
-    world.settings = everypage_tests::world::settings(&SHOP);
-    let bought = purchase::drive(&world.start("c").app, &begun.id, LONG).await.unwrap();
-    assert_eq!((bought.state, world.payments.calls()), (State::Completed, 1));
+    harness.settings = everypage_tests::harness::settings(&SHOP);
+    let bought = purchase::drive(&harness.start("c").app, &begun.id, LONG).await.unwrap();
+    assert_eq!((bought.state, harness.payments.calls()), (State::Completed, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_method_that_can_t_be_read_any_more_ends_the_purchase() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let (begun, _) = purchase::begin(app, wish(None)).await.unwrap();
     let key = Key::new(format!("purchase#{}", begun.id), "method");
-    let mut item = world.records.get(&key).await.unwrap().unwrap();
+    let mut item = harness.records.get(&key).await.unwrap().unwrap();
     item.draft.body = "\"sealed by somebody else\"".into();
     let change = Change::Put { draft: item.draft, when: When::Version(item.version) };
-    world.records.write(&Batch { stamp: "lost key".into(), changes: vec![change] }).await.unwrap();
+    harness.records.write(&Batch { stamp: "lost key".into(), changes: vec![change] }).await.unwrap();
     let bought = purchase::drive(app, &begun.id, LONG).await.unwrap();
-    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert!(bought.reason.as_ref().unwrap().contains("how it is paid can't be read"), "{:?}", bought.reason);
     assert_eq!(places(&account(app).await), nothing_but(0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn forward_goes_on_for_as_long_as_it_takes() {
-    let world = shop("forward");
-    world.payments.charges_will([Mood::Away; 12]);
-    let app = &world.start("a").app;
+    let harness = shop("forward");
+    harness.payments.script_charges([PaymentBehaviour::Unavailable; 12]);
+    let app = &harness.start("a").app;
     assert_eq!(buy(app).await.state, State::Completed);
     assert_eq!(places(&account(app).await), nothing_but(100));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_completed_purchase_is_taken_back_while_its_credits_are_there() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let bought = buy(app).await;
     let back = || Decision::RollBack { reason: "returned".into() };
     purchase::decide(app, &bought.id, "ann", back()).await.unwrap();
     let bought = purchase::drive(app, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, world.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert_eq!(places(&account(app).await), nothing_but(0));
     let amounts: Vec<i64> =
         accounts::ledger(app, &tenant()).await.unwrap().iter().map(|line| line.amount).collect();
@@ -387,20 +406,20 @@ async fn a_completed_purchase_is_taken_back_while_its_credits_are_there() {
 
 #[tokio::test(start_paused = true)]
 async fn two_who_go_on_with_one_purchase_make_one_of_it() {
-    let world = shop("rollback");
-    let (a, b) = (world.start("a").app, world.start("b").app);
+    let harness = shop("rollback");
+    let (a, b) = (harness.start("a").app, harness.start("b").app);
     let (begun, _) = purchase::begin(&a, wish(None)).await.unwrap();
     let (one, other) =
         tokio::join!(purchase::drive(&a, &begun.id, LONG), purchase::drive(&b, &begun.id, LONG));
     assert_eq!((one.unwrap().state, other.unwrap().state), (State::Completed, State::Completed));
-    assert_eq!(world.payments.income(), PRICE);
+    assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(places(&account(&a).await), nothing_but(100));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_purchase_that_was_left_half_way_is_found_by_the_sweep_and_by_serve() {
-    let world = shop("rollback");
-    let app = &world.start("a").app;
+    let harness = shop("rollback");
+    let app = &harness.start("a").app;
     let (begun, _) = purchase::begin(app, wish(None)).await.unwrap();
     assert!(sweep(app).await.purchases > 0);
     assert_eq!(purchases::find(app, &begun.id).await.unwrap().unwrap().value.state, State::Completed);
@@ -413,10 +432,10 @@ async fn a_purchase_that_was_left_half_way_is_found_by_the_sweep_and_by_serve() 
 }
 
 /// A purchase as a caller makes it who asks again until it is written down.
-async fn run(moods: &[Mood], faults: Arc<Faults>) -> World {
-    let world = World::with_faults(&SHOP, faults, false);
-    world.payments.charges_will(moods.iter().copied());
-    let app = world.start("a").app;
+async fn run(moods: &[PaymentBehaviour], faults: Arc<Faults>) -> Harness {
+    let harness = Harness::with_faults(&SHOP, faults, false);
+    harness.payments.script_charges(moods.iter().copied());
+    let app = harness.start("a").app;
     let whole = async {
         for _ in 0..10 {
             if let Ok((begun, _)) = purchase::begin(&app, wish(Some("order"))).await
@@ -427,31 +446,31 @@ async fn run(moods: &[Mood], faults: Arc<Faults>) -> World {
             app.clock.sleep(Duration::from_secs(1)).await;
         }
     };
-    let stopped = world.faults.stopped();
+    let stopped = harness.faults.stopped();
     tokio::select! {
         biased;
         () = stopped => {}
         () = whole => {}
     }
-    world
+    harness
 }
 
 /// Money and credits have gone together, or neither has.
-async fn check(world: &World, what: &str) {
-    world.faults.resume();
-    let app = &world.start("b").app;
+async fn check(harness: &Harness, what: &str) {
+    harness.faults.resume();
+    let app = &harness.start("b").app;
     // A step that somebody died in is left alone for a minute.
-    world.clock_moves(Duration::from_secs(61)).await;
+    harness.advance(Duration::from_secs(61)).await;
     let (begun, _) = purchase::begin(app, wish(Some("order"))).await.unwrap();
     let bought = purchase::drive(app, &begun.id, LONG).await.unwrap();
     let account = account(app).await;
     match bought.state {
         State::Completed => {
-            assert_eq!(world.payments.income(), PRICE, "{what}");
+            assert_eq!(harness.payments.income(), PRICE, "{what}");
             assert_eq!(places(&account), nothing_but(100), "{what}");
         }
         State::Compensated => {
-            assert_eq!(world.payments.income(), MicroUsd(0), "{what}");
+            assert_eq!(harness.payments.income(), MicroUsd(0), "{what}");
             assert_eq!(places(&account), nothing_but(0), "{what}");
         }
         other => panic!("{what}: {other:?}"),
@@ -459,21 +478,22 @@ async fn check(world: &World, what: &str) {
     trail_is_whole(app, &bought).await;
     assert_eq!(purchases::under_way(app, 10).await.unwrap().len(), 0, "{what}");
     let method = Key::new(format!("purchase#{}", bought.id), "method");
-    assert_eq!(world.records.get(&method).await.unwrap(), None, "{what}");
+    assert_eq!(harness.records.get(&method).await.unwrap(), None, "{what}");
 }
 
-async fn walk(moods: &[Mood]) {
-    let world = run(moods, Faults::none()).await;
-    let calls = world.faults.calls();
+async fn walk(moods: &[PaymentBehaviour]) {
+    let harness = run(moods, Faults::none()).await;
+    let calls = harness.faults.calls();
     assert!(calls > 20, "{calls}");
-    check(&world, "no fault").await;
+    check(&harness, "no fault").await;
     for at in 0..calls {
         for (times, mode) in [(1, Mode::Refuse), (1, Mode::LoseReply), (3, Mode::Refuse), (5, Mode::Refuse)] {
-            let world = run(moods, Faults::at(at, times, mode)).await;
-            check(&world, &format!("{mode:?} × {times} of call {at} ({:?})", world.faults.struck())).await;
+            let harness = run(moods, Faults::at(at, times, mode)).await;
+            check(&harness, &format!("{mode:?} × {times} of call {at} ({:?})", harness.faults.failed_call()))
+                .await;
         }
-        let world = run(moods, Faults::stop_at(at)).await;
-        check(&world, &format!("killed at call {at} ({:?})", world.faults.struck())).await;
+        let harness = run(moods, Faults::stop_at(at)).await;
+        check(&harness, &format!("killed at call {at} ({:?})", harness.faults.failed_call())).await;
     }
 }
 
@@ -484,8 +504,14 @@ async fn whatever_fails_or_dies_on_the_way_forward() {
 
 #[tokio::test(start_paused = true)]
 async fn whatever_fails_or_dies_on_the_way_back() {
-    walk(&[Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]).await;
-    walk(&[Mood::Declines]).await;
+    walk(&[
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ])
+    .await;
+    walk(&[PaymentBehaviour::Declines]).await;
 }
 
 /// Somebody else changes the account whenever it was read.
@@ -495,14 +521,14 @@ struct Busy {
 }
 
 #[async_trait]
-impl Interference for Busy {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for Busy {
+    async fn before(&self, call: &'static str) -> Injection {
         if call == "records.write" && self.times.fetch_add(1, Ordering::SeqCst) < 6 {
             let cause = Cause::Operator { by: "ann".into(), note: String::new() };
             let granted = AccountEvent::Added { credits: 1, cause };
             accounts::change(&self.other, &tenant(), "ann", &granted).await.unwrap();
         }
-        Fate::Happens
+        Injection::None
     }
 
     async fn after(&self) {}
@@ -510,13 +536,13 @@ impl Interference for Busy {
 
 #[tokio::test(start_paused = true)]
 async fn a_purchase_does_not_wait_because_others_are_at_the_account() {
-    let world = shop("rollback");
-    let other = world.start("other");
+    let harness = shop("rollback");
+    let other = harness.start("other");
     let busy = Arc::new(Busy { other: other.app.clone(), times: AtomicUsize::default() });
-    let records: Arc<dyn Records> = world.records.clone();
-    let process = world.start_on("a", Arc::new(Faulty::new(records, busy)));
-    let began = world.clock.now();
+    let records: Arc<dyn Records> = harness.records.clone();
+    let process = harness.start_on("a", Arc::new(Faulty::new(records, busy)));
+    let began = harness.clock.now();
     let bought = buy(&process.app).await;
     assert_eq!(bought.state, State::Completed);
-    assert_eq!(world.clock.now(), began, "no step was left for later");
+    assert_eq!(harness.clock.now(), began, "no step was left for later");
 }

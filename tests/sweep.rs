@@ -30,27 +30,27 @@ use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
 };
-use everypage_tests::{invariants, world::World};
+use everypage_tests::{harness::Harness, invariants};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A world whose queue keeps the dead itself, as SQS does.
-fn world(pairs: &[(&str, &str)]) -> World {
-    let mut world = World::with_faults(pairs, Faults::none(), false);
-    world.queue = Arc::new(MemoryQueue::burying_after(world.clock.clone(), 3));
-    world
+fn harness(pairs: &[(&str, &str)]) -> Harness {
+    let mut harness = Harness::with_faults(pairs, Faults::none(), false);
+    harness.queue = Arc::new(MemoryQueue::with_dead_letter_queue(harness.clock.clone(), 3));
+    harness
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_flow_died_is_finalized_after_its_deadline() {
-    let world = world(&[("JOB_TIMEOUT", "10s")]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = harness(&[("JOB_TIMEOUT", "10s")]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
-    let process = world.start("b");
+    assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
+    let process = harness.start("b");
     assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
-    world.clock.sleep(MINUTE).await;
+    harness.clock.sleep(MINUTE).await;
     assert_eq!(sweep(&process.app).await.finalized, 1);
     let job = process.job(&id).await;
     invariants::succeeded(&job);
@@ -61,13 +61,13 @@ async fn a_job_whose_flow_died_is_finalized_after_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_cancelled() {
-    let mut world = world(&[("JOB_TIMEOUT", "10s")]);
-    world.pdf = Arc::new(FakePdf::absent());
-    let process = world.start("a");
+    let mut harness = harness(&[("JOB_TIMEOUT", "10s")]);
+    harness.pdf = Arc::new(FakePdf::absent());
+    let process = harness.start("a");
     let lost = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let dropped = process.submit(&FakeDocument::mixed(3)).await.unwrap().job.id;
     cancel(&process.app, &dropped, "ann").await.unwrap();
-    world.clock.sleep(MINUTE).await;
+    harness.clock.sleep(MINUTE).await;
     assert_eq!(sweep(&process.app).await.finalized, 2);
     assert_eq!(process.job(&lost).await.state, State::Failed);
     assert_eq!(process.job(&dropped).await.state, State::Cancelled);
@@ -78,15 +78,15 @@ async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_whose_flow_died_does_not_wait_for_its_deadline() {
-    let world = world(&[("JOB_TIMEOUT", "1h")]);
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let harness = harness(&[("JOB_TIMEOUT", "1h")]);
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
-    let process = world.start("b");
+    assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
+    let process = harness.start("b");
     cancel(&process.app, &id, "ann").await.unwrap();
     assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
-    world.clock.sleep(MINUTE).await;
+    harness.clock.sleep(MINUTE).await;
     assert_eq!(sweep(&process.app).await.finalized, 1);
     let job = process.job(&id).await;
     assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
@@ -94,38 +94,38 @@ async fn a_cancelled_job_whose_flow_died_does_not_wait_for_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_accepted_and_never_started_is_started() {
-    let world = world(&[]);
-    let process = world.start("a");
+    let harness = harness(&[]);
+    let process = harness.start("a");
     process.submit(&FakeDocument::mixed(2)).await.unwrap();
     assert_eq!(sweep(&process.app).await.started, 0, "its flow may be about to begin");
-    world.clock.sleep(MINUTE).await;
+    harness.clock.sleep(MINUTE).await;
     assert_eq!(sweep(&process.app).await.started, 1);
 }
 
 /// Kills every worker of page 1 until its queue gives up on it; the others are read.
-async fn poisoned(world: &World) -> (JobId, everypage_tests::world::Process) {
-    world.vision.now_does(|target, page| {
+async fn poisoned(harness: &Harness) -> (JobId, everypage_tests::harness::Process) {
+    harness.vision.set_behaviour(|target, page| {
         if page == 1 { Reply::Hang } else { Reply::Answer(everypage_testkit::vision::read_by(target, page)) }
     });
-    let id = world.start("a").submit(&FakeDocument::graphics(3)).await.expect("accepted").job.id;
+    let id = harness.start("a").submit(&FakeDocument::graphics(3)).await.expect("accepted").job.id;
     for node in ["a", "b", "c"] {
         // Each dies in the middle of page 1, whose message comes back after its visibility.
-        world.start(node).die_after(&id, Duration::from_secs(30)).await;
-        world.clock.sleep(MINUTE).await;
+        harness.start(node).kill_after(&id, Duration::from_secs(30)).await;
+        harness.clock.sleep(MINUTE).await;
     }
-    let process = world.start("d");
+    let process = harness.start("d");
     process.work_for(Duration::from_secs(1)).await;
-    assert_eq!((world.queue.len(), world.queue.dead()), (0, 1));
+    assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 1));
     (id, process)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_queue_gave_up_becomes_a_letter_and_its_page_falls_back() {
-    let world = world(&[("JOB_TIMEOUT", "1h")]);
-    let (id, process) = poisoned(&world).await;
+    let harness = harness(&[("JOB_TIMEOUT", "1h")]);
+    let (id, process) = poisoned(&harness).await;
     assert_eq!(sweep(&process.app).await.dead_letters, 1);
     assert_eq!(sweep(&process.app).await.dead_letters, 0, "it has its letter");
-    assert_eq!(world.queue.dead(), 1, "and lies where the queue's own tools see it");
+    assert_eq!(harness.queue.dead_letter_count(), 1, "and lies where the queue's own tools see it");
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].value.reason.contains("delivered 3 times"), "{}", letters[0].value.reason);
@@ -136,63 +136,67 @@ async fn what_the_queue_gave_up_becomes_a_letter_and_its_page_falls_back() {
     assert_eq!(result.pages[1].source, Source::Ai);
 
     // Our redrive heals the result, and the copy among the queue's dead goes.
-    world.vision.now_does(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
-    world.clock.sleep(10 * MINUTE).await;
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    harness.clock.sleep(10 * MINUTE).await;
     redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(10)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().version, 2);
     sweep(&process.app).await;
-    assert_eq!((world.queue.len(), world.queue.dead()), (0, 0));
+    assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 0));
     invariants::trail_verifies(&process.app, &job).await;
-    invariants::nothing_is_held(&world.records, world.clock.now());
+    invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_queues_own_redrive_heals_the_result_too() {
-    let world = world(&[("JOB_TIMEOUT", "1h")]);
-    let (id, process) = poisoned(&world).await;
+    let harness = harness(&[("JOB_TIMEOUT", "1h")]);
+    let (id, process) = poisoned(&harness).await;
     sweep(&process.app).await;
     process.finish(&id).await;
-    world.clock.sleep(10 * MINUTE).await;
+    harness.clock.sleep(10 * MINUTE).await;
     // Redriven while the model still hangs: it dies again, as another sending, and waits again.
-    world.queue.redrive_all();
+    harness.queue.redrive_all();
     for node in ["e", "f", "g"] {
-        world.start(node).work_for(Duration::from_secs(30)).await;
+        harness.start(node).work_for(Duration::from_secs(30)).await;
         assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty(), "it was redriven");
-        world.clock.sleep(MINUTE).await;
+        harness.clock.sleep(MINUTE).await;
     }
     process.work_for(Duration::from_secs(1)).await;
-    assert_eq!(world.queue.dead(), 1);
+    assert_eq!(harness.queue.dead_letter_count(), 1);
     assert_eq!(sweep(&process.app).await.dead_letters, 1);
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 
-    world.vision.now_does(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
-    world.clock.sleep(10 * MINUTE).await;
-    world.queue.redrive_all();
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    harness.clock.sleep(10 * MINUTE).await;
+    harness.queue.redrive_all();
     process.work_for(Duration::from_secs(10)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().version, 2);
     assert!(process.result(&job).await.pages.iter().all(|page| page.source == Source::Ai));
-    assert_eq!((world.queue.len(), world.queue.dead()), (0, 0));
+    assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 0));
     assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
     invariants::trail_verifies(&process.app, &job).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_back_although_it_is_buried_stays_buried() {
-    let world = world(&[]);
-    let process = world.start("a");
+    let harness = harness(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let take_away = async {
         loop {
-            world.blobs.delete_all(&format!("jobs/{id}/pages/")).await.unwrap();
+            harness.blobs.delete_all(&format!("jobs/{id}/pages/")).await.unwrap();
             process.app.clock.sleep(Duration::from_micros(1)).await;
         }
     };
     tokio::select! { biased; job = process.finish(&id) => invariants::succeeded(&job), () = take_away => unreachable!() };
     assert_eq!(
-        world.queue.dead(),
+        harness.queue.dead_letter_count(),
         0,
         "its letter is all there is: the queue's own tools want only their dead"
     );
@@ -200,59 +204,59 @@ async fn a_message_that_comes_back_although_it_is_buried_stays_buried() {
     let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
     let body = letter.message.clone().unwrap();
     let again = Outgoing { name: "again".into(), job: id.clone(), lane: Priority::Normal, body };
-    world.queue.send(&[again]).await.unwrap();
-    let first = world.queue.receive(1, Duration::ZERO).await.unwrap();
+    harness.queue.send(&[again]).await.unwrap();
+    let first = harness.queue.receive(1, Duration::ZERO).await.unwrap();
     assert_eq!(first.len(), 1);
     process.work_for(Duration::from_secs(5)).await;
-    assert!(world.queue.is_empty());
+    assert!(harness.queue.is_empty());
     assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn unreadable_messages_among_the_queues_dead_get_one_letter_each() {
-    let world = world(&[]);
-    let process = world.start("a");
-    world.queue.lay_dead(Priority::High, "not json");
-    world.queue.lay_dead(Priority::High, "not json");
+    let harness = harness(&[]);
+    let process = harness.start("a");
+    harness.queue.put_dead_letter(Priority::High, "not json");
+    harness.queue.put_dead_letter(Priority::High, "not json");
     assert_eq!(sweep(&process.app).await.dead_letters, 1);
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert!(letters[0].value.reason.contains("can't be read"), "{}", letters[0].value.reason);
 
     // Purged, they go with the next sweep.
-    assert_eq!(world.queue.dead(), 2);
+    assert_eq!(harness.queue.dead_letter_count(), 2);
     purge(&process.app, &letters[0].value.id, "ann").await.unwrap();
     sweep(&process.app).await;
-    assert_eq!(world.queue.dead(), 0);
+    assert_eq!(harness.queue.dead_letter_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_of_a_process_that_fell_silent_are_published() {
-    let world = world(&[]);
-    let gone = world.start("gone");
+    let harness = harness(&[]);
+    let gone = harness.start("gone");
     nodes::seen(&gone.app).await.unwrap();
     gone.submit(&FakeDocument::mixed(2)).await.unwrap();
-    let (stored, process) = (2, world.start("b"));
+    let (stored, process) = (2, harness.start("b"));
     nodes::seen(&process.app).await.unwrap();
     assert_eq!(relay::relay_silent(&process.app, SILENT).await.unwrap(), 0, "it may still do it itself");
-    world.clock.sleep(SILENT).await;
+    harness.clock.sleep(SILENT).await;
     nodes::seen(&process.app).await.unwrap();
     assert_eq!(sweep(&process.app).await.events, stored);
-    assert_eq!(world.bus.events().len(), stored);
+    assert_eq!(harness.bus.events().len(), stored);
     assert_eq!(sweep(&process.app).await.events, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_decision_that_never_woke_the_flow_is_told_once_more() {
-    let world = world(&[("APPROVAL_THRESHOLD_USD", "0.001")]);
-    let process = world.start("a");
+    let harness = harness(&[("APPROVAL_THRESHOLD_USD", "0.001")]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
-    assert!(process.die_after(&id, Duration::from_secs(5)).await.is_none());
+    assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
     assert_eq!(process.job(&id).await.state, State::Proposed);
     decide(&process.app, &id, "ann", Decision::Approve).await.unwrap();
     assert_eq!(sweep(&process.app).await.reminded, 0, "it was told a moment ago");
-    world.clock.sleep(Duration::from_secs(31)).await;
+    harness.clock.sleep(Duration::from_secs(31)).await;
     assert_eq!(sweep(&process.app).await.reminded, 1);
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
@@ -261,20 +265,20 @@ async fn a_decision_that_never_woke_the_flow_is_told_once_more() {
 
 #[tokio::test(start_paused = true)]
 async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_word() {
-    let mut world = world(&[("JOB_TIMEOUT", "10s")]);
-    world.records = Arc::new(MemoryRecords::lagging(world.clock.clone(), Duration::from_secs(300)));
-    world.vision.now_does(|_, _| Reply::Hang);
-    let process = world.start("a");
+    let mut harness = harness(&[("JOB_TIMEOUT", "10s")]);
+    harness.records = Arc::new(MemoryRecords::lagging(harness.clock.clone(), Duration::from_secs(300)));
+    harness.vision.set_behaviour(|_, _| Reply::Hang);
+    let process = harness.start("a");
     let mut ids = Vec::new();
     for pages in 1..=20 {
         let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
-        process.die_after(&id, Duration::from_secs(5)).await;
+        process.kill_after(&id, Duration::from_secs(5)).await;
         ids.push(id);
     }
     // One ended since the index was written.
-    world.clock.sleep(Duration::from_secs(300)).await;
+    harness.clock.sleep(Duration::from_secs(300)).await;
     process.finish(&ids[0]).await;
-    assert_eq!(sweep(&world.start("b").app).await.finalized, 19);
+    assert_eq!(sweep(&harness.start("b").app).await.finalized, 19);
     for (id, pages) in ids.iter().zip(1..) {
         let job = process.job(id).await;
         invariants::succeeded(&job);
@@ -284,20 +288,20 @@ async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_wor
 
 #[tokio::test(start_paused = true)]
 async fn the_copy_of_a_message_that_was_given_up_early_is_no_redrive() {
-    let world = world(&[]);
-    world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
-    let process = world.start("a");
+    let harness = harness(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
-    let calls = world.vision.calls().len();
+    let calls = harness.vision.calls().len();
     // The flow's send was repeated because its first reply was lost: a second first delivery.
     let body = letter.message.clone().unwrap();
     let copy = Outgoing { name: "copy".into(), job: id.clone(), lane: Priority::Normal, body };
-    world.queue.send(&[copy]).await.unwrap();
-    world.clock.sleep(10 * MINUTE).await;
+    harness.queue.send(&[copy]).await.unwrap();
+    harness.clock.sleep(10 * MINUTE).await;
     process.work_for(Duration::from_secs(5)).await;
-    assert!(world.queue.is_empty());
-    assert_eq!(world.vision.calls().len(), calls, "nobody is asked and paid again");
+    assert!(harness.queue.is_empty());
+    assert_eq!(harness.vision.calls().len(), calls, "nobody is asked and paid again");
     assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
 }

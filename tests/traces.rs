@@ -19,7 +19,7 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -41,13 +41,13 @@ async fn done(process: &Process, document: &FakeDocument) -> Job {
 
 #[tokio::test(start_paused = true)]
 async fn every_step_is_in_the_jobs_trace() {
-    let world = World::new(&[]);
-    world.vision.now_does(|target, page| {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|target, page| {
         if target.model == "gpt-5.4" { Reply::down() } else { Reply::Answer(read_by(target, page)) }
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let job = done(&process, &FakeDocument::graphics(3)).await;
-    let (spans, trace) = (world.traces.spans(), job.trace());
+    let (spans, trace) = (harness.traces.spans(), job.trace());
     assert!(spans.iter().all(|span| span.context.trace == trace.trace && span.start <= span.end));
     let whole = named(&spans, "job");
     assert_eq!((whole.len(), whole[0].context, whole[0].parent), (1, trace, None));
@@ -70,36 +70,36 @@ async fn every_step_is_in_the_jobs_trace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_trace_of_its_own_begins_with_its_time_as_x_ray_has_it() {
-    let world = World::new(&[]);
-    let job = done(&world.start("a"), &FakeDocument::graphics(1)).await;
+    let harness = Harness::new(&[]);
+    let job = done(&harness.start("a"), &FakeDocument::graphics(1)).await;
     let seconds = u32::from_str_radix(&job.trace().trace_id()[..8], 16).unwrap();
     assert_eq!(i64::from(seconds), job.received_at.as_second());
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_has_a_trace_finds_the_job_in_it_and_who_records_none_is_left_alone() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let caller: TraceContext = CALLER.parse().unwrap();
     let id = process.submit_traced(&FakeDocument::graphics(1), caller).await.unwrap().job.id;
     process.finish(&id).await;
-    let spans = world.traces.spans();
+    let spans = harness.traces.spans();
     assert!(!spans.is_empty() && spans.iter().all(|span| span.context.trace == caller.trace));
     assert_eq!(named(&spans, "job")[0].parent, Some(caller.span));
 
     let unrecorded = TraceContext { sampled: false, ..caller };
     let id = process.submit_traced(&FakeDocument::graphics(2), unrecorded).await.unwrap().job.id;
     process.finish(&id).await;
-    assert_eq!(world.traces.spans().len(), spans.len());
+    assert_eq!(harness.traces.spans().len(), spans.len());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
     let job = done(&process, &locked).await;
-    let spans = world.traces.spans();
+    let spans = harness.traces.spans();
     for name in ["job", "inspect"] {
         assert_eq!(named(&spans, name)[0].error.as_deref(), Some("password_needed"), "{name}");
     }
@@ -112,7 +112,7 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
     }
     assert_eq!(trail.len(), 2);
     let again = process.finish(&job.id).await;
-    let spans = world.traces.spans();
+    let spans = harness.traces.spans();
     let jobs = named(&spans, "job");
     assert_eq!((jobs.len(), jobs[1].error.as_deref()), (2, None));
     assert_eq!(jobs[0].context.trace, jobs[1].context.trace);
@@ -122,18 +122,18 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_takes_the_trace_along() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     webhooks::set(&process.app, &TenantId::new("local"), "https://example.com/hook").await.unwrap();
-    world.hooks.fail_next(1);
+    harness.hooks.fail_next(1);
     let job = done(&process, &FakeDocument::graphics(1)).await;
     relay::relay(&process.app, &process.app.node).await.unwrap();
     usecase::run_for(&process.app, Duration::from_secs(60)).await.unwrap();
-    let spans = world.traces.spans();
+    let spans = harness.traces.spans();
     let sent = named(&spans, "webhook");
     let errors: Vec<_> = sent.iter().map(|span| span.error.as_deref()).collect();
     assert_eq!(errors, [Some("failed"), None]);
-    for (span, call) in sent.iter().zip(world.hooks.calls()) {
+    for (span, call) in sent.iter().zip(harness.hooks.calls()) {
         assert_eq!(span.parent, Some(job.trace().span));
         let header = call.headers.iter().find(|(name, _)| *name == "traceparent").unwrap();
         assert_eq!(header.1, span.context.to_string());

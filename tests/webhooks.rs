@@ -28,14 +28,14 @@ use everypage_testkit::{
     faulty::{Faults, Mode},
     pdf::FakeDocument,
 };
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 
 fn tenant() -> TenantId {
     TenantId::new("local")
 }
 
-async fn told(world: &World) -> (Process, Secret) {
-    let process = world.start("a");
+async fn told(harness: &Harness) -> (Process, Secret) {
+    let process = harness.start("a");
     let secret = webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
     (process, secret)
 }
@@ -64,15 +64,15 @@ async fn settle(process: &Process, time: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn an_end_is_told_once_signed_and_without_text() {
-    let world = World::new(&[]);
-    let (process, secret) = told(&world).await;
+    let harness = Harness::new(&[]);
+    let (process, secret) = told(&harness).await;
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     let failed = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
     let failed = process.submit(&failed).await.unwrap().job.id;
     process.finish(&failed).await;
     settle(&process, Duration::from_secs(60)).await;
-    let bodies: Vec<_> = world.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
+    let bodies: Vec<_> = harness.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
     assert_eq!(bodies.len(), 2, "{bodies:?}");
     assert_eq!((&bodies[0]["type"], &bodies[0]["data"]["id"]), (&"job.success".into(), &id.as_str().into()));
     assert_eq!(bodies[0]["data"]["result"]["metadata"]["final_ai_pages"], 2);
@@ -82,7 +82,7 @@ async fn an_end_is_told_once_signed_and_without_text() {
     );
     let all = format!("{bodies:?}");
     assert!(!all.contains("read by") && !all.contains("layer of page"), "document text in {all}");
-    for item in world.records.dump() {
+    for item in harness.records.dump() {
         assert!(
             !item.draft.body.contains(secret.expose()) || item.draft.body.contains("sealed:"),
             "a secret in clear"
@@ -92,13 +92,13 @@ async fn an_end_is_told_once_signed_and_without_text() {
 
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redriven() {
-    let world = World::new(&[]);
-    let (process, secret) = told(&world).await;
-    world.hooks.fail_next(4);
+    let harness = Harness::new(&[]);
+    let (process, secret) = told(&harness).await;
+    harness.hooks.fail_next(4);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(60)).await;
-    let calls = world.hooks.calls();
+    let calls = harness.hooks.calls();
     let times: Vec<i64> =
         calls.iter().map(|call| header(call, "webhook-timestamp").parse().unwrap()).collect();
     let pauses: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -110,7 +110,7 @@ async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redr
     assert!(letters[0].value.reason.contains("503"), "{letters:?}");
     redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
     settle(&process, Duration::from_secs(10)).await;
-    let calls = world.hooks.calls();
+    let calls = harness.hooks.calls();
     assert_eq!(calls.len(), 5);
     verified(&calls[4], &secret);
     assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 0);
@@ -120,26 +120,26 @@ async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redr
 
 #[tokio::test(start_paused = true)]
 async fn who_is_told_no_more_or_not_yet_gets_nothing() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let before = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&before).await;
     webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
-    world.hooks.fail_next(1);
+    harness.hooks.fail_next(1);
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     assert!(webhooks::unset(&process.app, &tenant()).await.unwrap());
     settle(&process, Duration::from_secs(60)).await;
-    assert_eq!(world.hooks.calls().len(), 1, "the one that failed before");
+    assert_eq!(harness.hooks.calls().len(), 1, "the one that failed before");
     assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0);
 }
 
 /// Where no process lives on, the sweep tells.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_sends_what_is_due_with_its_retries() {
-    let world = World::new(&[]);
-    let (process, _) = told(&world).await;
-    world.hooks.fail_next(2);
+    let harness = Harness::new(&[]);
+    let (process, _) = told(&harness).await;
+    harness.hooks.fail_next(2);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.driver.drive(&id).await;
     relay::relay(&process.app, "a").await.unwrap();
@@ -167,12 +167,12 @@ fn due(process: &Process, tenant: &str, number: usize) -> Delivery {
 
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_hangs_holds_up_nobody_else() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let (slow, quick) = ("https://slow.example/hook", "https://quick.example/hook");
     webhooks::set(&process.app, &TenantId::new("slow"), slow).await.unwrap();
     webhooks::set(&process.app, &TenantId::new("quick"), quick).await.unwrap();
-    world.hooks.hang_at(slow, Duration::from_secs(10));
+    harness.hooks.hang_at(slow, Duration::from_secs(10));
     // More than are looked at together, and before the other's.
     for number in 0..150 {
         webhooks::store(&process.app, None, due(&process, "slow", number)).await.unwrap();
@@ -184,18 +184,18 @@ async fn a_receiver_that_hangs_holds_up_nobody_else() {
         webhooks::store(&process.app, None, due(&process, "quick", 0)).await.unwrap();
         process.app.announced();
         process.app.clock.sleep(Duration::from_millis(100)).await;
-        let told = world.hooks.calls().iter().filter(|call| call.url == quick).count();
+        let told = harness.hooks.calls().iter().filter(|call| call.url == quick).count();
         assert_eq!(told, 1, "while the other hangs");
     };
     tokio::join!(sending, tell);
-    let hanging = world.hooks.calls().iter().filter(|call| call.url == slow).count();
+    let hanging = harness.hooks.calls().iter().filter(|call| call.url == slow).count();
     assert!((1..=8).contains(&hanging), "{hanging} calls hang at once");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_cannot_be_opened_ends_as_a_dead_letter() {
-    let world = World::new(&[]);
-    let (process, _) = told(&world).await;
+    let harness = Harness::new(&[]);
+    let (process, _) = told(&harness).await;
     let key = Key::new("tenant#local", "webhook");
     let known = process.app.records.get(&key).await.unwrap().unwrap();
     let body = known.draft.body.replace("sealed:", "of another vault:");
@@ -206,7 +206,7 @@ async fn a_secret_that_cannot_be_opened_ends_as_a_dead_letter() {
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(60)).await;
-    assert_eq!(world.hooks.calls().len(), 0);
+    assert_eq!(harness.hooks.calls().len(), 0);
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     assert!(letters[0].value.reason.contains("secret can't be opened"), "{letters:?}");
     assert_eq!(letters[0].value.attempts, 4);
@@ -215,15 +215,15 @@ async fn a_secret_that_cannot_be_opened_ends_as_a_dead_letter() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_relay_tells_of_the_end_and_not_of_what_came_after() {
-    let world = World::new(&[]);
-    let (process, secret) = told(&world).await;
+    let harness = Harness::new(&[]);
+    let (process, secret) = told(&harness).await;
     let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
     process.driver.drive(&id).await;
     let letters = dead::waiting(&process.app, 10).await.unwrap();
     redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
     settle(&process, Duration::from_secs(10)).await;
-    let bodies: Vec<_> = world.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
+    let bodies: Vec<_> = harness.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
     assert_eq!(bodies.len(), 1, "{bodies:?}");
     let data = &bodies[0]["data"];
     assert_eq!((&bodies[0]["type"], &data["state"]), (&"job.failed".into(), &"FAILED".into()));
@@ -251,9 +251,9 @@ async fn every_line_of_the_log_names_tenant_correlation_and_trace() {
     let writer = log.clone();
     let lines = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
     let _listening = tracing::subscriber::set_default(lines);
-    let world = World::new(&[]);
-    let (process, _) = told(&world).await;
-    world.hooks.fail_next(1);
+    let harness = Harness::new(&[]);
+    let (process, _) = told(&harness).await;
+    harness.hooks.fail_next(1);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(10)).await;
@@ -282,9 +282,9 @@ async fn accepted(process: &Process) -> JobId {
 }
 
 /// However often it was told: of one end, by one id, and nothing waits any more.
-async fn check(world: &World, process: &Process, what: &str) {
+async fn check(harness: &Harness, process: &Process, what: &str) {
     settle(process, Duration::from_secs(300)).await;
-    let calls = world.hooks.calls();
+    let calls = harness.hooks.calls();
     let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
     assert_eq!(ids.len(), 1, "{what}: {} calls", calls.len());
     assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0, "{what}");
@@ -292,25 +292,25 @@ async fn check(world: &World, process: &Process, what: &str) {
     assert_eq!(delivery.value.progress, Progress::Delivered, "{what}");
 }
 
-async fn run(faults: Arc<Faults>) -> (World, Process) {
-    let world = World::with_faults(&[], faults, false);
-    let process = world.start("a");
+async fn run(faults: Arc<Faults>) -> (Harness, Process) {
+    let harness = Harness::with_faults(&[], faults, false);
+    let process = harness.start("a");
     let id = accepted(&process).await;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(30)).await;
-    (world, process)
+    (harness, process)
 }
 
 #[tokio::test(start_paused = true)]
 async fn any_one_call_refused_or_its_reply_lost_still_tells() {
-    let (world, process) = run(Faults::none()).await;
-    let calls = world.faults.calls();
-    check(&world, &process, "no fault").await;
-    assert_eq!(world.hooks.calls().len(), 1);
+    let (harness, process) = run(Faults::none()).await;
+    let calls = harness.faults.calls();
+    check(&harness, &process, "no fault").await;
+    assert_eq!(harness.hooks.calls().len(), 1);
     for (at, mode) in (0..calls).flat_map(|at| [(at, Mode::Refuse), (at, Mode::LoseReply)]) {
-        let (world, process) = run(Faults::at(at, 1, mode)).await;
-        let what = format!("{mode:?} of call {at} ({:?})", world.faults.struck());
-        check(&world, &process, &what).await;
+        let (harness, process) = run(Faults::at(at, 1, mode)).await;
+        let what = format!("{mode:?} of call {at} ({:?})", harness.faults.failed_call());
+        check(&harness, &process, &what).await;
     }
 }
 
@@ -318,20 +318,20 @@ async fn any_one_call_refused_or_its_reply_lost_still_tells() {
 async fn killed_at_any_call_it_is_told_by_the_next_process() {
     let calls = run(Faults::none()).await.0.faults.calls();
     for at in 0..calls {
-        let world = World::with_faults(&[], Faults::stop_at(at), false);
-        let first = world.start("a");
+        let harness = Harness::with_faults(&[], Faults::stop_at(at), false);
+        let first = harness.start("a");
         let killed = async {
             let id = accepted(&first).await;
             first.finish(&id).await;
             settle(&first, Duration::from_secs(30)).await;
         };
-        let stopped = world.faults.stopped();
+        let stopped = harness.faults.stopped();
         tokio::select! { () = killed => {}, () = stopped => {} }
         drop(first);
-        world.faults.resume();
-        let second = world.start("b");
+        harness.faults.resume();
+        let second = harness.start("b");
         let id = accepted(&second).await;
         second.finish(&id).await;
-        check(&world, &second, &format!("killed at call {at}")).await;
+        check(&harness, &second, &format!("killed at call {at}")).await;
     }
 }

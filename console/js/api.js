@@ -1,11 +1,11 @@
-// The HTTP API: requests with the caller's key, answers as values, errors as what the server says.
+// The HTTP API: sends requests with the caller's key, returns parsed responses, throws `ApiError`.
 
-const KEPT = 'everypage.key';
-const MOST_TRIES = 4;
-/** In seconds; who is told to wait longer is told so. */
-const LONGEST_PAUSE = 10;
+const KEY_STORAGE = 'everypage.key';
+const MAX_TRIES = 4;
+/** In seconds. A longer `Retry-After` is shown as an error instead of being waited for. */
+const MAX_RETRY_AFTER = 10;
 
-/** An answer that is no success, by its problem document; `status` 0 where nobody answered. */
+/** An error response, read from its problem document; `status` is 0 when there was no response. */
 export class ApiError extends Error {
   constructor(status, code, message) {
     super(message);
@@ -15,22 +15,24 @@ export class ApiError extends Error {
 }
 
 let base = '';
-let askForKey = async () => false;
+let requestKey = async () => false;
 
-/** Where the API is: the console's own origin, unless config.json names another. */
-export async function configure(ask) {
-  askForKey = ask;
-  const answer = await fetch('config.json');
-  const config = answer.ok ? await answer.json() : {};
+/** Sets the API's origin: the console's own, unless config.json names another. */
+export async function configure(onKeyNeeded) {
+  requestKey = onKeyNeeded;
+  const response = await fetch('config.json');
+  const config = response.ok ? await response.json() : {};
   base = (config.api ?? '').replace(/\/+$/, '');
 }
 
-// The key lives as long as the tab, and nowhere else.
-export const key = () => sessionStorage.getItem(KEPT);
-export const setKey = (value) => (value ? sessionStorage.setItem(KEPT, value) : sessionStorage.removeItem(KEPT));
+// The key is stored in the tab only and is gone when the tab is closed.
+export const key = () => sessionStorage.getItem(KEY_STORAGE);
+export const setKey = (value) =>
+  value ? sessionStorage.setItem(KEY_STORAGE, value) : sessionStorage.removeItem(KEY_STORAGE);
 
-/** Whether the server answered the last time; the frame shows when it does not. */
-export const tell = (answers) => dispatchEvent(new CustomEvent('everypage:answers', { detail: answers }));
+/** Reports whether the server responded to the latest request; the page shows a banner when it did not. */
+export const reportConnection = (isConnected) =>
+  dispatchEvent(new CustomEvent('everypage:connection', { detail: isConnected }));
 
 export const address = (path) => base + path;
 
@@ -46,45 +48,46 @@ export function problemOf(status, text) {
     const problem = JSON.parse(text);
     return new ApiError(status, problem.code ?? '', problem.detail ?? problem.message ?? problem.title ?? text);
   } catch {
-    return new ApiError(status, '', `the server answered ${status}`);
+    return new ApiError(status, '', `the server responded with status ${status}`);
   }
 }
 
-/** Nobody the server knows. API Gateway refuses a wrong key itself, with 403 and no problem document. */
-export const isUnknown = (status, type) =>
+/** Whether the key is missing or wrong. API Gateway rejects a wrong key with 403 and no problem document. */
+export const isUnauthenticated = (status, type) =>
   status === 401 || (status === 403 && !type?.startsWith('application/problem+json'));
 
-/** One request. A caller who is not known is asked for a key, and the request is made again. */
+/** Sends a request. When the key is missing or wrong, asks for one and sends the request again. */
 export async function request(path, { method = 'GET', json, headers = {}, signal } = {}) {
-  for (let asked = 1; ; asked += 1) {
+  for (let tries = 1; ; tries += 1) {
     const options = { method, signal, headers: { ...authorization(), ...headers } };
     if (json !== undefined) {
       options.body = JSON.stringify(json);
       options.headers['content-type'] = 'application/json';
     }
     const used = key();
-    let answer;
+    let response;
     try {
-      answer = await fetch(address(path), options);
+      response = await fetch(address(path), options);
     } catch (error) {
       if (signal?.aborted) throw error;
-      tell(false);
-      throw new ApiError(0, 'unreachable', 'the server does not answer');
+      reportConnection(false);
+      throw new ApiError(0, 'unreachable', 'the server is not responding');
     }
-    tell(true);
-    if (isUnknown(answer.status, answer.headers.get('content-type'))) {
-      // Somebody may have given a key while this request was out.
-      if (used !== key() || (await askForKey(used))) continue;
+    reportConnection(true);
+    if (isUnauthenticated(response.status, response.headers.get('content-type'))) {
+      // The user may have entered a key while this request was in flight.
+      if (used !== key() || (await requestKey(used))) continue;
     }
-    if (answer.ok) return answer;
-    // Too much at once, or a moment's trouble: the server says when to come back. What was not done may be asked for again.
-    const pause = Number(answer.headers.get('retry-after')) || 0;
-    const isPassing = answer.status === 429 || (answer.status === 503 && method === 'GET');
-    if (isPassing && pause > 0 && pause <= LONGEST_PAUSE && asked < MOST_TRIES && !signal?.aborted) {
-      await new Promise((resolve) => setTimeout(resolve, pause * 1000));
+    if (response.ok) return response;
+    // A rate limit rejects before anything is done; other methods than GET may have taken effect before a 503.
+    const retryAfter = Number(response.headers.get('retry-after')) || 0;
+    const isTemporary = response.status === 429 || (response.status === 503 && method === 'GET');
+    const mayRetry = retryAfter > 0 && retryAfter <= MAX_RETRY_AFTER && tries < MAX_TRIES && !signal?.aborted;
+    if (isTemporary && mayRetry) {
+      await new Promise((resolve) => setTimeout(resolve, retryAfter * 1000));
       continue;
     }
-    throw problemOf(answer.status, await answer.text());
+    throw problemOf(response.status, await response.text());
   }
 }
 
@@ -96,15 +99,15 @@ export async function post(path, json = {}, headers = {}) {
   return (await request(path, { method: 'POST', json, headers })).json();
 }
 
-/** Every item of a listing, piece by piece. */
-export async function all(path, { signal, limit = 500 } = {}) {
+/** Returns every item of a list, fetched in batches. */
+export async function getAll(path, { signal, limit = 500 } = {}) {
   const items = [];
   let cursor;
   do {
     const join = path.includes('?') ? '&' : '?';
-    const piece = await get(`${path}${join}${query({ limit, cursor }).slice(1)}`, signal);
-    items.push(...piece.items);
-    cursor = piece.next;
+    const batch = await get(`${path}${join}${query({ limit, cursor }).slice(1)}`, signal);
+    items.push(...batch.items);
+    cursor = batch.next;
   } while (cursor);
   return items;
 }

@@ -1,4 +1,4 @@
-// Charts as plain SVG, each with the same figures in a table.
+// Charts in plain SVG, each with its values in a table.
 
 import { h, svg } from './dom.js';
 
@@ -7,7 +7,7 @@ const LEFT = 68;
 const BOTTOM = 22;
 const TOP = 10;
 
-/** The next round number, so that an axis has few and round steps; half of it is whole where all values are. */
+/** The next round number, for an axis with few steps; half of it is an integer where all values are. */
 function ceiling(value, isWhole) {
   if (value <= 0) return isWhole ? 2 : 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -15,13 +15,13 @@ function ceiling(value, isWhole) {
 }
 
 /**
- * `series`: [{ name, tone, values }], drawn as stacked bars or as lines. `labels` name the places on
- * the axis, `format` says how a value is written, and `axis` how one of the axis is.
+ * Draws `series` ([{ name, tone, values }]) as stacked bars or as lines. `labels` are those of the
+ * x axis, `format` formats a value, and `axis` a value on the y axis.
  */
 export function chart({ title, labels, series, format, kind = 'bars', total, axis = format, isWhole = false }) {
   const box = h('div', { class: 'chart' });
   const sums = labels.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
-  const most = ceiling(
+  const top = ceiling(
     Math.max(
       0,
       ...(kind === 'bars' ? sums : series.flatMap(({ values }) => values.filter((value) => value !== undefined))),
@@ -34,44 +34,44 @@ export function chart({ title, labels, series, format, kind = 'bars', total, axi
     if (!width) return;
     const inner = width - LEFT - 8;
     const step = inner / labels.length;
-    const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / most);
-    const picture = svg('svg', { width, height: HEIGHT, role: 'img', 'aria-label': `${title}: ${total}` });
+    const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
+    const image = svg('svg', { width, height: HEIGHT, role: 'img', 'aria-label': `${title}: ${total}` });
     for (const part of [0, 0.5, 1]) {
-      picture.append(
-        svg('line', { class: 'grid', x1: LEFT, x2: width - 8, y1: y(most * part), y2: y(most * part) }),
-        svg('text', { class: 'axis end', x: LEFT - 8, y: y(most * part) + 4 }, axis(most * part)),
+      image.append(
+        svg('line', { class: 'grid', x1: LEFT, x2: width - 8, y1: y(top * part), y2: y(top * part) }),
+        svg('text', { class: 'axis end', x: LEFT - 8, y: y(top * part) + 4 }, axis(top * part)),
       );
     }
-    const apart = Math.ceil(labels.length / Math.max(2, Math.floor(inner / 90)));
+    const every = Math.ceil(labels.length / Math.max(2, Math.floor(inner / 90)));
     labels.forEach(
       (label, at) =>
-        at % apart === 0 && picture.append(svg('text', { class: 'axis', x: LEFT + at * step, y: HEIGHT - 5 }, label)),
+        at % every === 0 && image.append(svg('text', { class: 'axis', x: LEFT + at * step, y: HEIGHT - 5 }, label)),
     );
-    if (kind === 'bars') bars(picture, step, y);
-    else lines(picture, step, y);
+    if (kind === 'bars') bars(image, step, y);
+    else lines(image, step, y);
     labels.forEach((label, at) => {
-      const says = [
+      const tooltip = [
         label,
         ...series.map(({ name, values }) => `${name}: ${values[at] === undefined ? 'none' : format(values[at])}`),
       ].join('\n');
-      picture.append(
+      image.append(
         svg(
           'rect',
           { class: 'hover', x: LEFT + at * step, y: TOP, width: step, height: HEIGHT - TOP - BOTTOM },
-          svg('title', {}, says),
+          svg('title', {}, tooltip),
         ),
       );
     });
-    box.replaceChildren(picture);
+    box.replaceChildren(image);
   }
 
-  function bars(picture, step, y) {
+  function bars(image, step, y) {
     labels.forEach((_, at) => {
       let below = 0;
       for (const { tone, values } of series) {
         const value = values[at] ?? 0;
         if (value > 0)
-          picture.append(
+          image.append(
             svg('rect', {
               class: `bar ${tone}`,
               x: LEFT + at * step + step * 0.15,
@@ -85,16 +85,16 @@ export function chart({ title, labels, series, format, kind = 'bars', total, axi
     });
   }
 
-  function lines(picture, step, y) {
+  function lines(image, step, y) {
     for (const { tone, values } of series) {
       let path = '';
       values.forEach((value, at) => {
         if (value === undefined) return;
         const x = LEFT + (at + 0.5) * step;
         path += `${at > 0 && values[at - 1] !== undefined ? 'L' : 'M'}${x} ${y(value)}`;
-        picture.append(svg('circle', { class: `dot ${tone}`, cx: x, cy: y(value), r: 3 }));
+        image.append(svg('circle', { class: `dot ${tone}`, cx: x, cy: y(value), r: 3 }));
       });
-      picture.append(svg('path', { class: `line ${tone}`, d: path }));
+      image.append(svg('path', { class: `line ${tone}`, d: path }));
     }
   }
 
@@ -114,7 +114,7 @@ export function chart({ title, labels, series, format, kind = 'bars', total, axi
     h(
       'details',
       {},
-      h('summary', {}, 'As a table'),
+      h('summary', {}, 'Show as table'),
       h(
         'table',
         { class: 'rows' },
@@ -124,7 +124,7 @@ export function chart({ title, labels, series, format, kind = 'bars', total, axi
           h(
             'tr',
             {},
-            h('th', { scope: 'col' }, 'From'),
+            h('th', { scope: 'col' }, 'Start'),
             series.map(({ name }) => h('th', { scope: 'col', class: 'number' }, name)),
           ),
         ),

@@ -1,46 +1,46 @@
-// Modal dialogs: the browser keeps the focus inside, Escape closes, the focus goes back.
+// Modal dialogs: the browser traps the focus, closes on Escape and restores the focus.
 
+import { button } from './components.js';
 import { h } from './dom.js';
-import { button } from './parts.js';
 
 let counter = 0;
 
 /**
- * Opens a dialog with a form. Gives what `read` returns when the action was chosen, else undefined.
- * Where `run` is given it is awaited before the dialog closes, and what it throws is shown inside.
+ * Opens a dialog with a form. Resolves to the value of `read` when the action was chosen, else to
+ * undefined. With `run`, the dialog waits for it, shows its error or resolves to its result.
  */
 export function openDialog({ title, body, action, tone = 'primary', read = () => true, run }) {
   const id = `dialog-${++counter}`;
   return new Promise((resolve) => {
     let result;
-    const trouble = h('p', { class: 'trouble', role: 'alert', hidden: true });
-    const go = action && h('button', { class: `button ${tone}`, type: 'submit' }, action);
+    const alert = h('p', { class: 'error', role: 'alert', hidden: true });
+    const submit = action && h('button', { class: `button ${tone}`, type: 'submit' }, action);
     const close = () => dialog.close();
     const form = h(
       'form',
       {
         onsubmit: async (event) => {
           event.preventDefault();
-          if (!go) return;
+          if (!submit) return;
           const value = read(form);
           if (value === undefined) return;
           try {
-            go.disabled = true;
-            trouble.hidden = true;
+            submit.disabled = true;
+            alert.hidden = true;
             result = run ? await run(value, dialog) : value;
             close();
           } catch (error) {
-            trouble.textContent = error.message;
-            trouble.hidden = false;
+            alert.textContent = error.message;
+            alert.hidden = false;
           } finally {
-            go.disabled = false;
+            submit.disabled = false;
           }
         },
       },
       h('h2', { id }, title),
       ...[body].flat(),
-      trouble,
-      h('div', { class: 'dialog-actions' }, button(action ? 'Cancel' : 'Close', null, close), go),
+      alert,
+      h('div', { class: 'dialog-actions' }, button(action ? 'Cancel' : 'Close', null, close), submit),
     );
     const dialog = h(
       'dialog',
@@ -55,7 +55,7 @@ export function openDialog({ title, body, action, tone = 'primary', read = () =>
     );
     document.body.append(dialog);
     dialog.showModal();
-    // A click beside the dialog is one on its backdrop.
+    // A click outside the dialog is a click on its backdrop.
     dialog.addEventListener('pointerdown', (event) => event.target === dialog && close());
   });
 }

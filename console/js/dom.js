@@ -1,5 +1,5 @@
-// Elements from plain values. Text only ever becomes text nodes: what a document or a name says is
-// never read as HTML.
+// Creates elements from plain values. Text only ever becomes text nodes: document text and names are
+// never parsed as HTML.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -18,14 +18,14 @@ export const h = (name, properties, ...children) => fill(document.createElement(
 
 export const svg = (name, properties, ...children) => fill(document.createElementNS(SVG, name), properties, children);
 
-/** Sets text only where it differs: selections and screen readers stay undisturbed. */
+/** Sets text only where it differs, so that selections are kept and screen readers do not repeat it. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 /**
- * Makes the children of `parent` those of `items`, in order. Elements are kept by key, so that focus,
- * selection and scrolling survive a refresh; `update` brings a kept or new one up to date.
+ * Makes the children of `parent` match `items`, in order. Reuses elements by key, so that focus,
+ * selection and scroll position survive a refresh; `update` runs on reused and new elements.
  */
 export function keyed(parent, items, key, make, update) {
   const known = (parent.known ??= new Map());

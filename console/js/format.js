@@ -1,4 +1,4 @@
-// Numbers, times and sizes as people read them.
+// Formats numbers, times and sizes.
 
 const whole = new Intl.NumberFormat('en');
 const dollars = new Intl.NumberFormat('en', {
@@ -19,12 +19,12 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle
 
 export const count = (number) => whole.format(number);
 
-/** A change: plus or minus is said. */
+/** A change, with its plus or minus sign. */
 export const signed = (number) => withSign.format(number);
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-/** Millionths of a dollar. Small sums keep two digits that say something. */
+/** Formats millionths of a dollar; the smaller the amount, the more decimals. */
 export function money(micro) {
   const dollars = micro / 1e6;
   if (dollars === 0) return '$0';
@@ -33,7 +33,7 @@ export function money(micro) {
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : 3)}`;
 }
 
-/** Millionths of a dollar that somebody pays: to the cent, and beyond where there is more. */
+/** Formats a price in millionths of a dollar: to the cent, with more digits where it has them. */
 export const price = (micro) => dollars.format(micro / 1e6);
 
 export function duration(ms) {
@@ -62,7 +62,7 @@ export function bytes(number) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-/** The time of day; with the date where it is another day than that of `near`. */
+/** The time of day, with the date when it is not the same day as `near`. */
 export function timeOfDay(time, near = time) {
   const at = new Date(time);
   const isSameDay = at.toDateString() === new Date(near).toDateString();
@@ -71,10 +71,10 @@ export function timeOfDay(time, near = time) {
 
 export const exactTime = (time) => full.format(new Date(time));
 
-/** As a sentence begins. */
+/** With the first letter in upper case. */
 export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** How long ago, in one unit. */
+/** Elapsed time, in one unit. */
 export function ago(time, now = Date.now()) {
   const seconds = Math.floor((now - new Date(time).getTime()) / 1000);
   if (seconds < 5) return 'just now';
@@ -84,5 +84,5 @@ export function ago(time, now = Date.now()) {
   return `${Math.floor(seconds / 86400)} days ago`;
 }
 
-/** `from` to `to` in milliseconds; to now where there is no end yet. */
+/** Milliseconds from `from` to `to`, or to now when `to` is missing. */
 export const between = (from, to) => (to ? new Date(to).getTime() : Date.now()) - new Date(from).getTime();

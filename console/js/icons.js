@@ -1,12 +1,12 @@
-// Line icons, 16 units wide, drawn in the colour of the text around them.
+// Line icons on a 16 × 16 grid, in the colour of the surrounding text.
 
 import { svg } from './dom.js';
 
 const PATHS = {
   jobs: 'M3 2.5h7l3 3v8H3zM10 2.5v3h3M5.5 8.5h5M5.5 11h5',
-  dead: 'M2.5 4h11v8.5h-11zM2.5 4.5 8 9l5.5-4.5M6 12.5 10 12.5',
+  deadLetters: 'M2.5 4h11v8.5h-11zM2.5 4.5 8 9l5.5-4.5M6 12.5 10 12.5',
   models: 'M8 1.5v3M8 11.5v3M1.5 8h3M11.5 8h3M4.5 4.5h7v7h-7zM6.8 6.8h2.4v2.4H6.8z',
-  figures: 'M2.5 13.5h11M4.5 11V8M8 11V4M11.5 11V6',
+  stats: 'M2.5 13.5h11M4.5 11V8M8 11V4M11.5 11V6',
   account: 'M1.5 3.5h13v9h-13zM1.5 6.5h13M4 10h2.5',
   upload: 'M8 10.5v-8M4.5 6 8 2.5 11.5 6M2.5 10.5v3h11v-3',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.5 10.5l3 3',
@@ -19,7 +19,7 @@ const PATHS = {
   close: 'M3.5 3.5l9 9M12.5 3.5l-9 9',
   download: 'M8 2.5v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11',
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
-  redo: 'M13 8a5 5 0 1 1-1.6-3.7M13.2 1.8v3h-3',
+  retry: 'M13 8a5 5 0 1 1-1.6-3.7M13.2 1.8v3h-3',
   stop: 'M4 4h8v8H4z',
   check: 'M3 8.5 6.5 12 13 4.5',
   trash: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.6 9h5.8l.6-9',

@@ -1,30 +1,34 @@
-// Keeping a view up to date: by the server's stream where it has one, else by asking again.
+// Keeps a view up to date: by the server's event stream where it has one, else by polling.
 
 import { me } from './session.js';
 import { listen } from './stream.js';
 
-/** Runs `work` every `interval()` ms while the page is seen, one at a time, until `signal`. */
+/**
+ * Runs `work` every `interval` ms (a number or a function) while the tab is visible, one run at a
+ * time, until `signal`. Returns a function that runs it immediately.
+ */
 export function every(interval, work, signal) {
   let timer;
-  const again = async () => {
+  const next = () => setTimeout(run, typeof interval === 'function' ? interval() : interval);
+  const run = async () => {
     clearTimeout(timer);
     if (signal.aborted || document.hidden) return;
     try {
       await work();
     } catch {
-      // The view shows what it has; the next time may work.
+      // The view keeps what it shows; the next run may succeed.
     }
     clearTimeout(timer);
-    if (!signal.aborted) timer = setTimeout(again, typeof interval === 'function' ? interval() : interval);
+    if (!signal.aborted) timer = next();
   };
-  document.addEventListener('visibilitychange', again, { signal });
+  document.addEventListener('visibilitychange', run, { signal });
   signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
-  timer = setTimeout(again, typeof interval === 'function' ? interval() : interval);
-  return again;
+  timer = next();
+  return run;
 }
 
-/** `work` at most every `ms`, and once more after the last call. */
-export function gathered(ms, work, signal) {
+/** Throttles `work` to once per `ms`, with a trailing run after the last call. */
+export function throttled(ms, work, signal) {
   let timer;
   let due = 0;
   return () => {
@@ -40,14 +44,14 @@ export function gathered(ms, work, signal) {
   };
 }
 
-/** Tells `on(kind, data)` what happens; where the server has no stream, `poll` is run every `ms`. */
+/** Calls `on(kind, data)` for each event of the stream; without a stream, runs `poll` every `ms`. */
 export async function follow(path, { on, poll, ms, signal, isOver }) {
   if (me.streams) {
     try {
       await listen(path, { on, signal, isOver });
       return;
     } catch {
-      // It said that it streams, and does not: ask again and again instead.
+      // The server announced streams but returned none: poll instead.
     }
   }
   every(ms, poll, signal);

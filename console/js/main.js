@@ -1,87 +1,88 @@
-// Starts the console: who is asking, the frame around every view, and the view that is asked for.
+// Starts the console: identifies the caller, renders the page frame, and shows the view of the address.
 
 import { configure, get } from './api.js';
+import { empty } from './components.js';
 import { h, setText } from './dom.js';
 import { count } from './format.js';
 import { icon } from './icons.js';
 import { every } from './live.js';
-import { trouble } from './notices.js';
-import { empty } from './parts.js';
-import { askForKey, forget, hasKey, identify, isOperator, me } from './session.js';
-import { everywhere, inView, showAll } from './shortcuts.js';
+import { showError } from './notices.js';
+import { hasKey, identify, isOperator, me, removeKey, requestKey } from './session.js';
+import { setGlobalShortcuts, setViewShortcuts, showShortcuts } from './shortcuts.js';
 import { onTheme, toggle } from './theme.js';
-import { chooseFiles, takeDrops } from './uploads.js';
+import { acceptDrops, chooseFiles } from './uploads.js';
 import * as account from './views/account.js';
 import * as deadLetters from './views/dead-letters.js';
-import * as figures from './views/figures.js';
 import * as job from './views/job.js';
 import * as jobs from './views/jobs.js';
 import * as models from './views/models.js';
 import * as page from './views/page.js';
+import * as stats from './views/stats.js';
 
+const DEAD_LETTERS_POLL_INTERVAL = 5000;
+
+/** Pattern of the address, view, and its entry in the navigation. */
 const ROUTES = [
   [/^\/jobs$/, jobs, 'jobs'],
   [/^\/jobs\/([\w-]+)\/pages\/(\d+)$/, page, 'jobs'],
   [/^\/jobs\/([\w-]+)(?:\/([a-z]+))?$/, job, 'jobs'],
   [/^\/dead-letters$/, deadLetters, 'dead-letters'],
   [/^\/models$/, models, 'models'],
-  [/^\/figures$/, figures, 'figures'],
+  [/^\/stats$/, stats, 'stats'],
   [/^\/account$/, account, 'account'],
 ];
 
-const PLACES = [
-  { name: 'Jobs', place: 'jobs', symbol: 'jobs', keys: 'g j' },
-  { name: 'Dead letters', place: 'dead-letters', symbol: 'dead', keys: 'g d', operator: true },
-  { name: 'Models', place: 'models', symbol: 'models', keys: 'g m', operator: true },
-  { name: 'Figures', place: 'figures', symbol: 'figures', keys: 'g f' },
-  { name: 'Account', place: 'account', symbol: 'account', keys: 'g a' },
+const NAVIGATION = [
+  { label: 'Jobs', name: 'jobs', iconName: 'jobs', keys: 'g j' },
+  { label: 'Dead letters', name: 'dead-letters', iconName: 'deadLetters', keys: 'g d', forOperators: true },
+  { label: 'Models', name: 'models', iconName: 'models', keys: 'g m', forOperators: true },
+  { label: 'Statistics', name: 'stats', iconName: 'stats', keys: 'g s' },
+  { label: 'Account', name: 'account', iconName: 'account', keys: 'g a' },
 ];
 
-const content = document.getElementById('content');
-let shown;
+const navigation = () => NAVIGATION.filter(({ forOperators }) => !forOperators || isOperator());
 
-function markPlace() {
+const content = document.getElementById('content');
+let current;
+
+function markCurrent() {
   for (const link of document.querySelectorAll('#nav a')) {
-    if (link.dataset.place === shown?.place) link.setAttribute('aria-current', 'page');
+    if (link.dataset.name === current?.name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
 }
 
-/** Shows what the address names. The old view is told by its signal that it is over. */
+const backToJobs = () => h('a', { href: '#/jobs' }, 'Back to jobs');
+
+/** Shows the view of the address. The signal of the previous view ends its requests and timers. */
 async function show() {
   const [path, search] = (location.hash.slice(1) || '/jobs').split('?');
-  const found = ROUTES.map(([pattern, view, place]) => ({ match: path.match(pattern), view, place })).find(
+  const found = ROUTES.map(([pattern, view, name]) => ({ match: path.match(pattern), view, name })).find(
     ({ match }) => match,
   );
   const parts = found?.match.slice(1);
-  // A tab of the same thing is not another view: nothing is lost by going there.
-  if (found && shown?.view === found.view && found.view.go?.(parts)) return;
-  const isFirst = !shown;
-  shown?.over.abort();
+  // Another tab of the same view keeps the view and its state.
+  if (found && current?.view === found.view && found.view.go?.(parts)) return;
+  const isFirst = !current;
+  current?.over.abort();
   const over = new AbortController();
-  shown = { view: found?.view, place: found?.place, over };
-  inView([]);
-  markPlace();
+  current = { view: found?.view, name: found?.name, over };
+  setViewShortcuts([]);
+  markCurrent();
   const root = h('div', { class: 'view' });
   content.replaceChildren(root);
   scrollTo(0, 0);
   if (!found) {
-    root.append(
-      h('h1', {}, 'Nothing here'),
-      empty('There is no such page.', h('a', { href: '#/jobs' }, 'To the jobs')),
-    );
+    root.append(h('h1', {}, 'Page not found'), empty(`There is nothing at ${path}.`, backToJobs()));
     return;
   }
   try {
     await found.view.show(root, parts, over.signal, new URLSearchParams(search));
   } catch (error) {
     if (over.signal.aborted) return;
-    root.replaceChildren(
-      h('h1', {}, 'That did not work'),
-      empty(error.message, h('a', { href: '#/jobs' }, 'To the jobs')),
-    );
+    root.replaceChildren(h('h1', {}, 'Something went wrong'), empty(error.message, backToJobs()));
   }
-  // What had the focus is gone with the old view: whoever listens hears where they are now.
+  // The focused element went away with the previous view: focus the heading, so that screen readers announce it.
   const title = root.querySelector('h1');
   if (!isFirst && !over.signal.aborted && document.activeElement === document.body) {
     title.tabIndex = -1;
@@ -97,24 +98,23 @@ onTheme((name) => {
   theme.title = `Switch to ${other} theme`;
 });
 
-/** What is around every view, for whoever is asking. */
-function frame() {
-  const places = PLACES.filter(({ operator }) => !operator || isOperator());
+/** Renders the sidebar for the current caller. */
+function renderSidebar() {
   document
     .getElementById('nav')
     .replaceChildren(
-      ...places.map(({ name, place, symbol }) =>
+      ...navigation().map(({ label, name, iconName }) =>
         h(
           'a',
-          { href: `#/${place}`, 'data-place': place },
-          icon(symbol),
-          h('span', {}, name),
-          place === 'dead-letters' && h('span', { class: 'pill', id: 'dead-count', hidden: true }),
+          { href: `#/${name}`, 'data-name': name },
+          icon(iconName),
+          h('span', {}, label),
+          name === 'dead-letters' && h('span', { class: 'pill', id: 'dead-letter-count', hidden: true }),
         ),
       ),
     );
-  document.getElementById('foot').replaceChildren(
-    me.tenant && h('p', { class: 'who' }, h('strong', {}, me.tenant), h('span', {}, `${me.user} · ${me.role}`)),
+  document.getElementById('sidebar-footer').replaceChildren(
+    me.tenant && h('p', { class: 'identity' }, h('strong', {}, me.tenant), h('span', {}, `${me.user} · ${me.role}`)),
     h(
       'div',
       { class: 'tools' },
@@ -126,7 +126,7 @@ function frame() {
           class: 'icon-button',
           'aria-label': 'Keyboard shortcuts',
           title: 'Keyboard shortcuts (?)',
-          onclick: showAll,
+          onclick: showShortcuts,
         },
         icon('keyboard'),
       ),
@@ -136,9 +136,9 @@ function frame() {
           {
             type: 'button',
             class: 'icon-button',
-            'aria-label': 'Forget the API key',
-            title: 'Forget the API key',
-            onclick: forget,
+            'aria-label': 'Remove API key',
+            title: 'Remove API key',
+            onclick: removeKey,
           },
           icon('key'),
         ),
@@ -147,19 +147,18 @@ function frame() {
   );
 }
 
-/** How many letters wait, beside their place in the menu. */
-async function countLetters() {
-  const { dead_letters: waiting } = await get('/v1/load');
-  const pill = document.getElementById('dead-count');
-  pill.hidden = waiting === 0;
-  setText(pill, count(waiting));
-  pill.setAttribute('aria-label', `${waiting} waiting`);
+/** Shows the number of dead letters in the navigation. */
+async function countDeadLetters() {
+  const { dead_letters: number } = await get('/v1/load');
+  const pill = document.getElementById('dead-letter-count');
+  pill.hidden = number === 0;
+  setText(pill, count(number));
+  pill.setAttribute('aria-label', `${number} waiting`);
 }
 
-function shortcuts() {
-  const places = PLACES.filter(({ operator }) => !operator || isOperator());
-  everywhere([
-    ...places.map(({ name, place, keys }) => [keys, name, () => (location.hash = `#/${place}`)]),
+function renderShortcuts() {
+  setGlobalShortcuts([
+    ...navigation().map(({ label, name, keys }) => [keys, label, () => (location.hash = `#/${name}`)]),
     ['u', 'Upload documents', chooseFiles],
     [
       '/',
@@ -170,50 +169,53 @@ function shortcuts() {
         else location.hash = '#/jobs?search';
       },
     ],
-    ['t', 'Light or dark', toggle],
-    ['?', 'Keyboard shortcuts', showAll],
+    ['t', 'Switch between light and dark theme', toggle],
+    ['?', 'Keyboard shortcuts', showShortcuts],
   ]);
 }
 
 let counting;
 
-/** Everything that depends on who is asking, but the view. */
-function surround() {
-  frame();
-  shortcuts();
-  markPlace();
+/** Renders everything that depends on the caller, except the view. */
+function renderFrame() {
+  renderSidebar();
+  renderShortcuts();
+  markCurrent();
   counting?.abort();
   counting = new AbortController();
-  if (isOperator()) every(5000, countLetters, counting.signal)();
+  if (isOperator()) every(DEAD_LETTERS_POLL_INTERVAL, countDeadLetters, counting.signal)();
 }
 
-/** Another key was given: it may be another person's, of another tenant, with another role. */
-async function identifyAnew() {
+/** A new key may belong to another user, tenant or role: identifies the caller and renders again. */
+async function onKeyChanged() {
   const before = JSON.stringify(me);
   await identify();
-  surround();
+  renderFrame();
   if (JSON.stringify(me) === before) return;
-  shown?.over.abort();
-  shown = undefined;
+  current?.over.abort();
+  current = undefined;
   await show();
 }
 
-addEventListener('everypage:answers', ({ detail: answers }) => (document.getElementById('silence').hidden = answers));
+addEventListener(
+  'everypage:connection',
+  ({ detail: isConnected }) => (document.getElementById('offline').hidden = isConnected),
+);
 
 document.getElementById('skip').addEventListener('click', (event) => {
-  // The address says which view is shown; a jump inside of the page must not change it.
+  // The address holds the view, so a jump inside the page must not change it.
   event.preventDefault();
   content.focus();
 });
 
 try {
-  await configure(askForKey);
+  await configure(requestKey);
   await identify();
 } catch (error) {
-  trouble(error);
+  showError(error);
 }
-surround();
-takeDrops();
+renderFrame();
+acceptDrops();
 addEventListener('hashchange', show);
-addEventListener('everypage:key', () => identifyAnew().catch(trouble));
+addEventListener('everypage:key', () => onKeyChanged().catch(showError));
 await show();

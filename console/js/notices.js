@@ -1,11 +1,11 @@
-// Short messages that come and go, and are read aloud.
+// Short messages at the edge of the window, announced to screen readers.
 
 import { h } from './dom.js';
 import { icon } from './icons.js';
 
-const STAY = 6000;
+const VISIBLE_MS = 6000;
 
-/** `actions` as [name, what to do] or [name, the address to go to]. */
+/** `actions` are [label, function] or [label, address]. Returns a function that removes the notice. */
 export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'bad' } = {}) {
   const box = document.getElementById('notices');
   const remove = () => element.remove();
@@ -13,9 +13,9 @@ export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'b
     'div',
     { class: `notice ${tone}` },
     h('span', { class: 'notice-text' }, text),
-    actions.map(([name, run]) =>
+    actions.map(([label, run]) =>
       typeof run === 'string'
-        ? h('a', { class: 'link', href: run, onclick: remove }, name)
+        ? h('a', { class: 'link', href: run, onclick: remove }, label)
         : h(
             'button',
             {
@@ -26,16 +26,16 @@ export function notice(text, { tone = 'quiet', actions = [], stays = tone === 'b
                 run();
               },
             },
-            name,
+            label,
           ),
     ),
     h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Dismiss', onclick: remove }, icon('close')),
   );
   box.append(element);
-  if (!stays && !actions.length) setTimeout(remove, STAY);
+  if (!stays && !actions.length) setTimeout(remove, VISIBLE_MS);
   return remove;
 }
 
-export const trouble = (error) => {
+export const showError = (error) => {
   if (error?.name !== 'AbortError') notice(error.message ?? String(error), { tone: 'bad' });
 };

@@ -1,14 +1,14 @@
-// Who is asking, and what the server offers them.
+// The caller's identity, and what the server offers to it.
 
-import { get, setKey, key, ApiError } from './api.js';
-import { h } from './dom.js';
-import { field } from './parts.js';
+import { ApiError, get, key, setKey } from './api.js';
+import { field } from './components.js';
 import { openDialog } from './dialogs.js';
+import { h } from './dom.js';
 
-/** What a server that does not tell is taken to offer. */
-const UNTOLD = { tenant: '', user: '', role: 'operator', version: '', uploads: false, streams: false };
+/** Assumed for a server without `/v1/me`. */
+const DEFAULTS = { tenant: '', user: '', role: 'operator', version: '', uploads: false, streams: false, providers: [] };
 
-export let me = UNTOLD;
+export let me = DEFAULTS;
 
 export const isOperator = () => me.role === 'operator';
 
@@ -17,24 +17,24 @@ export async function identify() {
     me = await get('/v1/me');
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    me = UNTOLD;
+    me = DEFAULTS;
   }
 }
 
-let asking;
+let pending;
 
-/** Asks for an API key, once for all requests that wait for one. False when nobody gave one. */
-export function askForKey(refused) {
-  asking ??= ask(refused).then((given) => {
-    asking = undefined;
-    // Whose key it is may be somebody else now.
-    if (given) dispatchEvent(new Event('everypage:key'));
-    return given;
+/** Asks for an API key, once for all requests that need one. Returns false when none was entered. */
+export function requestKey(rejected) {
+  pending ??= openKeyDialog(rejected).then((isGiven) => {
+    pending = undefined;
+    // The new key may belong to another user.
+    if (isGiven) dispatchEvent(new Event('everypage:key'));
+    return isGiven;
   });
-  return asking;
+  return pending;
 }
 
-async function ask(refused) {
+async function openKeyDialog(rejected) {
   const input = h('input', {
     type: 'password',
     name: 'key',
@@ -43,21 +43,21 @@ async function ask(refused) {
     required: true,
     placeholder: 'ep_…',
   });
-  const answer = await openDialog({
+  const value = await openDialog({
     title: 'API key',
     action: 'Continue',
     body: [
-      h('p', {}, refused ? 'This key is not in force here. Another one?' : 'This server wants to know who is asking.'),
-      field('API key', input, 'Kept in this tab only, until it is closed. `everypage keys create` makes one.'),
+      h('p', {}, rejected ? 'This API key is not valid. Enter another one.' : 'This server requires an API key.'),
+      field('API key', input, 'Stored in this tab until it is closed. Create one with `everypage keys create`.'),
     ],
     read: () => input.value.trim(),
   });
-  if (!answer) return false;
-  setKey(answer);
+  if (!value) return false;
+  setKey(value);
   return true;
 }
 
-export function forget() {
+export function removeKey() {
   setKey(undefined);
   location.reload();
 }

@@ -1,71 +1,74 @@
-// Keys: one letter, or two one after the other. They can be switched off, for whoever speaks to the
-// computer or hits keys by accident.
+// Keyboard shortcuts: one key, or two in sequence. They can be switched off, for speech input and
+// against accidental key presses.
 
-import { h } from './dom.js';
 import { openDialog } from './dialogs.js';
+import { h } from './dom.js';
 
-const KEPT = 'everypage.shortcuts';
-const TOGETHER = 1000;
+const STORAGE = 'everypage.shortcuts';
+const SEQUENCE_MS = 1000;
 
-let always = [];
-let here = [];
-let before;
-let beforeAt = 0;
+let globalShortcuts = [];
+let viewShortcuts = [];
+let previousKey;
+let previousAt = 0;
 
-const enabled = () => localStorage.getItem(KEPT) !== 'off';
+const enabled = () => localStorage.getItem(STORAGE) !== 'off';
 
-const named = (list) => list.map(([keys, says, run]) => ({ keys, says, run }));
+const named = (list) => list.map(([keys, description, run]) => ({ keys, description, run }));
 
-/** Shortcuts of every view. `keys` such as 'g j', '?' or 'ArrowLeft'. */
-export const everywhere = (list) => (always = named(list));
+/** Sets the shortcuts of every view. `keys` is such as 'g j', '?' or 'ArrowLeft'. */
+export const setGlobalShortcuts = (list) => (globalShortcuts = named(list));
 
-/** Shortcuts of the view that is shown; they go with it. */
-export const inView = (list) => (here = named(list));
+/** Sets the shortcuts of the current view; the next view replaces them. */
+export const setViewShortcuts = (list) => (viewShortcuts = named(list));
 
-const typing = (target) =>
+const isTyping = (target) =>
   target.closest?.('input, select, textarea, [contenteditable]') && !['checkbox', 'radio'].includes(target.type);
 
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (!enabled() || document.querySelector('dialog[open]')) return;
-  if (typing(event.target)) {
+  if (isTyping(event.target)) {
     if (event.key === 'Escape') event.target.blur();
     return;
   }
-  const pair = Date.now() - beforeAt < TOGETHER ? `${before} ${event.key}` : undefined;
-  before = event.key;
-  beforeAt = Date.now();
-  const known = [...here, ...always];
-  const found = known.find(({ keys }) => keys === pair) ?? known.find(({ keys }) => keys === event.key);
+  const sequence = Date.now() - previousAt < SEQUENCE_MS ? `${previousKey} ${event.key}` : undefined;
+  previousKey = event.key;
+  previousAt = Date.now();
+  const known = [...viewShortcuts, ...globalShortcuts];
+  const found = known.find(({ keys }) => keys === sequence) ?? known.find(({ keys }) => keys === event.key);
   if (!found) return;
   event.preventDefault();
-  before = undefined;
+  previousKey = undefined;
   found.run(event);
 });
 
-const shown = (keys) =>
+const keycaps = (keys) =>
   keys
     .split(' ')
     .map((key) => h('kbd', {}, { ArrowLeft: '←', ArrowRight: '→', Escape: 'Esc', Enter: '↵' }[key] ?? key));
 
-export function showAll() {
+export function showShortcuts() {
   const list = (title, all) =>
     all.length > 0 && [
       h('h3', {}, title),
       h(
         'dl',
         { class: 'keys' },
-        all.map(({ keys, says }) => [h('dt', {}, shown(keys)), h('dd', {}, says)]),
+        all.map(({ keys, description }) => [h('dt', {}, keycaps(keys)), h('dd', {}, description)]),
       ),
     ];
-  const box = h('input', { type: 'checkbox', onchange: () => localStorage.setItem(KEPT, box.checked ? 'on' : 'off') });
+  const box = h('input', {
+    type: 'checkbox',
+    onchange: () => localStorage.setItem(STORAGE, box.checked ? 'on' : 'off'),
+  });
   box.checked = enabled();
   return openDialog({
     title: 'Keyboard shortcuts',
     body: [
-      list('On this page', here),
-      list('Everywhere', always),
-      h('label', { class: 'check' }, box, 'Shortcuts are on'),
+      list('On this page', viewShortcuts),
+      list('Everywhere', globalShortcuts),
+      h('label', { class: 'check' }, box, 'Enable shortcuts'),
     ].flat(),
   });
 }

@@ -1,25 +1,25 @@
-// Server-sent events over fetch: EventSource can't send a key.
+// Server-sent events over fetch, because EventSource can't send an API key.
 
-import { address, authorization, problemOf, tell } from './api.js';
+import { address, authorization, problemOf, reportConnection } from './api.js';
 
-const PAUSE = 2000;
-const LONGEST_PAUSE = 10_000;
+const RECONNECT_MS = 2000;
+const MAX_RECONNECT_MS = 10_000;
 
-/** Until the page is seen. */
-const seen = (signal) =>
+/** Resolves when the tab is visible. */
+const visible = (signal) =>
   new Promise((resolve) => {
-    const look = () => (!document.hidden || signal.aborted) && (over.abort(), resolve());
+    const check = () => (!document.hidden || signal.aborted) && (over.abort(), resolve());
     const over = new AbortController();
-    document.addEventListener('visibilitychange', look, { signal: over.signal });
-    signal.addEventListener('abort', look, { signal: over.signal });
-    look();
+    document.addEventListener('visibilitychange', check, { signal: over.signal });
+    signal.addEventListener('abort', check, { signal: over.signal });
+    check();
   });
 
-/** Aborts when the page is hidden. */
-function hiding() {
+/** An abort controller that aborts when the tab is hidden. */
+function abortWhenHidden() {
   const hidden = new AbortController();
-  const look = () => document.hidden && hidden.abort();
-  document.addEventListener('visibilitychange', look, { signal: hidden.signal });
+  const check = () => document.hidden && hidden.abort();
+  document.addEventListener('visibilitychange', check, { signal: hidden.signal });
   return hidden;
 }
 
@@ -30,37 +30,38 @@ const pause = (ms, signal) =>
   });
 
 /**
- * Calls `on(kind, data)` for each event until the server says that there is no more (204), until the
- * stream of something that ended is at its end, or until `signal`. A broken stream is opened again
- * where it broke. While the page is hidden there is none: a browser has six connections to a server,
- * and forgotten tabs would hold them all. Throws when the server gives no stream at all.
+ * Calls `on(kind, data)` for each event until the server ends the stream with 204, until `isOver`
+ * when a stream ends, or until `signal`. Reopens a broken stream after the last event received.
+ * Closes the stream while the tab is hidden: a browser allows six connections to a server, and
+ * background tabs would use them up. Throws when the server has no stream.
  */
 export async function listen(path, { on, signal, isOver = () => false }) {
-  let last;
-  let wait = PAUSE;
-  let opened = false;
+  let lastId;
+  let wait = RECONNECT_MS;
+  let wasOpened = false;
   while (!signal.aborted) {
-    await seen(signal);
+    await visible(signal);
     if (signal.aborted) return;
-    const hidden = hiding();
+    const hidden = abortWhenHidden();
     const either = AbortSignal.any([signal, hidden.signal]);
     try {
-      const headers = { accept: 'text/event-stream', ...authorization(), ...(last ? { 'last-event-id': last } : {}) };
-      const answer = await fetch(address(path), { headers, signal: either, cache: 'no-store' }).catch((error) => {
-        if (!either.aborted) tell(false);
+      const resume = lastId ? { 'last-event-id': lastId } : {};
+      const headers = { accept: 'text/event-stream', ...authorization(), ...resume };
+      const response = await fetch(address(path), { headers, signal: either, cache: 'no-store' }).catch((error) => {
+        if (!either.aborted) reportConnection(false);
         throw error;
       });
-      tell(true);
-      if (answer.status === 204) return;
-      const type = answer.headers.get('content-type') ?? '';
-      if (!answer.ok || !type.startsWith('text/event-stream')) {
-        const problem = problemOf(answer.status, await answer.text());
-        if (!opened) throw Object.assign(problem, { noStream: true });
+      reportConnection(true);
+      if (response.status === 204) return;
+      const type = response.headers.get('content-type') ?? '';
+      if (!response.ok || !type.startsWith('text/event-stream')) {
+        const problem = problemOf(response.status, await response.text());
+        if (!wasOpened) throw Object.assign(problem, { noStream: true });
       } else {
-        opened = true;
-        wait = PAUSE;
-        for await (const event of events(answer.body)) {
-          if (event.id) last = event.id;
+        wasOpened = true;
+        wait = RECONNECT_MS;
+        for await (const event of events(response.body)) {
+          if (event.id) lastId = event.id;
           if (event.data) on(event.kind, JSON.parse(event.data));
         }
       }
@@ -69,16 +70,16 @@ export async function listen(path, { on, signal, isOver = () => false }) {
       if (error.noStream) throw error;
       if (hidden.signal.aborted) continue;
     } finally {
-      // Nobody waits for it any more.
+      // Removes the listener of this connection.
       hidden.abort();
     }
     if (signal.aborted || isOver()) return;
     await pause(wait, signal);
-    wait = Math.min(wait * 2, LONGEST_PAUSE);
+    wait = Math.min(wait * 2, MAX_RECONNECT_MS);
   }
 }
 
-/** The events in a body, as the HTML standard reads them; one without data tells where the stream is. */
+/** Parses the events in a body, as the HTML standard defines. An event without data only carries an id. */
 export async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';

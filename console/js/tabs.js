@@ -1,13 +1,13 @@
-// Tabs whose choice stands in the address.
+// Tabs; the address holds the current one.
 
 import { h } from './dom.js';
 
-/** `names` as [name, label]; `place(name)` is a tab's address; panels are elements by name. */
-export function tabs(label, names, place, panels) {
+/** `names` are [name, label]; `addressOf(name)` is a tab's address; `panels` are elements by name. */
+export function tabs(label, names, addressOf, panels) {
   const links = new Map(
     names.map(([name, text]) => [
       name,
-      h('a', { role: 'tab', id: `tab-${name}`, href: place(name), 'aria-controls': `panel-${name}` }, text),
+      h('a', { role: 'tab', id: `tab-${name}`, href: addressOf(name), 'aria-controls': `panel-${name}` }, text),
     ]),
   );
   for (const [name, panel] of Object.entries(panels)) {
@@ -17,25 +17,25 @@ export function tabs(label, names, place, panels) {
   }
   let current = names[0][0];
 
-  // One stop for the Tab key; arrows go from tab to tab.
+  // A single stop for the Tab key; arrow keys move between tabs.
   const move = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
     event.preventDefault();
     const at = names.findIndex(([name]) => name === current);
     const [next] = names[(at + by + names.length) % names.length];
-    location.hash = place(next);
+    location.hash = addressOf(next);
     links.get(next).focus();
   };
 
-  /** Shows a panel, the first one where there is none of that name; gives the name of the one that is shown. */
+  /** Shows the named panel, or the first one for an unknown name. Returns the name of the panel shown. */
   function choose(name) {
     current = links.has(name) ? name : names[0][0];
     for (const [other, link] of links) {
-      const isChosen = other === current;
-      panels[other].hidden = !isChosen;
-      link.setAttribute('aria-selected', String(isChosen));
-      link.tabIndex = isChosen ? 0 : -1;
+      const isCurrent = other === current;
+      panels[other].hidden = !isCurrent;
+      link.setAttribute('aria-selected', String(isCurrent));
+      link.tabIndex = isCurrent ? 0 : -1;
     }
     return current;
   }

@@ -1,12 +1,12 @@
-// Light and dark: as the system has it, or as somebody chose.
+// Light and dark: the system's theme, unless the user chose another.
 
-const KEPT = 'everypage.theme';
+const STORAGE = 'everypage.theme';
 const system = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set();
 
 const chosen = () => {
-  const kept = localStorage.getItem(KEPT);
-  return kept === 'light' || kept === 'dark' ? kept : undefined;
+  const stored = localStorage.getItem(STORAGE);
+  return stored === 'light' || stored === 'dark' ? stored : undefined;
 };
 
 const current = () => chosen() ?? (system.matches ? 'dark' : 'light');
@@ -18,9 +18,9 @@ function apply() {
 
 export function toggle() {
   const next = current() === 'dark' ? 'light' : 'dark';
-  // What the system has anyway is not kept: the page goes on following it.
-  if (next === (system.matches ? 'dark' : 'light')) localStorage.removeItem(KEPT);
-  else localStorage.setItem(KEPT, next);
+  // The system's own theme is not stored, so that the console keeps following the system.
+  if (next === (system.matches ? 'dark' : 'light')) localStorage.removeItem(STORAGE);
+  else localStorage.setItem(STORAGE, next);
   apply();
 }
 

@@ -1,11 +1,11 @@
-// The pages of a job as tiles that turn from grey to green.
+// The pages of a job as tiles, coloured by state.
 
 import { h, keyed, setText } from './dom.js';
 import { count, duration } from './format.js';
-import { PAGE, pageState } from './words.js';
+import { PAGE, pageState } from './labels.js';
 
-/** From here on tiles are small: their number and sign only. */
-const MANY = 240;
+/** From this many pages on, tiles are small: number and symbol only. */
+const DENSE_FROM = 240;
 
 const NEXT = { ArrowRight: 1, ArrowLeft: -1 };
 
@@ -14,7 +14,7 @@ export function tiles(jobId) {
   const grid = h('ol', { class: 'tiles', 'aria-label': 'Pages' });
   let list = [];
 
-  // One stop for Tab; arrows go from tile to tile.
+  // A single stop for the Tab key; arrow keys move between tiles.
   grid.addEventListener('keydown', (event) => {
     const links = [...grid.querySelectorAll('a')];
     const at = links.indexOf(event.target);
@@ -37,36 +37,37 @@ export function tiles(jobId) {
         'a',
         { href: `#/jobs/${jobId}/pages/${page.page}`, tabindex: -1 },
         h('span', { class: 'tile-number' }, String(page.page)),
-        h('span', { class: 'tile-sign', 'aria-hidden': 'true' }),
-        h('span', { class: 'tile-by' }),
+        h('span', { class: 'tile-symbol', 'aria-hidden': 'true' }),
+        h('span', { class: 'tile-model' }),
       ),
     );
   }
 
-  /** Writes only what changed: of thousands of tiles few do at a time. */
+  /** Writes only to tiles that changed: of thousands, few change in one refresh. */
   function update(element, page) {
     if (element.page === page) return;
     element.page = page;
     const state = pageState(page);
-    const now = [state, page.provider, page.model, page.source, page.started_at, page.settled_at, page.why].join();
-    if (element.shown === now) return;
-    element.shown = now;
+    const { provider, model, source, started_at: startedAt, settled_at: settledAt, fallback_reason: reason } = page;
+    const version = [state, provider, model, source, startedAt, settledAt, reason].join();
+    if (element.version === version) return;
+    element.version = version;
     const link = element.firstChild;
     link.className = `tile ${state}`;
     link.dataset.state = state;
-    setText(link.children[1], PAGE[state].sign);
-    setText(link.children[2], page.model ?? (page.source && state !== 'missing' ? 'MuPDF' : ''));
-    const took = page.started_at && page.settled_at ? new Date(page.settled_at) - new Date(page.started_at) : undefined;
-    const says = [
-      `Page ${page.page} ${PAGE[state].says}`,
-      page.model && `${page.provider} ${page.model}`,
+    setText(link.children[1], PAGE[state].symbol);
+    setText(link.children[2], model ?? (source && state !== 'missing' ? 'MuPDF' : ''));
+    const took = startedAt && settledAt ? new Date(settledAt) - new Date(startedAt) : undefined;
+    const description = [
+      `Page ${page.page} ${PAGE[state].phrase}`,
+      model && `${provider} ${model}`,
       took && duration(took),
-      page.why,
+      reason,
     ]
       .filter(Boolean)
       .join(', ');
-    link.setAttribute('aria-label', says);
-    link.title = says;
+    link.setAttribute('aria-label', description);
+    link.title = description;
   }
 
   function render(pages) {
@@ -74,7 +75,7 @@ export function tiles(jobId) {
     list = pages;
     if (areSame) pages.forEach((page, at) => update(grid.children[at], page));
     else {
-      grid.classList.toggle('dense', pages.length >= MANY);
+      grid.classList.toggle('dense', pages.length >= DENSE_FROM);
       keyed(grid, pages, (page) => page.page, make, update);
       if (!grid.querySelector('a[tabindex="0"]')) grid.querySelector('a')?.setAttribute('tabindex', '0');
     }
@@ -88,7 +89,7 @@ export function tiles(jobId) {
         h(
           'li',
           { 'data-state': state },
-          h('span', { class: `swatch ${state}`, 'aria-hidden': 'true' }, PAGE[state].sign),
+          h('span', { class: `swatch ${state}`, 'aria-hidden': 'true' }, PAGE[state].symbol),
           h('span', {}, PAGE[state].name),
           h('strong', {}),
         ),
@@ -96,5 +97,5 @@ export function tiles(jobId) {
     );
   }
 
-  return { element: h('div', { class: 'tile-view' }, legend, grid), render, pages: () => list };
+  return { element: h('div', { class: 'tile-view' }, legend, grid), render };
 }

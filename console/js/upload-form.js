@@ -1,15 +1,16 @@
-// A place to drop documents, with the options of the next uploads.
+// The drop area for documents, with the options of the next uploads.
 
+import { choice, field } from './components.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
-import { choice, field } from './parts.js';
+import { AI_PAGES, PRIORITIES, providerChoices, TIERS } from './labels.js';
+import { me } from './session.js';
 import { chooseFiles, options } from './uploads.js';
 
-/** Where documents are dropped, and what is to become of the next ones. */
 export function uploadForm() {
-  // Blanks are part of a password, and of nothing else.
-  const said = (name, value) => (name === 'password' ? value : value.trim());
-  const keep = (name) => (event) => (options[name] = said(name, event.target.value) || undefined);
+  // Spaces are significant in a password only.
+  const clean = (name, value) => (name === 'password' ? value : value.trim());
+  const store = (name) => (event) => (options[name] = clean(name, event.target.value) || undefined);
   const text = (name, label, placeholder, hint) =>
     field(
       label,
@@ -18,14 +19,14 @@ export function uploadForm() {
         placeholder,
         autocomplete: 'off',
         value: options[name] ?? '',
-        oninput: keep(name),
+        oninput: store(name),
         type: name === 'password' ? 'password' : 'text',
       }),
       hint,
     );
-  const pick = (name, label, list) => {
-    const select = choice(name, [['', 'As configured'], ...list], options[name]);
-    select.addEventListener('change', keep(name));
+  const pick = (name, label, choices) => {
+    const select = choice(name, [['', 'Default'], ...choices], options[name]);
+    select.addEventListener('change', store(name));
     return field(label, select);
   };
   return h(
@@ -33,7 +34,7 @@ export function uploadForm() {
     { class: 'drop card' },
     h(
       'div',
-      { class: 'drop-face' },
+      { class: 'drop-prompt' },
       icon('upload'),
       h(
         'p',
@@ -41,7 +42,7 @@ export function uploadForm() {
         h('strong', {}, 'Drop PDFs anywhere'),
         ' or ',
         h('button', { type: 'button', class: 'link', onclick: chooseFiles }, 'choose files'),
-        '. Every page ends with text, inside the deadline.',
+        '. Every page gets its text by the deadline.',
       ),
     ),
     h(
@@ -51,26 +52,12 @@ export function uploadForm() {
       h(
         'form',
         { class: 'fields', onsubmit: (event) => event.preventDefault() },
-        text('pages', 'Pages', 'all', 'Such as 1-10,12,40-'),
-        pick('ai_pages', 'Pages for AI', [
-          ['graphics', 'Those that need eyes'],
-          ['all', 'All'],
-        ]),
-        pick('tier', 'Model asked first', [
-          ['primary', 'Primary'],
-          ['fast', 'Fast'],
-          ['secondary', 'Secondary'],
-        ]),
-        pick('engine', 'Provider asked first', [
-          ['openai', 'OpenAI'],
-          ['anthropic', 'Anthropic'],
-        ]),
-        text('deadline', 'Deadline', 'as configured', 'Such as 90s, 5m or 1h'),
-        pick(
-          'priority',
-          'Priority',
-          ['low', 'normal', 'high', 'critical', 'urgent'].map((name) => [name, name[0].toUpperCase() + name.slice(1)]),
-        ),
+        text('pages', 'Pages', 'all', 'For example 1-10,12,40-'),
+        pick('ai_pages', 'Pages for AI', AI_PAGES),
+        pick('tier', 'Model tier', TIERS),
+        pick('provider', 'Provider', providerChoices(me.providers)),
+        text('deadline', 'Deadline', 'default', 'For example 90s, 5m or 1h'),
+        pick('priority', 'Priority', PRIORITIES),
         text('password', 'Password', '', 'For encrypted documents'),
       ),
     ),

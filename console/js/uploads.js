@@ -1,21 +1,21 @@
-// Documents come in: dropped anywhere, or chosen.
+// Uploads documents that are dropped anywhere or chosen.
 
-import { address, authorization, get, isUnknown, key, post, problemOf, query } from './api.js';
+import { address, authorization, get, isUnauthenticated, key, post, problemOf, query } from './api.js';
 import { h, setText } from './dom.js';
-import { bytes, plural } from './format.js';
-import { notice, trouble } from './notices.js';
-import { askForKey, me } from './session.js';
+import { bytes, duration, plural } from './format.js';
+import { notice, showError } from './notices.js';
+import { me, requestKey } from './session.js';
 
-/** A body through API Gateway and Lambda has at most 6 MB, base64 included; larger go past it. */
-const MOST_THROUGH_THE_API = 4_000_000;
-const ASK_AGAIN = 1000;
-/** The store tells of what it has within seconds; after this it is not waited for. */
-const LONGEST_WAIT = 120_000;
+/** A body through API Gateway and Lambda is limited to 6 MB in base64; larger documents go directly to storage. */
+const MAX_API_BYTES = 4_000_000;
+const POLL_INTERVAL = 1000;
+/** Storage reports a new document within seconds. */
+const ACCEPT_TIMEOUT = 120_000;
 
-/** Options of the next uploads, as the form on the jobs' page has them. */
+/** Options of the next uploads, set by the form on the jobs page. */
 export const options = {};
 
-/** Sends a body and tells how far it is; fetch can't tell. */
+/** Sends a body and reports the upload progress, which fetch does not. */
 function send(method, url, headers, body, onProgress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -28,12 +28,12 @@ function send(method, url, headers, body, onProgress) {
         type: request.getResponseHeader('content-type'),
         text: request.responseText,
       });
-    request.onerror = () => reject(new Error('the upload broke off: the server does not answer'));
+    request.onerror = () => reject(new Error('upload failed: the server is not responding'));
     request.send(body);
   });
 }
 
-/** A document with its password. A header can't hold every character, a field of a form can. */
+/** A form with the document and its password: unlike a header, a form field can hold every character. */
 function form(file, password) {
   const fields = new FormData();
   fields.append('password', password);
@@ -41,72 +41,74 @@ function form(file, password) {
   return fields;
 }
 
-async function throughTheApi(file, { password, ...wanted }, onProgress) {
-  const path = `/v1/jobs${query({ name: file.name, ...wanted })}`;
+async function uploadThroughApi(file, { password, ...jobOptions }, onProgress) {
+  const path = `/v1/jobs${query({ name: file.name, ...jobOptions })}`;
   for (;;) {
-    // The browser writes the type of a form itself.
+    // The browser sets the content type of a form itself, with its boundary.
     const type = password ? {} : { 'content-type': 'application/pdf' };
     const body = password ? form(file, password) : file;
     const used = key();
-    const answer = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
-    // Somebody may have given a key while this was being sent.
-    if (isUnknown(answer.status, answer.type) && (used !== key() || (await askForKey(used)))) continue;
-    if (answer.status >= 300) throw problemOf(answer.status, answer.text);
-    return JSON.parse(answer.text);
+    const response = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
+    // The user may have entered a key during the upload.
+    if (isUnauthenticated(response.status, response.type) && (used !== key() || (await requestKey(used)))) continue;
+    if (response.status >= 300) throw problemOf(response.status, response.text);
+    return JSON.parse(response.text);
   }
 }
 
-async function pastTheApi(file, wanted, onProgress) {
-  const job = await post('/v1/jobs', { upload: true, name: file.name, ...wanted });
+async function uploadToStorage(file, jobOptions, onProgress) {
+  const job = await post('/v1/jobs', { upload: true, name: file.name, ...jobOptions });
   const { method, url, headers } = job.upload;
   const { status } = await send(method, url, headers, file, onProgress);
-  if (status >= 300) throw new Error(`the store refused ${file.name}: it answered ${status}`);
-  const until = Date.now() + LONGEST_WAIT;
+  if (status >= 300) throw new Error(`upload failed: storage responded with status ${status}`);
+  const until = Date.now() + ACCEPT_TIMEOUT;
   for (;;) {
     const now = await get(`/v1/jobs/${job.id}`);
     if (now.status !== 'awaiting_upload') return now;
-    if (Date.now() > until) throw new Error('it was sent, but nobody has taken it in yet; look for it later');
-    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
+    if (Date.now() > until) {
+      throw new Error(`uploaded, but not accepted within ${duration(ACCEPT_TIMEOUT)}; check the list of jobs later`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL));
   }
 }
 
-/** Documents that are being sent; the browser asks before it closes the tab on them. */
-let underWay = 0;
-const hold = (event) => event.preventDefault();
+/** Uploads in progress; the browser asks for confirmation before it closes the tab during one. */
+let active = 0;
+const confirmClose = (event) => event.preventDefault();
 
 function begin() {
-  underWay += 1;
-  addEventListener('beforeunload', hold);
+  active += 1;
+  addEventListener('beforeunload', confirmClose);
 }
 
 function end() {
-  underWay -= 1;
-  if (!underWay) removeEventListener('beforeunload', hold);
+  active -= 1;
+  if (!active) removeEventListener('beforeunload', confirmClose);
 }
 
-async function upload(file, wanted) {
-  const name = h('span', { class: 'notice-text' }, `Sending ${file.name} (${bytes(file.size)})`);
-  const bar = h('progress', { max: 1, value: 0, 'aria-label': `Sending ${file.name}` });
-  const box = h('div', { class: 'notice' }, name, bar);
+async function upload(file, jobOptions) {
+  const label = h('span', { class: 'notice-text' }, `Uploading ${file.name} (${bytes(file.size)})`);
+  const bar = h('progress', { max: 1, value: 0, 'aria-label': `Uploading ${file.name}` });
+  const box = h('div', { class: 'notice' }, label, bar);
   document.getElementById('notices').append(box);
   const onProgress = (part) => {
     bar.value = part;
-    if (part >= 1) setText(name, `${file.name} was sent`);
+    if (part >= 1) setText(label, `${file.name} was uploaded`);
   };
   try {
     if (me.max_file_bytes && file.size > me.max_file_bytes) {
-      throw new Error(`${file.name} has ${bytes(file.size)}; at most ${bytes(me.max_file_bytes)} are taken`);
+      throw new Error(`the file has ${bytes(file.size)}, more than the limit of ${bytes(me.max_file_bytes)}`);
     }
-    const way = me.uploads && file.size > MOST_THROUGH_THE_API ? pastTheApi : throughTheApi;
-    const job = await way(file, wanted, onProgress);
+    const isLarge = me.uploads && file.size > MAX_API_BYTES;
+    const job = await (isLarge ? uploadToStorage : uploadThroughApi)(file, jobOptions, onProgress);
     if (job.repeated) {
-      notice(`${file.name} was sent before with the same options: this is that job`, {
-        actions: [['Read it again', () => take([file], { again: true })]],
+      notice(`${file.name} was uploaded before with the same options; this is that job`, {
+        actions: [['Process again', () => uploadAll([file], { force: true })]],
       });
     }
     return job;
   } catch (error) {
-    trouble(new Error(`${file.name}: ${error.message}`));
+    showError(new Error(`${file.name}: ${error.message}`));
     return undefined;
   } finally {
     box.remove();
@@ -114,17 +116,17 @@ async function upload(file, wanted) {
 }
 
 /**
- * Sends documents one after the other. One alone is shown at once, several in the list; whoever went
- * elsewhere meanwhile, or has a dialog open, stays there and is told.
+ * Uploads documents one after the other, then shows the job, or the list for several. When the user
+ * has gone to another view or opened a dialog in the meantime, a notice links there instead.
  */
-async function take(files, more = {}) {
-  const wanted = { ...options, ...more };
-  const began = location.hash;
+async function uploadAll(files, more = {}) {
+  const jobOptions = { ...options, ...more };
+  const startedAt = location.hash;
   const jobs = [];
   begin();
   try {
     for (const file of files) {
-      const job = await upload(file, wanted);
+      const job = await upload(file, jobOptions);
       if (job) jobs.push({ id: job.id, name: file.name });
     }
   } finally {
@@ -132,13 +134,13 @@ async function take(files, more = {}) {
   }
   if (jobs.length) {
     const isOne = jobs.length === 1;
-    const place = isOne ? `#/jobs/${jobs[0].id}` : '#/jobs';
-    if (location.hash === began && !document.querySelector('dialog[open]')) location.hash = place;
-    else if (location.hash !== place) {
+    const target = isOne ? `#/jobs/${jobs[0].id}` : '#/jobs';
+    if (location.hash === startedAt && !document.querySelector('dialog[open]')) location.hash = target;
+    else if (location.hash !== target) {
       const what = isOne ? jobs[0].name : plural(jobs.length, 'document');
-      notice(`${what} ${isOne ? 'was' : 'were'} taken in`, {
+      notice(`${what} ${isOne ? 'was' : 'were'} accepted`, {
         tone: 'good',
-        actions: [[isOne ? 'Show the job' : 'Show the jobs', place]],
+        actions: [[isOne ? 'View job' : 'View jobs', target]],
       });
     }
   }
@@ -154,7 +156,7 @@ const input = h('input', {
   onchange: () => {
     const files = [...input.files];
     input.value = '';
-    take(files);
+    uploadAll(files);
   },
 });
 
@@ -162,29 +164,30 @@ export function chooseFiles() {
   input.click();
 }
 
-/** Makes the whole window a place to drop documents. */
-export function takeDrops() {
+/** Makes the whole window a drop area for documents. */
+export function acceptDrops() {
   document.body.append(input);
-  const veil = h('div', { class: 'veil', hidden: true, 'aria-hidden': 'true' }, h('p', {}, 'Drop PDFs to read them'));
-  document.body.append(veil);
+  const prompt = h('p', {}, 'Drop PDFs to upload');
+  const overlay = h('div', { class: 'drop-overlay', hidden: true, 'aria-hidden': 'true' }, prompt);
+  document.body.append(overlay);
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes('Files');
   let depth = 0;
-  const away = () => {
+  const hide = () => {
     depth = 0;
-    veil.hidden = true;
+    overlay.hidden = true;
   };
   addEventListener('dragenter', (event) => {
     if (!hasFiles(event)) return;
     depth += 1;
-    veil.hidden = false;
+    overlay.hidden = false;
   });
-  addEventListener('dragleave', (event) => hasFiles(event) && --depth <= 0 && away());
+  addEventListener('dragleave', (event) => hasFiles(event) && --depth <= 0 && hide());
   addEventListener('dragover', (event) => hasFiles(event) && event.preventDefault());
   addEventListener('drop', (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    away();
+    hide();
     const files = [...event.dataTransfer.files];
-    if (files.length) take(files);
+    if (files.length) uploadAll(files);
   });
 }

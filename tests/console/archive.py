@@ -1,4 +1,4 @@
-"""A PDF of any length that looks like something: a harbour's archive, with a chart on most of its pages."""
+"""Generates a realistic PDF of any length: a harbour archive, with a chart on most of its pages."""
 
 import random
 import textwrap
@@ -19,17 +19,17 @@ LINES = [
 
 
 def pdf(pages: int, seed: int = 2026) -> bytes:
-    """The same bytes for the same arguments."""
+    """Returns the same bytes for the same arguments."""
     chance = random.Random(seed)
     contents = [plain(chance, number) if number % 6 == 1 else charted(chance, number) for number in range(1, pages + 1)]
     fonts = [f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>" for name in ("Helvetica", "Helvetica-Bold", "Times-Roman")]
-    # 1 is the catalogue, 2 the tree, 3 to 5 are fonts; then a page and its content, in turn.
+    # Object 1 is the catalog, 2 the page tree, 3 to 5 are fonts; then a page and its content alternate.
     first = 6
     kids = " ".join(f"{first + 2 * at} 0 R" for at in range(pages))
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>", *fonts]
     for at, content in enumerate(contents):
-        look = "/MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 5 0 R >> >>"
-        objects.append(f"<< /Type /Page /Parent 2 0 R {look} /Contents {first + 2 * at + 1} 0 R >>")
+        attributes = "/MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 5 0 R >> >>"
+        objects.append(f"<< /Type /Page /Parent 2 0 R {attributes} /Contents {first + 2 * at + 1} 0 R >>")
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
     out, places = "%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
@@ -59,8 +59,8 @@ def frame(number: int, title: str) -> list[str]:
 def paragraphs(chance: random.Random, y: float, count: int, place: str, goods: str, year: int) -> tuple[list[str], float]:
     out = []
     for _ in range(count):
-        said = [line.format(place=place, goods=goods, year=year, a=chance.randint(120, 980), b=chance.randint(11, 38)) for line in chance.sample(LINES, 2)]
-        for line in textwrap.wrap(" ".join(said), 56):
+        sentences = [line.format(place=place, goods=goods, year=year, a=chance.randint(120, 980), b=chance.randint(11, 38)) for line in chance.sample(LINES, 2)]
+        for line in textwrap.wrap(" ".join(sentences), 56):
             out.append(text(64, y, 16, line, "F3"))
             y -= 20
         y -= 9

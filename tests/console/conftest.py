@@ -1,4 +1,4 @@
-"""One browser for all tests, and for each a tab that must end without a complaint."""
+"""Fixtures: one browser for all tests, and tabs that fail their test on any console error."""
 
 import os
 import pathlib
@@ -11,19 +11,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from everypage import Everypage  # noqa: E402
 
-# Far more than anything takes: a busy machine is slow, and waiting costs nothing when nothing is wrong.
+# Generous, for busy machines: a passing test does not wait for it.
 expect.set_options(timeout=30_000)
 
-# Notes what the policy blocked, and every state that each tile was in.
+# Records what the content security policy blocked, and every state of each tile.
 WATCH = """
 window.violations = [];
 document.addEventListener('securitypolicyviolation', (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 window.seen = {};
-const note = (tile) => (seen[tile.querySelector('.tile-number').textContent] ??= []).push(tile.dataset.state);
+const record = (tile) => (seen[tile.querySelector('.tile-number').textContent] ??= []).push(tile.dataset.state);
 new MutationObserver((changes) => {
   for (const { type, target, addedNodes } of changes) {
-    if (type === 'attributes' && target.matches('.tile')) note(target);
-    for (const added of addedNodes) if (added.matches?.('.tiles li')) note(added.firstChild);
+    if (type === 'attributes' && target.matches('.tile')) record(target);
+    for (const added of addedNodes) if (added.matches?.('.tiles li')) record(added.firstChild);
   }
 }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-state'], childList: true });
 """
@@ -38,7 +38,7 @@ def browser():
 
 
 class Tab:
-    """A page of the console, and what must not happen in it."""
+    """A browser tab with the console. Collects errors that must not occur."""
 
     def __init__(self, browser: Browser, server: Everypage, expected: list[str], **options):
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"} | options)
@@ -46,39 +46,39 @@ class Tab:
         self.page.set_default_timeout(30_000)
         self.page.add_init_script(WATCH)
         self.server, self.expected = server, expected
-        self.complaints: list[str] = []
-        # Origins that may be asked besides the server's own.
-        self.others: list[str] = []
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
-        self.page.on("pageerror", lambda error: self.complain(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complain(f"dialog {dialog.message}"), dialog.dismiss()))
-        # Whoever listens from the start need not be quicker than a key to hear of a file chooser.
+        self.errors: list[str] = []
+        # Origins that may be requested besides the server's own.
+        self.allowed_origins: list[str] = []
+        self.page.on("console", lambda message: message.type in ("error", "warning") and self.record_error(message.text))
+        self.page.on("pageerror", lambda error: self.record_error(str(error)))
+        self.page.on("dialog", lambda dialog: (self.record_error(f"dialog {dialog.message}"), dialog.dismiss()))
+        # With a listener from the start, a test does not miss a file chooser that a key press opens.
         self.page.on("filechooser", lambda _: None)
         self.page.on("request", lambda request: self.check_origin(request.url))
 
-    def complain(self, text: str) -> None:
+    def record_error(self, text: str) -> None:
         if not any(known in text for known in self.expected):
-            self.complaints.append(text)
+            self.errors.append(text)
 
     def check_origin(self, url: str) -> None:
-        if not url.startswith((self.server.url + "/", "blob:" + self.server.url, "data:", *self.others)):
-            self.complain(f"a request to {url}")
+        if not url.startswith((self.server.url + "/", "blob:" + self.server.url, "data:", *self.allowed_origins)):
+            self.record_error(f"a request to {url}")
 
-    def open(self, place: str = "/jobs", there: str = "main h1") -> Page:
-        self.page.goto(f"{self.server.url}/#{place}")
-        expect(self.page.locator(there).first).to_be_visible()
+    def open(self, path: str = "/jobs", visible: str = "main h1") -> Page:
+        self.page.goto(f"{self.server.url}/#{path}")
+        expect(self.page.locator(visible).first).to_be_visible()
         return self.page
 
     def close(self) -> None:
         violations = self.page.evaluate("window.violations")
         self.context.close()
         assert not violations, violations
-        assert not self.complaints, self.complaints
+        assert not self.errors, self.errors
 
 
 @pytest.fixture
 def everypage():
-    """Starts servers that end with the test."""
+    """Starts servers that stop with the test."""
     servers = []
 
     def make(*rules, **options):
@@ -92,8 +92,8 @@ def everypage():
 
 @pytest.fixture
 def tab(browser, everypage):
-    """Opens tabs on servers: tab(server, *expected complaints, **options of the browser). They are closed
-    before the test's servers end, which would cut off their streams."""
+    """Opens tabs on servers: tab(server, *expected errors, **browser options). They are closed before the
+    servers of the test stop, which would break their streams."""
     tabs = []
 
     def make(server, *expected, **options):
@@ -101,13 +101,13 @@ def tab(browser, everypage):
         return tabs[-1]
 
     yield make
-    for made in tabs:
-        made.close()
+    for opened in tabs:
+        opened.close()
 
 
 @pytest.fixture(scope="session")
 def calm():
-    """A server whose models all answer at once, for tests that need a job and no trouble."""
+    """A shared server without failures, for tests that only need a job."""
     server = Everypage()
     yield server
     server.stop()

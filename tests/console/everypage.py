@@ -1,4 +1,4 @@
-"""The real program, served on a free port and a folder of its own, with a scripted provider behind it."""
+"""Runs the real program on a free port, with its own data folder and a scripted provider."""
 
 import os
 import pathlib
@@ -9,25 +9,25 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ["EVERYPAGE_BINARY"])
 SAMPLE = ROOT / "samples" / "harbour-report-2026.pdf"
-# Of its twelve pages these need eyes.
-EYES = [4, 5, 9, 10]
+# Of its twelve pages, those with graphics.
+GRAPHICS_PAGES = [4, 5, 9, 10]
 
 
 def environment(folder: str, more: dict[str, str]) -> dict[str, str]:
-    # Nothing of this machine's own settings: keys and addresses above all.
+    # None of this machine's settings, above all no API keys and addresses.
     return {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder, "EVERYPAGE_DATA": folder + "/data"} | more
 
 
 class Everypage:
-    """`rules` say how the provider fails; `settings` are environment variables of the server."""
+    """A running server. `rules` script the provider's failures; `settings` are environment variables."""
 
     def __init__(self, *rules: str, keys: list[str] = (), **settings: str):
         self.folder = tempfile.TemporaryDirectory(prefix="everypage-console-")
         self.processes: list[subprocess.Popen] = []
         self.settings = environment(self.folder.name, {})
         script = [part for rule in rules for part in ("--script", rule)]
-        said = self.start("dev", "provider", *script, until=r"ANTHROPIC_BASE_URL=(\S+)")
-        provider = said.group(1)
+        started = self.start("dev", "provider", *script, until=r"ANTHROPIC_BASE_URL=(\S+)")
+        provider = started.group(1)
         self.settings |= {
             "OPENAI_BASE_URL": provider + "/v1", "OPENAI_API_KEY": "scripted",
             "ANTHROPIC_BASE_URL": provider, "ANTHROPIC_API_KEY": "scripted",
@@ -38,7 +38,7 @@ class Everypage:
     def serve(self, address: str) -> None:
         self.url = self.start("serve", "--listen", address, "--grace", "1s", until=r"(http://\S+)").group(1)
 
-    def end_serving(self) -> None:
+    def stop_serving(self) -> None:
         process = self.processes.pop()
         process.terminate()
         process.wait()
@@ -54,13 +54,13 @@ class Everypage:
             [BINARY, *arguments], env=self.settings, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True
         )
         self.processes.append(process)
-        said = ""
+        output = ""
         for line in process.stdout:
-            said += line
-            if found := re.search(until, said):
+            output += line
+            if found := re.search(until, output):
                 return found
         log.seek(0)
-        raise AssertionError(f"{arguments} ended: {log.read()}")
+        raise AssertionError(f"{arguments} exited: {log.read()}")
 
     def stop(self) -> None:
         for process in reversed(self.processes):
@@ -76,5 +76,5 @@ class Everypage:
 
 
 def variant(number: int) -> bytes:
-    """The sample with other bytes: another document, with the same pages."""
+    """The sample with different bytes: another document with the same pages."""
     return SAMPLE.read_bytes() + f"\n% {number}\n".encode()

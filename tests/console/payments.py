@@ -1,23 +1,23 @@
-"""A payment service that does as the test wants, as `PAYMENT_URL` has it."""
+"""A fake payment service for `PAYMENT_URL`."""
 
 import http.server
 import json
 import threading
 
 
-class Payments:
-    """Takes every payment, but those by the method "empty-card"; `away` answers 503 so many times first."""
+class FakePaymentServer:
+    """Accepts every payment except with the method "empty-card". Fails the next `failures` requests with 503."""
 
     def __init__(self):
         self.charges: list[dict] = []
-        self.away = 0
+        self.failures = 0
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                wish = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                status, said = service.answer(self.path, wish)
-                body = json.dumps(said).encode()
+                payment = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                status, result = service.respond(self.path, payment)
+                body = json.dumps(result).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(body)))
@@ -32,17 +32,17 @@ class Payments:
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def answer(self, path: str, wish: dict) -> tuple[int, dict]:
+    def respond(self, path: str, payment: dict) -> tuple[int, dict]:
         if path == "/refunds":
             return 200, {}
-        if self.away:
-            self.away -= 1
-            return 503, {"detail": "come back later"}
-        if wish.get("method") == "empty-card":
-            return 402, {"detail": "the card has no money on it"}
-        if wish["key"] not in {charge["key"] for charge in self.charges}:
-            self.charges.append(wish)
-        return 201, {"id": wish["key"]}
+        if self.failures:
+            self.failures -= 1
+            return 503, {"detail": "temporarily unavailable"}
+        if payment.get("method") == "empty-card":
+            return 402, {"detail": "insufficient funds"}
+        if payment["key"] not in {charge["key"] for charge in self.charges}:
+            self.charges.append(payment)
+        return 201, {"id": payment["key"]}
 
     def stop(self) -> None:
         self.server.shutdown()

@@ -1,7 +1,7 @@
-"""The pictures of docs/console.md, taken while a new user's story happens: a document is dropped, models fail, it
-finishes inside its deadline all the same, what fell back is sent to work again, and version 2 is read.
+"""Takes the pictures of docs/console.md along one story: a document is dropped, models fail, the job finishes within
+its deadline, the pages that fell back are redriven, and version 2 is published.
 
-Run by scripts/console-pictures. Everything in them is real: the program, its API, what the scripted provider did.
+Run by scripts/console-pictures. The pictures show the real program and its API, with a scripted provider.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 import archive
 from everypage import Everypage
-from payments import Payments
-from png import smaller
+from payments import FakePaymentServer
+from png import compress
 from steps import drop, go, is_now, tile
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -26,22 +26,22 @@ SIZE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 800}
 NAME = "harbour-archive.pdf"
 
-# An answer that no vendor documents: these pages fall back, and somebody is to look at them.
-ODD = [14, 29, 40, 52]
-TROUBLE = [
-    f"page={','.join(map(str, ODD))}=418;delay=300ms",
+# Pages that get a response that no provider documents: they fall back and become dead letters.
+FAILING_PAGES = [14, 29, 40, 52]
+FAILURES = [
+    f"page={','.join(map(str, FAILING_PAGES))}=418;delay=300ms",
     "openai:gpt-5.4=503;delay=400ms",
     "openai:gpt-5.4-mini;page=22=hang",
     "answer;delay=1200ms",
 ]
-# Later the vendors are well again.
-WELL = ["answer;delay=700ms"]
+# Later all models answer.
+RECOVERED = ["answer;delay=700ms"]
 SETTINGS = {
     "TENANT": "harbour-office", "JOB_TIMEOUT": "2m", "REQUEST_TIMEOUT": "6s", "MAX_INFLIGHT_PER_MODEL": "4",
     "BREAKER_FAILURE_THRESHOLD": "5", "APPROVAL_THRESHOLD_USD": "2", "CREDITS": "prepaid", "CREDIT_PRICE_USD": "0.02",
 }
 
-# Moves the pieces of a view a little apart or together, so that the window ends between two rows of `rows`.
+# Adjusts the gaps of a view so that the window ends between two rows of `rows`.
 FOLD = """(rows) => {
   const view = document.querySelector('.view');
   const bottoms = [...document.querySelectorAll(rows)].filter((row) => row.checkVisibility()).map((row) => row.getBoundingClientRect().bottom);
@@ -53,7 +53,7 @@ FOLD = """(rows) => {
   view.style.rowGap = `${gap + off / gaps}px`;
 }"""
 
-# Scrolls a text to these words and makes it end with a line.
+# Scrolls a text to these words and makes its height a whole number of lines.
 LINES = """(text, words) => {
   const style = getComputedStyle(text);
   const line = parseFloat(style.lineHeight);
@@ -78,7 +78,7 @@ class Photographer:
         for dismiss in self.page.get_by_role("button", name="Dismiss").all():
             dismiss.click()
         self.page.mouse.move(1, 1)
-        # Bars that grow have grown.
+        # Progress bars have stopped growing.
         self.page.wait_for_timeout(400)
         if rows:
             self.page.evaluate(FOLD, rows)
@@ -87,13 +87,13 @@ class Photographer:
             self.page.evaluate("document.querySelector('.view').style.rowGap = ''")
         print(f"console-{name}.png", file=sys.stderr)
 
-    def keep(self) -> None:
+    def save(self) -> None:
         for path, picture in self.taken.items():
-            path.write_bytes(smaller(picture))
+            path.write_bytes(compress(picture))
 
 
-def provide(server: Everypage, *rules: str) -> None:
-    """Another script for the provider, at the same address."""
+def restart_provider(server: Everypage, *rules: str) -> None:
+    """Restarts the provider with another script at the same address."""
     provider = server.processes.pop(0)
     provider.terminate()
     provider.wait()
@@ -121,8 +121,8 @@ def drop_one(page: Page, name: str, content: bytes) -> str:
     return page.url.rsplit("/", 1)[1]
 
 
-def others(page: Page, minutes: float) -> None:
-    """Other people's documents, over so many minutes: otherwise the figures have nothing to show."""
+def upload_others(page: Page, minutes: float) -> None:
+    """Uploads other documents over so many minutes, so that the statistics have data."""
     names = ["tide-tables", "berth-plan", "pilot-log", "crane-survey", "dues-ledger", "ice-report", "tug-roster", "fish-market"]
     until = time.monotonic() + minutes * 60
     number = 0
@@ -130,13 +130,13 @@ def others(page: Page, minutes: float) -> None:
         number += 1
         drop_one(page, f"{names[number % len(names)]}-{2000 + number}.pdf", archive.pdf(4 + number * 7 % 15, number))
         is_now(page, "Done")
-        rest = (until - time.monotonic()) / 2 if number < 4 else 100
-        time.sleep(max(0, min(rest, 100, until - time.monotonic())))
+        pause = (until - time.monotonic()) / 2 if number < 4 else 100
+        time.sleep(max(0, min(pause, 100, until - time.monotonic())))
 
 
-def read_and_send_back(page: Page, server: Everypage, picture: Photographer) -> str | None:
-    """From the drop to version 2. Nothing, and no trace of it, where it came to be a later version."""
-    # A document is dropped, and its pages turn green though a model is down.
+def process_and_redrive(page: Page, server: Everypage, picture: Photographer) -> str | None:
+    """From the drop to version 2. Deletes the job and returns None when there were more versions."""
+    # A document is dropped, and its pages turn green while a model is down.
     job = drop_one(page, NAME, archive.pdf(60))
     expect(tile(page, 29)).to_have_attribute("data-state", "mupdf_fallback")
     expect(page.locator(".tile.working").first).to_be_visible()
@@ -149,42 +149,42 @@ def read_and_send_back(page: Page, server: Everypage, picture: Photographer) -> 
     page.keyboard.press("t")
     go(page, f"/jobs/{job}")
     is_now(page, "Done")
-    expect(page.locator(".tile.mupdf_fallback")).to_have_count(len(ODD))
-    expect(page.locator(".steps [aria-current]")).to_have_text("audited")
-    expect(page.locator("#dead-count")).to_have_text("5")
+    expect(page.locator(".tile.mupdf_fallback")).to_have_count(len(FAILING_PAGES))
+    expect(page.locator(".lifecycle [aria-current]")).to_have_text("audited")
+    expect(page.locator("#dead-letter-count")).to_have_text("5")
     picture.take("finished")
 
-    # How it went.
-    go(page, f"/jobs/{job}/attempts")
+    # Model calls of the job and of one page.
+    go(page, f"/jobs/{job}/calls")
     expect(page.get_by_text("for 50 pages")).to_be_visible()
-    picture.take("attempts", ".timeline svg > text.page")
+    picture.take("calls", ".timeline svg > text.page")
     go(page, f"/jobs/{job}/pages/22")
-    expect(page.get_by_alt_text("Page 22 as it looks")).to_be_visible()
-    expect(page.get_by_label("Attempts")).to_contain_text("Timed out")
+    expect(page.get_by_alt_text("Image of page 22")).to_be_visible()
+    expect(page.get_by_label("Model calls")).to_contain_text("Timed out")
     page.get_by_label("Text of page 22").evaluate(LINES, "")
     picture.take("page")
 
-    # What fell back is sent to work again, with its cost in sight.
-    provide(server, *WELL)
+    # The pages that fell back are redriven; the dialog shows the cost.
+    restart_provider(server, *RECOVERED)
     go(page, "/dead-letters")
     page.get_by_label("Filter by reason, document or job").fill("418")
-    expect(page.locator("tbody tr")).to_have_count(len(ODD))
-    page.get_by_label("Select all that are shown").check()
+    expect(page.locator("tbody tr")).to_have_count(len(FAILING_PAGES))
+    page.get_by_label("Select all matching dead letters").check()
     expect(page.locator("#estimate")).to_contain_text("$")
     page.locator("#redrive").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("4 pages to AI")
-    dialog.get_by_label("Letters a second").blur()
-    expect(page.locator("#dead-count")).to_have_text("5")
+    expect(dialog).to_contain_text("4 pages for AI")
+    dialog.get_by_label("Dead letters per second").blur()
+    expect(page.locator("#dead-letter-count")).to_have_text("5")
     picture.take("dead-letters")
-    # The vendor holds its breath until it was asked for all of them, and answers them together.
+    # The provider is suspended until all calls are in flight, so that it answers them together.
     provider = server.processes[0]
     provider.send_signal(signal.SIGSTOP)
     dialog.get_by_role("button", name="Redrive").click()
-    expect(page.locator("#notices")).to_contain_text("sent back to work")
+    expect(page.locator("#notices")).to_contain_text("redriven")
     for _ in range(40):
         load = page.request.get(f"{server.url}/v1/load").json()
-        if sum(model["in_flight"] for model in load["models"]) == len(ODD):
+        if sum(model["in_flight"] for model in load["models"]) == len(FAILING_PAGES):
             break
         page.wait_for_timeout(50)
     provider.send_signal(signal.SIGCONT)
@@ -204,51 +204,51 @@ def story(page: Page, server: Everypage, before: float, picture: Photographer) -
     page.goto(server.url)
     buy(page, 1000)
     expect(page.get_by_role("dialog")).to_have_count(0)
-    provide(server, *WELL)
-    others(page, before)
-    provide(server, *TROUBLE)
-    # The console as it is on disk by now.
+    restart_provider(server, *RECOVERED)
+    upload_others(page, before)
+    restart_provider(server, *FAILURES)
+    # Loads the console from disk again: it may have changed meanwhile.
     page.reload()
     drop_one(page, "scan-from-the-attic.pdf", b"Not a PDF at all")
     is_now(page, "Failed")
 
-    # Pages that come back within a moment of each other are one version; on a busy machine they may be two.
+    # Pages that settle within a moment of each other are one version; on a busy machine they may be two.
     for _ in range(5):
-        if job := read_and_send_back(page, server, picture):
+        if job := process_and_redrive(page, server, picture):
             break
-        provide(server, *TROUBLE)
+        restart_provider(server, *FAILURES)
     else:
-        sys.exit("there was never one version for all pages: this machine has too much to do")
+        sys.exit("the redriven pages never settled in one version: this machine is too busy; try again")
     expect(page.get_by_label("Version")).to_have_value("2")
     text = page.locator("#panel-result pre")
     expect(text).to_contain_text("=== Page 60 ===")
-    text.evaluate(LINES, f"=== Page {ODD[0]} ===")
-    expect(page.locator("#dead-count")).to_have_text("1")
+    text.evaluate(LINES, f"=== Page {FAILING_PAGES[0]} ===")
+    expect(page.locator("#dead-letter-count")).to_have_text("1")
     picture.take("result")
     go(page, f"/jobs/{job}/trail")
-    page.get_by_label("Without pages").check()
+    page.get_by_label("Hide page events").check()
     expect(page.locator("#panel-trail tbody")).to_contain_text("job.healed")
     picture.take("trail", "#panel-trail tbody tr")
 
-    # Somebody has to agree to what is dear.
+    # An expensive plan needs approval.
     drop_one(page, "harbour-registers-1890-1990.pdf", archive.pdf(480, 7))
-    is_now(page, "Needs approval")
+    is_now(page, "Waiting for approval")
     expect(page.locator(".tile")).to_have_count(480)
     picture.take("approval", ".tiles li")
 
     buy(page, 500, "empty-card")
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("no money")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("insufficient funds")
     page.keyboard.press("Escape")
     buy(page, 500)
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("region", name="Purchases").locator("tbody tr")).to_have_count(3)
     picture.take("account", "tbody tr")
 
-    go(page, "/figures")
+    go(page, "/stats")
     page.get_by_role("button", name="Hour").click()
     expect(page.locator(".chart svg")).to_have_count(4)
     page.wait_for_timeout(300)
-    picture.take("figures")
+    picture.take("stats")
 
     go(page, "/jobs")
     expect(page.locator("tbody tr").filter(has_text=NAME)).to_contain_text("version 2")
@@ -262,11 +262,11 @@ def story(page: Page, server: Everypage, before: float, picture: Photographer) -
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--before", type=float, default=0, metavar="MINUTES", help="for so long documents come in before the story")
+    options.add_argument("--before", type=float, default=0, metavar="MINUTES", help="upload other documents for so long before the story")
     before = options.parse_args().before
     expect.set_options(timeout=30_000)
-    payments = Payments()
-    server = Everypage(*TROUBLE, PAYMENT_URL=payments.url, **SETTINGS)
+    payments = FakePaymentServer()
+    server = Everypage(*FAILURES, PAYMENT_URL=payments.url, **SETTINGS)
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
@@ -276,11 +276,11 @@ def main() -> None:
             try:
                 story(page, server, before, picture)
             except BaseException:
-                # Where it came to, for whoever has to put it right.
+                # Shows where the story failed.
                 page.screenshot(path=pathlib.Path(tempfile.gettempdir()) / "console-pictures-failed.png")
                 raise
             browser.close()
-        picture.keep()
+        picture.save()
     finally:
         server.stop()
         payments.stop()

@@ -1,16 +1,17 @@
-"""Makes a picture of a screen small: 256 colours, packed well. A third of what the browser writes."""
+"""Compresses a screenshot: 256 colours and a higher compression level, a third of the browser's size."""
 
 import collections
 import struct
 import zlib
 
-MOST = 256
-KEPT = 64
-# Colours that are closer than this, squared and summed over red, green and blue, are one.
-CLOSE = 27
+MAX_COLOURS = 256
+# The most frequent colours, which are never merged.
+EXACT_COLOURS = 64
+# Colours with a smaller squared distance over red, green and blue are merged.
+MIN_DISTANCE = 27
 
 
-def smaller(png: bytes) -> bytes:
+def compress(png: bytes) -> bytes:
     width, height, rows = read(png)
     pixels = [row[at : at + 3] for row in rows for at in range(0, len(row), 3)]
     counts = collections.Counter(pixels)
@@ -28,22 +29,22 @@ def distance(one: bytes, other: bytes) -> int:
 
 
 def choose(colours: list[bytes]) -> list[bytes]:
-    """The most frequent ones that differ, the first of `colours` first."""
-    close = CLOSE
+    """Selects the palette from `colours`, which are sorted by frequency."""
+    min_distance = MIN_DISTANCE
     while True:
-        # Large areas keep their own colour, however alike they are.
-        palette = colours[:KEPT]
-        for colour in colours[KEPT:]:
-            if len(palette) == MOST:
+        # Large areas keep their exact colour, however similar they are.
+        palette = colours[:EXACT_COLOURS]
+        for colour in colours[EXACT_COLOURS:]:
+            if len(palette) == MAX_COLOURS:
                 break
-            if all(distance(colour, other) >= close for other in palette):
+            if all(distance(colour, other) >= min_distance for other in palette):
                 palette.append(colour)
         else:
             return palette
-        if close > 12 * CLOSE:
+        if min_distance > 12 * MIN_DISTANCE:
             return palette
-        # Too many: what is rare would have no colour near its own.
-        close *= 2
+        # Too many colours: rare ones would have no similar colour in the palette.
+        min_distance *= 2
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
@@ -51,14 +52,14 @@ def chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def read(png: bytes) -> tuple[int, int, list[bytes]]:
-    """Width, height and rows of red, green and blue, as Chromium writes them."""
+    """Returns width, height and RGB rows of a PNG as Chromium writes it."""
     parts, at = [], 8
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at : at + 8])
         parts.append((kind, png[at + 8 : at + 8 + size]))
         at += size + 12
     width, height, depth, colour = struct.unpack(">IIBB", parts[0][1][:10])
-    assert (depth, colour) == (8, 2), "not a picture of 24 bits"
+    assert (depth, colour) == (8, 2), "not a 24-bit RGB image"
     raw = zlib.decompress(b"".join(body for kind, body in parts if kind == b"IDAT"))
     stride, rows = width * 3, [bytes(width * 3)]
     for y in range(height):
@@ -68,7 +69,7 @@ def read(png: bytes) -> tuple[int, int, list[bytes]]:
 
 
 def unfiltered(kind: int, line: bytearray, above: bytes) -> bytes:
-    """A row as it was before one of PNG's five filters."""
+    """Reverts one of PNG's five row filters."""
     for x in range(len(line) if kind else 0):
         left, up, corner = (line[x - 3], above[x], above[x - 3]) if x >= 3 else (0, above[x], 0)
         line[x] = (line[x] + [0, left, up, (left + up) // 2, paeth(left, up, corner)][kind]) & 255

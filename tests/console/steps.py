@@ -1,4 +1,4 @@
-"""What people do in the console."""
+"""User actions in the console."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ from everypage import SAMPLE, variant
 
 
 def choose(page: Page, number: int | None = None, name: str = "report.pdf", key: str | None = None) -> str:
-    """Uploads the sample, or a variant of it, by the file chooser. Gives the job's id."""
+    """Uploads the sample, or a variant of it, through the file chooser. Returns the job's id."""
     content = SAMPLE.read_bytes() if number is None else variant(number)
     with page.expect_file_chooser() as chooser:
         page.keyboard.press(key) if key else page.locator("#upload").click()
@@ -19,13 +19,13 @@ def choose(page: Page, number: int | None = None, name: str = "report.pdf", key:
 
 
 def drop(page: Page, files: dict[str, bytes]) -> None:
-    """Drops files on the window, as a browser reports it."""
+    """Drops files on the window, with the events that a browser sends."""
     encoded = {name: base64.b64encode(content).decode() for name, content in files.items()}
     transfer = page.evaluate_handle(
         """(files) => {
           const transfer = new DataTransfer();
           for (const [name, content] of Object.entries(files)) {
-            const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+            const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
             transfer.items.add(new File([bytes], name, { type: 'application/pdf' }));
           }
           return transfer;
@@ -33,13 +33,13 @@ def drop(page: Page, files: dict[str, bytes]) -> None:
         encoded,
     )
     page.dispatch_event("main", "dragenter", {"dataTransfer": transfer})
-    expect(page.get_by_text("Drop PDFs to read them")).to_be_visible()
+    expect(page.get_by_text("Drop PDFs to upload")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": transfer})
-    expect(page.get_by_text("Drop PDFs to read them")).to_be_hidden()
+    expect(page.get_by_text("Drop PDFs to upload")).to_be_hidden()
 
 
 def is_now(page: Page, status: str) -> None:
-    """Waits for the job's badge to say so."""
+    """Waits until the job's badge shows this status."""
     expect(page.locator(".head .badge")).to_contain_text(status)
 
 
@@ -48,7 +48,7 @@ def tile(page: Page, number: int):
 
 
 def states(page: Page) -> dict[int, str]:
-    """How each page stands."""
+    """The state of each page."""
     return dict(enumerate(page.locator(".tile").evaluate_all("tiles => tiles.map((tile) => tile.dataset.state)"), 1))
 
 
@@ -57,6 +57,6 @@ def legend(page: Page) -> dict[str, int]:
     return {state: int(number) for state, number in items}
 
 
-def go(page: Page, place: str) -> None:
-    """By the menu or a link's address, without loading the page anew."""
-    page.evaluate("place => { location.hash = place }", f"#{place}")
+def go(page: Page, path: str) -> None:
+    """Changes the view as a link does, without reloading the page."""
+    page.evaluate("path => { location.hash = path }", f"#{path}")

@@ -1,4 +1,4 @@
-"""Keyboard, contrast, labels, light and dark."""
+"""Accessibility: keyboard, contrast, labels, light and dark theme."""
 
 import pathlib
 
@@ -7,16 +7,16 @@ import pytest
 from playwright.sync_api import expect
 
 from everypage import Everypage
-from payments import Payments
+from payments import FakePaymentServer
 from steps import choose, go, is_now, tile
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 
 
 @pytest.fixture(scope="module")
-def busy_day():
-    """A server with something on every page: a page that fell back, a dead letter, an open breaker, purchases."""
-    payments = Payments()
+def populated():
+    """A server with data for every view: a fallback, a dead letter, an open breaker, purchases."""
+    payments = FakePaymentServer()
     shop = {"CREDITS": "prepaid", "CREDIT_PRICE_USD": "0.05", "PAYMENT_URL": payments.url}
     server = Everypage("openai:gpt-5.4=503", "page=9;first=3=418", BREAKER_BASE_BACKOFF="4m", **shop)
     yield server
@@ -24,47 +24,47 @@ def busy_day():
     payments.stop()
 
 
-def faults(page, rules: list[str]) -> list[str]:
-    """What is wrong by these rules, or by all."""
+def violations(page, rules: list[str]) -> list[str]:
+    """Violations of these axe rules, or of all."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
     found = page.evaluate("options => axe.run(document, options).then((all) => all.violations)", options)
-    return [f"{fault['id']}: {node['target']} {node['failureSummary']}" for fault in found for node in fault["nodes"]]
+    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
 
-# The themes differ in nothing but their colours.
+# The themes differ only in colour.
 @pytest.mark.parametrize(("theme", "rules"), [("light", []), ("dark", ["color-contrast"])])
-def test_every_page_passes_axe(tab, busy_day, theme, rules):
-    page = tab(busy_day, color_scheme=theme).open()
-    for wish in ({"credits": 1000}, {"credits": 1, "method": "empty-card"}):
-        page.request.post(f"{busy_day.url}/v1/account/credits", data=wish)
+def test_every_page_passes_axe(tab, populated, theme, rules):
+    page = tab(populated, color_scheme=theme).open()
+    for order in ({"credits": 1000}, {"credits": 1, "method": "empty-card"}):
+        page.request.post(f"{populated.url}/v1/account/credits", data=order)
     job = choose(page, len(rules), name=f"{theme}.pdf")
     is_now(page, "Done")
-    places = {
-        "/jobs": "tbody tr", "/dead-letters": "tbody tr", "/models": ".model", "/figures": ".chart svg", "/account": "tbody tr",
-        f"/jobs/{job}": ".tile", f"/jobs/{job}/result": "#panel-result pre:not(:empty)", f"/jobs/{job}/attempts": ".timeline svg",
-        f"/jobs/{job}/trail": "#panel-trail tbody tr", f"/jobs/{job}/details": "#panel-details .fact", f"/jobs/{job}/pages/4": ".sheet img",
+    views = {
+        "/jobs": "tbody tr", "/dead-letters": "tbody tr", "/models": ".model", "/stats": ".chart svg", "/account": "tbody tr",
+        f"/jobs/{job}": ".tile", f"/jobs/{job}/result": "#panel-result pre:not(:empty)", f"/jobs/{job}/calls": ".timeline svg",
+        f"/jobs/{job}/trail": "#panel-trail tbody tr", f"/jobs/{job}/details": "#panel-details .fact", f"/jobs/{job}/pages/4": ".page-image img",
     }
-    wrong = {}
-    for place, there in places.items():
-        go(page, place)
-        expect(page.locator(there).first).to_be_visible()
-        wrong[place] = faults(page, rules)
+    found = {}
+    for path, visible in views.items():
+        go(page, path)
+        expect(page.locator(visible).first).to_be_visible()
+        found[path] = violations(page, rules)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    wrong["shortcuts"] = faults(page, rules)
+    found["shortcuts"] = violations(page, rules)
     page.keyboard.press("Escape")
     go(page, "/account")
     page.get_by_text("Steps").first.click()
-    wrong["steps"] = faults(page, rules)
+    found["steps"] = violations(page, rules)
     page.locator("#buy").click()
     expect(page.get_by_role("dialog")).to_be_visible()
-    wrong["buying"] = faults(page, rules)
-    assert not any(wrong.values()), {place: found for place, found in wrong.items() if found}
+    found["buying"] = violations(page, rules)
+    assert not any(found.values()), {view: each for view, each in found.items() if each}
 
 
-def test_everything_is_reached_without_a_mouse(tab, calm):
+def test_everything_is_reachable_by_keyboard(tab, calm):
     page = tab(calm).open()
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to content")).to_be_focused()
@@ -80,21 +80,21 @@ def test_everything_is_reached_without_a_mouse(tab, calm):
     expect(tile(page, 12)).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/#/jobs/{job}/pages/12")
-    # The address changes before the view does; until then Escape is the old one's.
+    # The address changes before the view does; until then, Escape belongs to the previous view.
     expect(page.get_by_role("heading", level=1)).to_have_text("Page 12")
     page.keyboard.press("Escape")
     expect(tile(page, 12)).to_be_visible()
     page.keyboard.press("3")
-    expect(page.get_by_role("tab", name="Attempts")).to_have_attribute("aria-selected", "true")
-    page.get_by_role("tab", name="Attempts").focus()
+    expect(page.get_by_role("tab", name="Model calls")).to_have_attribute("aria-selected", "true")
+    page.get_by_role("tab", name="Model calls").focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("tab", name="Trail")).to_be_focused()
+    expect(page.get_by_role("tab", name="Audit trail")).to_be_focused()
 
     page.keyboard.press("g")
     page.keyboard.press("j")
     expect(page.locator("tbody tr").first).to_be_visible()
     page.keyboard.press("/")
-    expect(page.get_by_label("Search jobs by name or id")).to_be_focused()
+    expect(page.get_by_label("Search jobs by name or ID")).to_be_focused()
     page.keyboard.type("keys")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.keyboard.press("Escape")
@@ -103,32 +103,32 @@ def test_everything_is_reached_without_a_mouse(tab, calm):
 
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Upload documents")
-    page.get_by_label("Shortcuts are on").uncheck()
+    page.get_by_label("Enable shortcuts").uncheck()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_light_and_dark_follow_the_system_until_somebody_chooses(tab, calm):
+def test_the_theme_follows_the_system_until_the_user_chooses(tab, calm):
     page = tab(calm, color_scheme="dark").open()
-    back = "getComputedStyle(document.documentElement).backgroundColor"
-    dark = page.evaluate(back)
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    dark = page.evaluate(background)
     page.emulate_media(color_scheme="light")
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    assert page.evaluate(back) != dark
+    assert page.evaluate(background) != dark
     page.get_by_role("button", name="Switch to dark theme").click()
-    assert page.evaluate(back) == dark
+    assert page.evaluate(background) == dark
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.evaluate(back) == dark
+    assert page.evaluate(background) == dark
 
 
-def test_a_narrow_screen_needs_no_scrolling_sideways(tab, calm):
+def test_a_narrow_screen_does_not_scroll_horizontally(tab, calm):
     page = tab(calm, viewport={"width": 390, "height": 800}).open()
     job = choose(page, 30)
     is_now(page, "Done")
-    for place in ("/jobs", f"/jobs/{job}", f"/jobs/{job}/pages/4", "/dead-letters", "/models", "/figures", "/account"):
-        go(page, place)
+    for path in ("/jobs", f"/jobs/{job}", f"/jobs/{job}/pages/4", "/dead-letters", "/models", "/stats", "/account"):
+        go(page, path)
         expect(page.locator("main h1")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path

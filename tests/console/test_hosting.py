@@ -1,4 +1,4 @@
-"""The console as static files, with the API elsewhere, as on S3 and CloudFront."""
+"""The console as static files with the API on another origin, as on S3 and CloudFront."""
 
 import functools
 import http.server
@@ -16,7 +16,7 @@ API = "https://api.example.org"
 
 @pytest.fixture
 def bucket():
-    """A server that knows nothing but the files."""
+    """A server with the static files only."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -31,25 +31,25 @@ def bucket():
     server.server_close()
 
 
-def test_it_asks_the_api_that_its_config_names(tab, bucket, calm):
+def test_config_json_sets_the_api_origin(tab, bucket, calm):
     opened = tab(bucket)
-    opened.others.append(API + "/")
+    opened.allowed_origins.append(API + "/")
     page = opened.page
     page.route(bucket.url + "/config.json", lambda route: route.fulfill(json={"api": API + "/"}))
 
     def gateway(route):
-        """API Gateway: another origin, CORS, no streams."""
+        """Acts as API Gateway: another origin, CORS, no streams."""
         request = route.request
         headers = {name: value for name, value in request.headers.items() if name not in ("origin", "referer")}
-        answer = route.fetch(url=request.url.replace(API, calm.url), headers=headers)
+        response = route.fetch(url=request.url.replace(API, calm.url), headers=headers)
         allowed = {"access-control-allow-origin": bucket.url}
         if request.url == API + "/v1/me":
-            return route.fulfill(response=answer, headers=answer.headers | allowed, json=answer.json() | {"streams": False})
-        return route.fulfill(response=answer, headers=answer.headers | allowed)
+            return route.fulfill(response=response, headers=response.headers | allowed, json=response.json() | {"streams": False})
+        return route.fulfill(response=response, headers=response.headers | allowed)
 
     page.route(API + "/**", gateway)
     opened.open()
     choose(page, 40)
     is_now(page, "Done")
     tile(page, 4).click()
-    expect(page.get_by_alt_text("Page 4 as it looks")).to_be_visible()
+    expect(page.get_by_alt_text("Image of page 4")).to_be_visible()

@@ -1,43 +1,43 @@
-"""Documents come in, their pages settle, and people decide on them."""
+"""Jobs: upload, progress, approval, cancellation, retries."""
 
 import re
 
 from playwright.sync_api import expect
 
-from everypage import EYES, variant
+from everypage import GRAPHICS_PAGES, variant
 from steps import choose, drop, go, is_now, legend, states, tile
 
-PLANNED = [page for page in range(1, 13) if page not in EYES]
+PLANNED = [page for page in range(1, 13) if page not in GRAPHICS_PAGES]
 
 
-def test_pages_turn_from_grey_to_green_though_a_provider_hangs(tab, everypage):
+def test_pages_turn_green_while_a_provider_hangs(tab, everypage):
     page = tab(everypage("openai:*=hang", REQUEST_TIMEOUT="1500ms")).open()
     choose(page)
-    # Nobody has read it before two models have hung, so a grey tile is there to be seen.
+    # Two models hang before the page is read, so its tile is grey for a while.
     expect(tile(page, 9)).to_have_attribute("data-state", re.compile("waiting|working"))
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(4)
-    assert states(page) == {number: "ai" if number in EYES else "mupdf" for number in range(1, 13)}
+    assert states(page) == {number: "ai" if number in GRAPHICS_PAGES else "mupdf" for number in range(1, 13)}
     assert legend(page) == {"ai": 4, "mupdf": 8}
     expect(tile(page, 9)).to_contain_text("claude")
     seen = page.evaluate("seen['9']")
     assert seen[0] in ("waiting", "working") and seen[-1] == "ai", seen
 
-    page.get_by_role("tab", name="Attempts").click()
+    page.get_by_role("tab", name="Model calls").click()
     expect(page.locator(".timeline g.call.warn")).not_to_have_count(0)
     expect(page.locator(".timeline g.call.good")).to_have_count(4)
-    expect(page.locator("#panel-attempts .legend")).to_contain_text("Timed out")
+    expect(page.locator("#panel-calls .legend")).to_contain_text("Timed out")
 
-    page.get_by_role("tab", name="Trail").click()
+    page.get_by_role("tab", name="Audit trail").click()
     trail = page.locator("#panel-trail tbody tr")
     expect(trail.first).to_contain_text("job.received")
     expect(trail.last).to_contain_text("job.audited")
     expect(trail.filter(has_text="page.settled")).to_have_count(4)
-    page.get_by_label("Without pages").check()
+    page.get_by_label("Hide page events").check()
     expect(trail.filter(has_text="page.settled")).to_have_count(0)
 
 
-def test_dropped_documents_are_read_and_their_names_are_only_names(tab, calm):
+def test_dropped_documents_are_processed_and_names_are_not_parsed_as_html(tab, calm):
     page = tab(calm).open()
     evil = "<img src=x onerror=alert(1)>.pdf"
     drop(page, {evil: variant(1), "second.pdf": variant(2)})
@@ -45,32 +45,32 @@ def test_dropped_documents_are_read_and_their_names_are_only_names(tab, calm):
         expect(page.locator("tbody tr").filter(has_text=name)).to_contain_text("Done")
     assert page.locator("main img").count() == 0
 
-    page.get_by_label("Search jobs by name or id").fill("SECOND")
+    page.get_by_label("Search jobs by name or ID").fill("SECOND")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("button", name="Failed").click()
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_text("No matching jobs.")).to_be_visible()
     page.get_by_role("button", name="All").click()
     expect(page.locator("tbody tr")).to_have_count(1)
 
 
-def test_the_same_document_again_is_the_same_job_unless_it_is_wanted_anew(tab, calm):
+def test_the_same_document_is_the_same_job_unless_forced(tab, calm):
     page = tab(calm).open()
     first = choose(page, 3)
     is_now(page, "Done")
     go(page, "/jobs")
     assert choose(page, 3) == first
-    page.get_by_role("button", name="Read it again").click()
+    page.get_by_role("button", name="Process again").click()
     page.wait_for_url(lambda url: first not in url)
     is_now(page, "Done")
 
 
-def test_what_is_no_pdf_fails_with_its_reason_and_can_be_started_again(tab, calm):
+def test_a_file_that_is_not_a_pdf_fails_with_a_reason_and_can_be_retried(tab, calm):
     page = tab(calm).open()
-    drop(page, {"notes.pdf": b"Dear diary"})
+    drop(page, {"notes.pdf": b"Not a PDF"})
     is_now(page, "Failed")
     expect(page.locator(".message")).to_contain_text("PDF")
-    page.get_by_role("button", name="Start again").click()
-    page.get_by_role("dialog").get_by_role("button", name="Start again").click()
+    page.get_by_role("button", name="Retry job").click()
+    page.get_by_role("dialog").get_by_role("button", name="Retry").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     is_now(page, "Failed")
     page.get_by_role("button", name="Delete").click()
@@ -79,7 +79,7 @@ def test_what_is_no_pdf_fails_with_its_reason_and_can_be_started_again(tab, calm
     expect(page.locator("tbody tr").filter(has_text="notes.pdf")).to_have_count(0)
 
 
-def test_cancelling_publishes_what_is_there(tab, everypage):
+def test_cancelling_publishes_the_pages_read_so_far(tab, everypage):
     server = everypage("hang")
     page = tab(server).open()
     job = choose(page)
@@ -87,23 +87,23 @@ def test_cancelling_publishes_what_is_there(tab, everypage):
     go(page, "/models")
     expect(page.locator(".model[data-target='openai:gpt-5.4']")).to_contain_text("2 of 2 slots in use")
     go(page, f"/jobs/{job}")
-    page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    page.get_by_role("button", name="Cancel job").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
     is_now(page, "Cancelled")
     expect(page.locator(".tile.waiting, .tile.working")).to_have_count(0)
-    # Page 9 is a scan: MuPDF reads nothing there.
+    # Page 9 is a scan: MuPDF finds no text on it.
     assert legend(page) == {"mupdf": 8, "mupdf_fallback": 3, "missing": 1}
-    # A cancelled job is asked for no more.
+    # The pages of a cancelled job can't be retried.
     expect(page.get_by_role("button", name="Delete")).to_be_visible()
-    expect(page.get_by_role("button", name="Ask again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Retry")).to_have_count(0)
     page.get_by_role("tab", name="Result").click()
     expect(page.locator("#panel-result pre")).to_contain_text("=== Page 12 ===")
 
 
-def test_a_dear_plan_waits_to_be_approved_modified_or_rejected(tab, everypage):
+def test_an_expensive_plan_is_approved_modified_or_rejected(tab, everypage):
     page = tab(everypage(APPROVAL_THRESHOLD_USD="0.000001")).open()
     choose(page, 1)
-    is_now(page, "Needs approval")
+    is_now(page, "Waiting for approval")
     expect(page.locator(".plan")).to_contain_text("Estimated cost")
     page.get_by_role("button", name="Approve").click()
     is_now(page, "Done")
@@ -123,21 +123,21 @@ def test_a_dear_plan_waits_to_be_approved_modified_or_rejected(tab, everypage):
     go(page, "/jobs")
     choose(page, 3)
     page.get_by_role("button", name="Reject").click()
-    page.get_by_label("Reason").fill("too dear for a test")
+    page.get_by_label("Reason").fill("too expensive for a test")
     page.get_by_role("dialog").get_by_role("button", name="Reject").click()
     is_now(page, "Rejected")
-    expect(page.locator(".message")).to_contain_text(re.compile("too dear for a test", re.I))
+    expect(page.locator(".message")).to_contain_text(re.compile("too expensive for a test", re.I))
 
 
-def test_pages_that_fell_back_are_asked_for_again(tab, everypage):
-    # Four models decline page 9 once each; nothing is wrong with them otherwise.
+def test_pages_that_fell_back_are_retried(tab, everypage):
+    # Four models refuse page 9 once each and answer otherwise.
     page = tab(everypage("page=9;first=4=refusal", BREAKER_FAILURE_THRESHOLD="10")).open()
     job = choose(page)
     is_now(page, "Done")
     expect(tile(page, 9)).to_have_attribute("data-state", "missing")
-    # Its end is said to whoever listens; a page without text is no plain success, and is counted once.
-    said = page.locator("main p.unseen[role=status]")
-    expect(said).to_contain_text("report.pdf: Done.")
+    # The end is announced to screen readers; a page without text makes it a warning, and is counted once.
+    announcement = page.locator("main p.visually-hidden[role=status]")
+    expect(announcement).to_contain_text("report.pdf: Done.")
     expect(page.locator(".head .badge")).to_have_class("badge warn")
     expect(page.locator(".message")).to_contain_text("1 without text")
     go(page, "/jobs")
@@ -145,13 +145,13 @@ def test_pages_that_fell_back_are_asked_for_again(tab, everypage):
     expect(listed.locator(".badge")).to_have_class("badge warn")
     expect(listed.locator(".badge + .sub")).to_have_text("1 without text")
     go(page, f"/jobs/{job}")
-    page.get_by_role("button", name="Ask again for 1").click()
+    page.get_by_role("button", name="Retry 1 page").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("$")
-    dialog.get_by_role("button", name="Ask again").click()
+    dialog.get_by_role("button", name="Retry").click()
     expect(tile(page, 9)).to_have_attribute("data-state", "ai")
     expect(page.locator(".message")).to_contain_text("version 2")
-    expect(said).to_have_text("Version 2 is there")
+    expect(announcement).to_have_text("Version 2 is published")
     expect(page.locator(".head .badge")).to_have_class("badge good")
     page.get_by_role("tab", name="Result").click()
     text = page.locator("#panel-result pre")
@@ -161,7 +161,7 @@ def test_pages_that_fell_back_are_asked_for_again(tab, everypage):
     expect(text).not_to_contain_text("[Page 9 - text not available]")
 
 
-def test_a_password_may_have_any_letters(tab, calm):
+def test_a_password_may_have_any_characters(tab, calm):
     page = tab(calm).open()
     page.locator("summary", has_text="Options").click()
     page.locator("input[name=password]").fill(" пароль ü ")
@@ -172,7 +172,7 @@ def test_a_password_may_have_any_letters(tab, calm):
     is_now(page, "Done")
 
 
-def test_a_hidden_tab_holds_no_stream_and_catches_up(tab, everypage):
+def test_a_hidden_tab_closes_its_stream_and_catches_up(tab, everypage):
     page = tab(everypage("openai:*=hang", REQUEST_TIMEOUT="3s"), "net::ERR").open()
 
     def show(hidden: bool) -> None:
@@ -187,65 +187,65 @@ def test_a_hidden_tab_holds_no_stream_and_catches_up(tab, everypage):
         choose(page)
     expect(page.locator(".tile.working").first).to_be_visible()
     show(hidden=True)
-    # One is opened again only after the one before was closed.
+    # A new stream is opened only after the previous one was closed.
     with page.expect_request(lambda request: is_stream(request) and "last-event-id" in request.headers):
         show(hidden=False)
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(4)
 
 
-def test_a_server_without_streams_is_asked_again_and_again(tab, calm):
+def test_a_server_without_streams_is_polled(tab, calm):
     opened = tab(calm)
 
     def without_streams(route):
-        answer = route.fetch()
-        route.fulfill(response=answer, json=answer.json() | {"streams": False})
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"streams": False})
 
     opened.page.route("**/v1/me", without_streams)
-    asked = []
-    opened.page.on("request", lambda request: asked.append(request.headers.get("accept", "")))
+    accepted = []
+    opened.page.on("request", lambda request: accepted.append(request.headers.get("accept", "")))
     page = opened.open()
     choose(page, 4)
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(4)
-    assert "text/event-stream" not in asked
+    assert "text/event-stream" not in accepted
 
 
-def test_a_server_that_went_away_is_noticed_and_found_again(tab, everypage):
+def test_an_unreachable_server_is_reported_until_it_is_back(tab, everypage):
     server = everypage("hang")
     page = tab(server, "net::ERR").open()
     choose(page)
     expect(page.locator(".tile.working").first).to_be_visible()
-    server.end_serving()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    server.stop_serving()
+    expect(page.get_by_role("alert")).to_contain_text("The server is not responding")
     server.serve(server.url.removeprefix("http://"))
     expect(page.get_by_role("alert")).to_be_hidden()
-    page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    page.get_by_role("button", name="Cancel job").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
     is_now(page, "Cancelled")
 
 
-def test_who_may_do_little_also_sees_that_the_server_is_gone(tab, everypage):
+def test_an_unreachable_server_is_reported_to_users_too(tab, everypage):
     server = everypage(keys=["user"])
     opened = tab(server, "net::ERR")
     opened.page.add_init_script(f"sessionStorage.setItem('everypage.key', '{server.keys[0]}')")
     page = opened.open()
     expect(page.get_by_text("No documents yet.")).to_be_visible()
-    server.end_serving()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    server.stop_serving()
+    expect(page.get_by_role("alert")).to_contain_text("The server is not responding")
     server.serve(server.url.removeprefix("http://"))
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-def test_what_is_loading_says_so_and_what_failed_can_be_tried_again(tab, calm):
+def test_loading_and_errors_are_shown_and_can_be_retried(tab, calm):
     opened = tab(calm, "500")
     page = opened.open()
     job = choose(page, 60)
     is_now(page, "Done")
     held = []
     page.route(re.compile(f"/v1/jobs/{job}/(pages|events)\\?"), lambda route: held.append(route))
-    # Some events came by the stream; they are not all.
-    page.get_by_role("tab", name="Trail").click()
+    # The events that came by the stream are not shown, because they are not all.
+    page.get_by_role("tab", name="Audit trail").click()
     expect(page.locator("#panel-trail .empty")).to_have_text("Loading…")
     expect(page.locator("#panel-trail table")).to_be_hidden()
     while not any("/events" in route.request.url for route in held):
@@ -258,38 +258,38 @@ def test_what_is_loading_says_so_and_what_failed_can_be_tried_again(tab, calm):
     expect(page.locator("tbody tr").first).to_be_visible()
     go(page, f"/jobs/{job}")
     expect(page.locator("#panel-pages")).to_have_text("Loading…")
-    go(page, f"/jobs/{job}/attempts")
-    expect(page.locator("#panel-attempts .empty")).to_have_text("Loading…")
-    expect(page.locator("#panel-attempts .timeline")).to_be_hidden()
+    go(page, f"/jobs/{job}/calls")
+    expect(page.locator("#panel-calls .empty")).to_have_text("Loading…")
+    expect(page.locator("#panel-calls .timeline")).to_be_hidden()
     go(page, f"/jobs/{job}/trail")
     expect(page.locator("#panel-trail .empty")).to_have_text("Loading…")
     expect(page.get_by_text("0 events")).to_be_hidden()
     while len(held) < 3:
         page.wait_for_timeout(20)
     for route in held:
-        route.continue_() if "/pages" in route.request.url else route.fulfill(status=500, json={"detail": "a bad moment"})
-    expect(page.locator("#panel-trail")).to_contain_text("It could not be read.a bad moment")
+        route.continue_() if "/pages" in route.request.url else route.fulfill(status=500, json={"detail": "internal error"})
+    expect(page.locator("#panel-trail")).to_contain_text("Events could not be loaded.internal error")
     page.unroute_all()
-    page.locator("#panel-trail").get_by_role("button", name="Try again").click()
+    page.locator("#panel-trail").get_by_role("button", name="Retry").click()
     expect(page.locator("#panel-trail tbody tr").last).to_contain_text("job.audited")
-    go(page, f"/jobs/{job}/attempts")
+    go(page, f"/jobs/{job}/calls")
     expect(page.locator(".timeline g.call.good")).to_have_count(4)
     go(page, f"/jobs/{job}")
     expect(page.locator(".tile")).to_have_count(12)
 
 
-def test_times_of_another_day_have_their_date(tab, calm):
+def test_times_of_another_day_include_the_date(tab, calm):
     page = tab(calm, timezone_id="Europe/Berlin", locale="en-GB").open()
     job = choose(page, 61)
     is_now(page, "Done")
 
     def a_day_later(route):
-        answer = route.fetch()
-        events = answer.json()
+        response = route.fetch()
+        events = response.json()
         for event in events["items"]:
             if event["type"] == "job.audited":
                 event["timestamp"] = "2031-02-03T10:00:00Z"
-        route.fulfill(response=answer, json=events)
+        route.fulfill(response=response, json=events)
 
     page.route(re.compile(f"/v1/jobs/{job}/events\\?"), a_day_later)
     page.goto(f"{calm.url}/#/jobs/{job}/trail")
@@ -299,18 +299,18 @@ def test_times_of_another_day_have_their_date(tab, calm):
     expect(times.first).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
 
 
-def test_long_silences_leave_room_for_the_calls(tab, calm):
+def test_long_gaps_between_calls_are_cut_short(tab, calm):
     page = tab(calm).open()
 
-    def stretches(*spans):
-        spans = [{"from": start, "to": end} for start, end in spans]
-        found = page.evaluate("spans => import('/js/job/attempts.js').then(({ stretches }) => stretches(spans))", spans)
-        return [(part["from"], part["to"]) for part in found]
+    def periods(*calls):
+        calls = [{"from": start, "to": end} for start, end in calls]
+        found = page.evaluate("calls => import('/js/job/calls.js').then(({ busyPeriods }) => busyPeriods(calls))", calls)
+        return [(period["from"], period["to"]) for period in found]
 
-    # Two seconds of calls, eight of silence, two more.
-    assert stretches((0, 2000), (10_000, 12_000)) == [(0, 2000), (10_000, 12_000)]
-    # Calls at once are as long as the longest; a short pause is none.
-    assert stretches((0, 30_000), (0, 20_000), (32_000, 60_000)) == [(0, 60_000)]
-    # However many there are, few are beside each other: the longest silences are cut.
-    many = stretches(*[(at * at * 10_000, at * at * 10_000 + 1000) for at in range(20)])
+    # Two seconds of calls, a gap of eight, two more seconds.
+    assert periods((0, 2000), (10_000, 12_000)) == [(0, 2000), (10_000, 12_000)]
+    # Concurrent calls are one period; a short gap is not cut.
+    assert periods((0, 30_000), (0, 20_000), (32_000, 60_000)) == [(0, 60_000)]
+    # With many gaps, only the longest are cut.
+    many = periods(*[(at * at * 10_000, at * at * 10_000 + 1000) for at in range(20)])
     assert len(many) == 8 and many[0] == (0, 1_441_000)

@@ -1,13 +1,13 @@
-"""Dead letters, models and figures: what operators look after."""
+"""Dead letters, models, statistics and API keys."""
 
 from playwright.sync_api import expect
 
-from everypage import EYES
+from everypage import GRAPHICS_PAGES
 from steps import choose, go, is_now, tile
 
 
-def test_a_redriven_letter_makes_version_2_and_a_purged_one_is_gone(tab, everypage):
-    # An answer that no vendor documents: the page falls back, and a person is to look at it.
+def test_a_redriven_page_makes_version_2_and_a_purged_one_is_gone(tab, everypage):
+    # A response that no provider documents: the page falls back and becomes a dead letter.
     server = everypage("page=9,10;first=8=418", BREAKER_FAILURE_THRESHOLD="10")
     page = tab(server).open()
     job = choose(page)
@@ -20,16 +20,16 @@ def test_a_redriven_letter_makes_version_2_and_a_purged_one_is_gone(tab, everypa
     expect(redrive).to_be_disabled()
 
     rows.filter(has_text="Page 9").get_by_role("checkbox").check()
-    expect(page.locator("#estimate")).to_contain_text("1 page to AI, about $0.0")
+    expect(page.locator("#estimate")).to_contain_text("1 page for AI, about $0.0")
     redrive.click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("1 page to AI, about $0.0")
-    dialog.get_by_label("Letters a second").fill("50")
+    expect(dialog).to_contain_text("1 page for AI, about $0.0")
+    dialog.get_by_label("Dead letters per second").fill("50")
     dialog.get_by_role("button", name="Redrive").click()
-    expect(page.locator("#notices")).to_contain_text("1 letter sent back to work")
+    expect(page.locator("#notices")).to_contain_text("1 dead letter redriven")
     expect(rows).to_have_count(1)
 
-    page.get_by_label("Select all that are shown").check()
+    page.get_by_label("Select all matching dead letters").check()
     page.locator("#purge").click()
     dialog.get_by_label("Type 1 to confirm").fill("2")
     dialog.get_by_role("button", name="Purge").click()
@@ -43,47 +43,47 @@ def test_a_redriven_letter_makes_version_2_and_a_purged_one_is_gone(tab, everypa
     expect(tile(page, 9)).to_have_attribute("data-state", "ai")
     expect(tile(page, 10)).to_have_attribute("data-state", "mupdf_fallback")
     go(page, f"/jobs/{job}/pages/9")
-    expect(page.get_by_label("Attempts").locator("tbody")).to_have_count(2)
+    expect(page.get_by_label("Model calls").locator("tbody")).to_have_count(2)
 
 
-def test_models_show_which_rest_and_why(tab, everypage):
+def test_models_show_open_breakers_with_cooldown_and_cause(tab, everypage):
     page = tab(everypage("openai:gpt-5.4=503", BREAKER_BASE_BACKOFF="4m")).open()
     choose(page)
     is_now(page, "Done")
     page.get_by_role("link", name="Models").click()
-    resting = page.locator(".model[data-target='openai:gpt-5.4']")
-    expect(resting).to_contain_text("Open")
-    expect(resting).to_contain_text("Rests for")
-    expect(resting).to_contain_text("HTTP 503")
-    assert resting.locator(".model-cause").evaluate("cause => getComputedStyle(cause).fontWeight") == "540"
-    well = page.locator(".model[data-target='openai:gpt-5.4-mini']")
-    expect(well).to_contain_text("Closed")
-    expect(well).to_contain_text("0 of 2 slots in use")
+    failing = page.locator(".model[data-target='openai:gpt-5.4']")
+    expect(failing).to_contain_text("Open")
+    expect(failing).to_contain_text("Cooldown: ")
+    expect(failing).to_contain_text("HTTP 503")
+    assert failing.locator(".model-cause").evaluate("cause => getComputedStyle(cause).fontWeight") == "540"
+    healthy = page.locator(".model[data-target='openai:gpt-5.4-mini']")
+    expect(healthy).to_contain_text("Closed")
+    expect(healthy).to_contain_text("0 of 2 slots in use")
 
 
-def test_figures_count_what_was_done(tab, everypage):
+def test_statistics_count_jobs_pages_and_cost(tab, everypage):
     page = tab(everypage()).open()
     choose(page)
     is_now(page, "Done")
-    page.get_by_role("link", name="Figures").click()
+    page.get_by_role("link", name="Statistics").click()
     pages = page.get_by_label("Pages", exact=True)
     expect(pages.locator(".chart-total")).to_have_text("12 pages")
     expect(pages.locator("rect.bar.good")).to_have_count(1)
     expect(page.get_by_label("Jobs", exact=True).locator(".chart-total")).to_have_text("1 job")
     expect(page.get_by_label("Cost", exact=True).locator(".chart-total")).to_contain_text("$0.0")
-    pages.get_by_text("As a table").click()
+    pages.get_by_text("Show as table").click()
     read = pages.locator("tbody tr td:nth-child(2)").all_text_contents()
-    assert sum(map(int, read)) == len(EYES)
-    # No two rows have the same name, however long they are.
-    for name, spans in (("Hour", 12), ("Week", 28), ("Month", 30), ("Day", 24)):
+    assert sum(map(int, read)) == len(GRAPHICS_PAGES)
+    # Row labels are unique in every range.
+    for name, buckets in (("Hour", 12), ("Week", 28), ("Month", 30), ("Day", 24)):
         page.get_by_role("button", name=name).click()
         table = page.get_by_label("Pages", exact=True).locator("tbody tr th")
-        expect(table).to_have_count(spans)
+        expect(table).to_have_count(buckets)
         names = table.all_text_contents()
-        assert len(set(names)) == spans, names
+        assert len(set(names)) == buckets, names
     expect(page.get_by_label("Pages", exact=True).locator(".chart-total")).to_have_text("12 pages")
 
-    # An answer that comes late does not replace what was asked for after it.
+    # A late response does not replace that of a newer request.
     held = []
     page.route("**/v1/stats?window=720h*", lambda route: held.append(route))
     page.get_by_role("button", name="Month").click()
@@ -98,14 +98,14 @@ def test_figures_count_what_was_done(tab, everypage):
     expect(table).to_have_count(12)
 
 
-def test_a_key_is_asked_for_and_kept_in_the_tab_only(tab, everypage):
+def test_a_key_is_requested_and_stored_in_the_tab_only(tab, everypage):
     server = everypage(keys=["operator", "user"])
     operator, user = server.keys
-    page = tab(server, "401").open(there="dialog")
+    page = tab(server, "401").open(visible="dialog")
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("API key").fill("ep_wrong")
     dialog.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text("This key is not in force here.")).to_be_visible()
+    expect(page.get_by_text("This API key is not valid.")).to_be_visible()
     dialog.get_by_label("API key").fill(operator)
     dialog.get_by_role("button", name="Continue").click()
     expect(page.get_by_text("No documents yet.")).to_be_visible()
@@ -113,44 +113,44 @@ def test_a_key_is_asked_for_and_kept_in_the_tab_only(tab, everypage):
     choose(page)
     is_now(page, "Done")
     tile(page, 4).click()
-    expect(page.get_by_alt_text("Page 4 as it looks")).to_be_visible()
-    page.get_by_role("button", name="Forget the API key").click()
+    expect(page.get_by_alt_text("Image of page 4")).to_be_visible()
+    page.get_by_role("button", name="Remove API key").click()
     expect(page.get_by_role("dialog").get_by_label("API key")).to_be_visible()
 
-    page = tab(server, "401").open(there="dialog")
+    page = tab(server, "401").open(visible="dialog")
     page.get_by_role("dialog").get_by_label("API key").fill(user)
     page.get_by_role("dialog").get_by_role("button", name="Continue").click()
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
 
 
-def test_another_key_is_another_person(tab, everypage):
+def test_another_key_switches_the_user(tab, everypage):
     server = everypage(keys=["operator", "user"])
     operator, user = server.keys
-    # What the operator asked for last is asked again with the user's key, and refused.
-    page = tab(server, "401", "403").open(there="dialog")
+    # The operator's last request is sent again with the user's key, and rejected.
+    page = tab(server, "401", "403").open(visible="dialog")
 
-    def give(key):
+    def enter(key):
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("API key").fill(key)
         dialog.get_by_role("button", name="Continue").click()
 
-    give(operator)
-    expect(page.locator(".who")).to_contain_text("operator")
+    enter(operator)
+    expect(page.locator(".identity")).to_contain_text("operator")
     expect(page.get_by_role("link", name="Dead letters")).to_be_visible()
-    # The key is taken back while the tab is open: the next request asks for another one.
+    # The key is revoked while the tab is open: the next request asks for another one.
     page.evaluate("sessionStorage.setItem('everypage.key', 'ep_revoked')")
-    give(user)
-    expect(page.locator(".who")).to_contain_text("user")
+    enter(user)
+    expect(page.locator(".identity")).to_contain_text("user")
     expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
     expect(page.locator("#nav [aria-current]")).to_have_text("Jobs")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_contain_text("Figures")
+    expect(page.get_by_role("dialog")).to_contain_text("Statistics")
     expect(page.get_by_role("dialog")).not_to_contain_text("Dead letters")
     page.keyboard.press("Escape")
     choose(page)
     is_now(page, "Done")
     page.evaluate("sessionStorage.setItem('everypage.key', 'ep_revoked')")
-    give(operator)
+    enter(operator)
     expect(page.get_by_role("link", name="Models")).to_be_visible()
     is_now(page, "Done")

@@ -1,16 +1,18 @@
-"""One page: its image beside its text."""
+"""One page: its image next to its text."""
+
+import re
 
 from playwright.sync_api import expect
 
 from steps import choose, go, is_now, tile
 
 
-def test_a_page_is_read_beside_its_image(tab, calm):
+def test_a_page_shows_its_image_and_text(tab, calm):
     page = tab(calm).open()
     job = choose(page, 10)
     is_now(page, "Done")
     tile(page, 4).click()
-    image = page.get_by_alt_text("Page 4 as it looks")
+    image = page.get_by_alt_text("Image of page 4")
     expect(image).to_be_visible()
     assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 400
     text = page.get_by_label("Text of page 4")
@@ -18,7 +20,7 @@ def test_a_page_is_read_beside_its_image(tab, calm):
     expect(text).to_contain_text("[read by gpt-5.4]")
     page.get_by_role("button", name="MuPDF").click()
     expect(text).not_to_contain_text("[read by")
-    expect(page.get_by_label("Attempts")).to_contain_text("Answered")
+    expect(page.get_by_label("Model calls")).to_contain_text("Answered")
 
     page.keyboard.press("ArrowRight")
     page.wait_for_url(f"**/#/jobs/{job}/pages/5")
@@ -26,15 +28,15 @@ def test_a_page_is_read_beside_its_image(tab, calm):
     page.keyboard.press("k")
     page.wait_for_url(f"**/#/jobs/{job}/pages/4")
 
-    # No model saw a page of plain text; it is drawn all the same.
+    # A text-only page was not sent to a model; its image is rendered for the view.
     go(page, f"/jobs/{job}/pages/2")
-    expect(page.get_by_alt_text("Page 2 as it looks")).to_be_visible()
-    expect(page.get_by_text("No model was asked for this page.")).to_be_visible()
+    expect(page.get_by_alt_text("Image of page 2")).to_be_visible()
+    expect(page.get_by_text("No model calls for this page.")).to_be_visible()
     page.keyboard.press("Escape")
     page.wait_for_url(f"**/#/jobs/{job}")
 
 
-def test_leafing_stays_among_the_pages_of_the_job(tab, calm):
+def test_paging_stays_within_the_pages_of_the_job(tab, calm):
     page = tab(calm).open()
     page.locator("summary", has_text="Options").click()
     page.locator("input[name=pages]").fill("4,9-10")
@@ -43,7 +45,7 @@ def test_leafing_stays_among_the_pages_of_the_job(tab, calm):
     tile(page, 4).click()
     title = page.get_by_role("heading", level=1)
     expect(title).to_have_text("Page 4")
-    expect(page.get_by_role("link", name="Page before")).to_have_attribute("aria-disabled", "true")
+    expect(page.get_by_role("link", name="Previous page")).to_have_attribute("aria-disabled", "true")
     page.keyboard.press("k")
     page.keyboard.press("ArrowRight")
     page.wait_for_url(f"**/#/jobs/{job}/pages/9")
@@ -52,8 +54,8 @@ def test_leafing_stays_among_the_pages_of_the_job(tab, calm):
     page.wait_for_url(f"**/#/jobs/{job}/pages/4")
 
 
-def test_text_is_copied_where_the_browser_has_no_clipboard(tab, calm):
-    # As over plain HTTP.
+def test_text_is_copied_without_the_clipboard_api(tab, calm):
+    # Over plain HTTP, browsers have no clipboard API.
     page = tab(calm).open()
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     choose(page, 12)
@@ -63,7 +65,7 @@ def test_text_is_copied_where_the_browser_has_no_clipboard(tab, calm):
     expect(page.locator("#notices")).to_contain_text("Copied")
 
 
-def test_a_page_that_is_not_there_says_so(tab, calm):
-    page = tab(calm, "404").open("/jobs/nobody/pages/7")
-    expect(page.get_by_role("heading", level=1)).to_have_text("That did not work")
-    expect(page.get_by_text("there is no job nobody")).to_be_visible()
+def test_a_missing_page_shows_an_error(tab, calm):
+    page = tab(calm, "404").open("/jobs/missing/pages/7")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Something went wrong")
+    expect(page.get_by_text(re.compile("job.*missing"))).to_be_visible()

@@ -1,4 +1,4 @@
-"""Documents on their way while people go on working."""
+"""Uploads that run while the user continues to work."""
 
 import re
 
@@ -16,7 +16,7 @@ def send(page: Page, *numbers: int) -> None:
 
 
 def hold(page: Page) -> list:
-    """Keeps documents on their way; gives those that came, to be let go."""
+    """Holds uploads back. Returns their routes, to be continued by the test."""
     held = []
     page.route(re.compile(r"/v1/jobs\?name="), lambda route: held.append(route))
     return held
@@ -28,57 +28,57 @@ def is_held(page: Page, held: list, number: int) -> None:
         page.wait_for_timeout(20)
 
 
-def is_asked_before_it_closes(page: Page) -> bool:
+def asks_before_closing(page: Page) -> bool:
     return not page.evaluate("dispatchEvent(new Event('beforeunload', { cancelable: true }))")
 
 
-def test_an_upload_that_ends_leads_nobody_away(tab, calm):
+def test_a_finished_upload_does_not_change_the_view(tab, calm):
     page = tab(calm).open()
     held = hold(page)
-    assert not is_asked_before_it_closes(page)
+    assert not asks_before_closing(page)
     send(page, 50)
     is_held(page, held, 1)
-    assert is_asked_before_it_closes(page)
-    go(page, "/figures")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Figures")
+    assert asks_before_closing(page)
+    go(page, "/stats")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Statistics")
     held[0].continue_()
-    expect(page.locator("#notices")).to_contain_text("report-50.pdf was taken in")
-    assert page.url.endswith("#/figures") and not is_asked_before_it_closes(page)
+    expect(page.locator("#notices")).to_contain_text("report-50.pdf was accepted")
+    assert page.url.endswith("#/stats") and not asks_before_closing(page)
 
-    # Whoever is in the middle of something stays in it, though the address is the same.
+    # An open dialog stays open, though the address has not changed.
     send(page, 51)
     is_held(page, held, 2)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     held[1].continue_()
-    expect(page.locator("#notices")).to_contain_text("report-51.pdf was taken in")
+    expect(page.locator("#notices")).to_contain_text("report-51.pdf was accepted")
     expect(page.get_by_role("dialog")).to_be_visible()
-    assert page.url.endswith("#/figures")
+    assert page.url.endswith("#/stats")
     page.keyboard.press("Escape")
-    page.get_by_role("link", name="Show the job").last.click()
+    page.get_by_role("link", name="View job").last.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("report-51.pdf")
 
     send(page, 52, 53)
     is_held(page, held, 3)
     held[2].continue_()
     is_held(page, held, 4)
-    go(page, "/figures")
+    go(page, "/stats")
     held[3].continue_()
-    expect(page.locator("#notices")).to_contain_text("2 documents were taken in")
+    expect(page.locator("#notices")).to_contain_text("2 documents were accepted")
 
 
-def test_an_upload_that_nobody_stands_for_asks_for_a_key(tab, everypage):
+def test_an_upload_with_a_rejected_key_asks_for_another(tab, everypage):
     server = everypage(keys=["operator"])
     opened = tab(server, "401", "403")
     opened.page.add_init_script(f"sessionStorage.setItem('everypage.key', '{server.keys[0]}')")
     page = opened.open()
-    refused = []
+    rejected = []
 
     def gateway(route):
-        """API Gateway refuses a wrong key itself, in its own words."""
-        if refused:
+        """Acts as API Gateway, which rejects a wrong key itself, without a problem document."""
+        if rejected:
             return route.continue_()
-        refused.append(route)
+        rejected.append(route)
         return route.fulfill(status=403, json={"message": "Forbidden"})
 
     page.route(re.compile(r"/v1/jobs\?name="), gateway)

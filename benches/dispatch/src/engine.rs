@@ -14,7 +14,7 @@ use everypage_core::{
     store::trail,
     usecases::intake::{Submission, submit},
 };
-use everypage_local::Engine;
+use everypage_local::LocalBackend;
 use everypage_testkit::{
     memory::{MemoryPayments, RecordingHooks},
     pdf::{FakeDocument, FakePdf},
@@ -41,7 +41,7 @@ struct Used {
 }
 
 impl Used {
-    fn now(engine: &Engine) -> anyhow::Result<Self> {
+    fn now(engine: &LocalBackend) -> anyhow::Result<Self> {
         // In hundredths of a second, fields 14 and 15, counted after the name in parentheses.
         let stat = std::fs::read_to_string("/proc/self/stat")?;
         let (_, fields) = stat.rsplit_once(") ").context("/proc/self/stat")?;
@@ -74,7 +74,7 @@ pub async fn measure(
     vision: Arc<dyn Vision>,
 ) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir_in(folder)?;
-    let engine = Engine::open(
+    let engine = LocalBackend::open(
         &folder.path().join("data"),
         settings(caps)?,
         Outside {

@@ -14,7 +14,7 @@ use everypage_core::{
     },
     ports::pdf::{Pdf, PdfLimits, ReadOptions, RenderPages},
 };
-use everypage_pdf::{Care, ChildCommand, Document, IsolatedPdf};
+use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
 use serde::{Deserialize, Serialize};
 
 /// A bench's file opens at once.
@@ -74,7 +74,7 @@ fn here(file: &Path, render: Option<RenderPages>) -> anyhow::Result<Measured> {
         let page = PageNumber::new(number).context("pages count from 1")?;
         match render {
             None => measured.text_chars += document.text(page).map_or(0, |text| text.chars().count()) as u64,
-            Some(render) => measured.add(&document.read_page(page, &options(render), Care::Usual)),
+            Some(render) => measured.add(&document.read_page(page, &options(render), ReadMode::Normal)),
         }
         if number % (document.page_count() / 10).max(1) == 0 {
             measured.memory_mb.push(status_mb("self", "VmRSS:")? as u64);

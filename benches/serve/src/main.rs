@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use everypage_testkit::{http, paper};
+use everypage_testkit::{http, sample_pdf};
 
 use server::Server;
 
@@ -127,7 +127,7 @@ async fn main() -> anyhow::Result<()> {
 /// Submits one document and waits for its text.
 async fn one(address: SocketAddr, number: usize, submits: &Times, asks: &Times) -> anyhow::Result<()> {
     let words = format!("Document number {number} of the load test");
-    let pdf = paper::saying(&[&words]);
+    let pdf = sample_pdf::pages_with_text(&[&words]);
     let headers = [("content-type", "application/pdf")];
     let path = format!("/v1/jobs?name=load-{number}.pdf");
     let answer = submits.of(http::send(address, "POST", &path, &headers, &pdf)).await?;

@@ -20,7 +20,7 @@ use everypage_core::{
         result,
     },
 };
-use everypage_local::Engine;
+use everypage_local::LocalBackend;
 use everypage_testkit::provider::{Script, ScriptedProvider};
 use jiff::Timestamp;
 use tokio::sync::broadcast;
@@ -155,7 +155,7 @@ fn opening(screen: &Screen, steps: &[Target]) -> Result<(), Problem> {
 }
 
 async fn process(
-    engine: &Engine,
+    engine: &LocalBackend,
     file: &Path,
     screen: &Screen,
     started: Timestamp,

@@ -70,7 +70,7 @@ pub async fn check(context: &Context, address: &StackAddress, listing: Listing) 
 }
 
 async fn parts(stack: &Stack) -> Vec<Part<'_>> {
-    let (app, place) = (&stack.app, &stack.place);
+    let (app, resources) = (&stack.app, &stack.resources);
     let table = async {
         app.records_once.get(&Key::new("config-check", "config-check")).await?;
         breakers::all(app).await.map(drop)
@@ -80,15 +80,15 @@ async fn parts(stack: &Stack) -> Vec<Part<'_>> {
     let (table, bucket, key) = tokio::join!(table, bucket, key);
     let part = |what, name, answer| Part { what, name, answer };
     let mut parts = vec![
-        part("table", &*place.table, Some(table)),
-        part("bucket", &place.bucket, Some(bucket)),
-        part("key", &place.key, Some(key)),
-        part("state machine", &place.state_machine, None),
-        part("event bus", &place.bus, None),
-        part("topic", &place.topic, None),
+        part("table", &*resources.table, Some(table)),
+        part("bucket", &resources.bucket, Some(bucket)),
+        part("key", &resources.key, Some(key)),
+        part("state machine", &resources.state_machine, None),
+        part("event bus", &resources.bus, None),
+        part("topic", &resources.topic, None),
     ];
     // The queues have answered already: that is how the stack was found.
-    let queues = place.queues.values().chain(place.dead_letter_queues.values());
+    let queues = resources.queues.values().chain(resources.dead_letter_queues.values());
     parts.extend(queues.map(|url| part("queue", url, Some(Ok(())))));
     parts
 }

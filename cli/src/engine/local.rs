@@ -7,20 +7,20 @@ use everypage_core::{
     store::{jobs, pages},
     usecases::cancel::cancel,
 };
-use everypage_local::{DrivenBy, Engine};
+use everypage_local::{DrivenBy, LocalBackend};
 use futures::future::join_all;
 
 use crate::{human, problem::Problem, progress::Progress, screen::Screen, stop::Stop};
 
 /// Does `work` while the engine runs, and waits for the jobs that dead processes left as well.
 pub async fn beside<T>(
-    engine: &Arc<Engine>,
+    engine: &Arc<LocalBackend>,
     screen: &Screen,
     progress: &Progress,
     stop: &Stop,
     work: impl Future<Output = Result<T, Problem>>,
 ) -> Result<T, Problem> {
-    let resumed = engine.adopt().await?;
+    let resumed = engine.recover_jobs().await?;
     if !resumed.is_empty() {
         screen.note(&format!("resumed {}", human::count(resumed.len(), "unfinished job", "unfinished jobs")));
     }
@@ -57,7 +57,7 @@ pub async fn beside<T>(
 }
 
 /// Waits for a job's end; asks for it when a stop is requested and the job is ours to stop.
-pub async fn finish(engine: &Engine, id: &JobId, stop: &Stop) -> Result<Job, Problem> {
+pub async fn finish(engine: &LocalBackend, id: &JobId, stop: &Stop) -> Result<Job, Problem> {
     let job = tokio::select! {
         biased;
         job = engine.wait_for(id) => job?,
@@ -76,8 +76,8 @@ pub async fn finish(engine: &Engine, id: &JobId, stop: &Stop) -> Result<Job, Pro
 }
 
 /// Makes the job's messages come to this process.
-pub async fn take_on(engine: &Engine, job: &Job) -> Result<(), Problem> {
-    match engine.take_on(&job.id).await? {
+pub async fn take_on(engine: &LocalBackend, job: &Job) -> Result<(), Problem> {
+    match engine.claim(&job.id).await? {
         true => Ok(()),
         false => Err(Problem::Failed(format!(
             "job {} is being worked on by another process; try again when that is done",

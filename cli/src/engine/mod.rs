@@ -37,7 +37,7 @@ use crate::{
 
 #[derive(Clone)]
 pub enum Engine {
-    Local(Arc<everypage_local::Engine>),
+    Local(Arc<everypage_local::LocalBackend>),
     Aws(Arc<Stack>),
 }
 
@@ -83,7 +83,7 @@ impl Engine {
     /// what it leaves.
     pub async fn enlist(&self) -> Result<(), Problem> {
         match self {
-            Self::Local(engine) => engine.enlist()?,
+            Self::Local(engine) => engine.register()?,
             Self::Aws(stack) => nodes::seen(&stack.app).await?,
         }
         Ok(())

@@ -10,7 +10,7 @@ use everypage_core::{
     config::Settings,
     ports::traces::{NoTraces, Traces},
 };
-use everypage_local::Engine;
+use everypage_local::LocalBackend;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers, SettingsError};
 
@@ -21,8 +21,8 @@ pub async fn open_engine(
     settings: &Settings,
     folder: &Path,
     traces: Arc<dyn Traces>,
-) -> Result<Engine, Problem> {
-    Ok(Engine::open(folder, settings.clone(), outside(settings, traces)?).await?)
+) -> Result<LocalBackend, Problem> {
+    Ok(LocalBackend::open(folder, settings.clone(), outside(settings, traces)?).await?)
 }
 
 /// Whoever reads, and whom this program speaks to.

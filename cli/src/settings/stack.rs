@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everypage_aws::{Clients, Stack, locate};
+use everypage_aws::{Clients, Stack, discover};
 use everypage_core::{config::Settings, ports::traces::Traces};
 
 use super::{StackAddress, engine};
@@ -18,8 +18,8 @@ pub async fn connect(
     traces: Arc<dyn Traces>,
 ) -> Result<Stack, Problem> {
     let clients = Clients::connect(address.endpoint.clone(), address.region.clone()).await;
-    let clients = clients.with_uploads_within(UPLOAD);
-    let place = locate(&clients, &address.stack).await?;
+    let clients = clients.with_upload_timeout(UPLOAD);
+    let resources = discover(&clients, &address.stack).await?;
     // Images that a deadline left unmade are made here, if somebody asks for them (`heal`).
-    Ok(Stack::connect(clients, place, settings.clone(), engine::outside(settings, traces)?)?)
+    Ok(Stack::connect(clients, resources, settings.clone(), engine::outside(settings, traces)?)?)
 }

@@ -78,7 +78,7 @@ async fn commands_say_which_engine_they_are_for() {
     bench.run(&[&nowhere[..], &["jobs", "list"]].concat()).await.code(1).says("STS could not be reached");
     let bench = bench.with("AWS_EC2_METADATA_DISABLED", "true");
     let ran = bench.run(&["--stack", "s", "--region", "eu-west-1", "jobs", "list"]).await.code(2);
-    ran.says("no credentials for AWS were found");
+    ran.says("no AWS credentials were found");
     let bench = bench.with("EVERYPAGE_ENGINE", "gcp");
     bench.run(&["jobs", "list"]).await.code(2).says("EVERYPAGE_ENGINE").says("local or aws");
 }

@@ -1,29 +1,29 @@
 //! Credits as an operator sees them: given, bought, spent, and put right by hand.
 
-use everypage_testkit::{memory::Mood, till::Till};
+use everypage_testkit::{fake_payment_server::FakePaymentServer, memory::PaymentBehaviour};
 
 use crate::support::{Bench, report};
 
-async fn shop(till: &Till) -> Bench {
+async fn shop(payment_server: &FakePaymentServer) -> Bench {
     let bench = Bench::new(&["answer"]).await;
     bench
         .with("CREDITS", "prepaid")
-        .with("PAYMENT_URL", &till.url())
+        .with("PAYMENT_URL", &payment_server.url())
         .with("CREDIT_PRICE_USD", "0.05")
         .with("RETRY_INTERVALS", "10ms,10ms,10ms")
 }
 
 #[tokio::test]
 async fn a_document_needs_credits_and_pays_for_what_was_read() {
-    let till = Till::start().await.unwrap();
-    let bench = shop(&till).await;
+    let payment_server = FakePaymentServer::start().await.unwrap();
+    let bench = shop(&payment_server).await;
     let ran = bench.run(&["process", &report()]).await;
     ran.says("not enough credits: 4 are needed and 0 are available");
 
     let ran = bench.run(&["account", "grant", "3", "--note", "welcome"]).await.code(0);
     ran.prints("tenant local has 3 credits now, 3 of them free");
     bench.run(&["purchases", "buy", "7"]).await.code(0).prints("of 7 credits is completed");
-    assert_eq!(till.payments.income().0, 350_000);
+    assert_eq!(payment_server.payments.income().0, 350_000);
     bench.run(&["process", &report()]).await.code(0);
 
     let account = bench.run(&["account", "show", "--json"]).await.code(0).json();
@@ -43,10 +43,15 @@ async fn a_document_needs_credits_and_pays_for_what_was_read() {
 
 #[tokio::test]
 async fn a_purchase_that_is_stuck_waits_for_a_person_who_puts_it_right() {
-    let till = Till::start().await.unwrap();
-    till.payments.charges_will([Mood::LosesReply, Mood::Away, Mood::Away, Mood::Away]);
-    till.payments.refunds_will([Mood::Away; 4]);
-    let bench = shop(&till).await;
+    let payment_server = FakePaymentServer::start().await.unwrap();
+    payment_server.payments.script_charges([
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ]);
+    payment_server.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
+    let bench = shop(&payment_server).await;
     bench.run(&["purchases", "buy", "10"]).await.code(1).prints("waits for a person");
     let waiting = bench.run(&["purchases", "waiting", "--json"]).await.code(0).json();
     let id = waiting[0]["id"].as_str().unwrap();
@@ -54,7 +59,7 @@ async fn a_purchase_that_is_stuck_waits_for_a_person_who_puts_it_right() {
     bench.run(&["purchases", "resume", id]).await.code(1).says("may have been given back");
     let ran = bench.run(&["purchases", "rollback", id, "--reason", "the service is back"]).await;
     ran.prints("was undone");
-    assert_eq!(till.payments.income().0, 0);
+    assert_eq!(payment_server.payments.income().0, 0);
     bench.run(&["purchases", "waiting"]).await.code(0).says("no purchase waits");
 }
 

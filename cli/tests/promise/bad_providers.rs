@@ -1,6 +1,6 @@
 //! However a provider misbehaves, every page ends with text, inside the deadline.
 
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 use futures::future::join_all;
 
 use crate::support::Bench;
@@ -36,7 +36,7 @@ async fn run(rule: &str, exit: i32, wanted: impl Fn(&serde_json::Value) -> bool)
         .with("MAX_INFLIGHT_PER_MODEL", "4")
         .with("IMAGE_DPI", "20");
     let file = bench.path("report.pdf");
-    std::fs::write(&file, paper::with_pictures(PAGES)).unwrap();
+    std::fs::write(&file, sample_pdf::with_pictures(PAGES)).unwrap();
     let out = bench.path("out");
     let ran = bench.run(&["process", &file, "-o", &out, "--format", "json", "--quiet"]).await;
     assert_eq!(ran.code, exit, "{rule}: {}", ran.stderr);

@@ -1,6 +1,6 @@
 //! A provider that never answers costs the deadline, and no page.
 
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 
 use crate::support::Bench;
 
@@ -8,7 +8,7 @@ use crate::support::Bench;
 async fn a_thousand_pages_and_nobody_answers() {
     let bench = Bench::new(&["hang"]).await.with("REQUEST_TIMEOUT", "120s");
     let file = bench.path("long.pdf");
-    std::fs::write(&file, paper::with_pictures(1000)).unwrap();
+    std::fs::write(&file, sample_pdf::with_pictures(1000)).unwrap();
     let out = bench.path("out");
     let ran =
         bench.run(&["process", &file, "--deadline", "10s", "-o", &out, "--format", "json", "--quiet"]).await;

@@ -1,6 +1,6 @@
 //! Dead models cost one wave of calls each, not one call per page.
 
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 
 use crate::support::Bench;
 
@@ -12,7 +12,7 @@ async fn two_models_hang_and_two_hundred_pages_are_read() {
         .with("WORKER_CONCURRENCY", "20")
         .with("MAX_INFLIGHT_PER_MODEL", "20");
     let file = bench.path("report.pdf");
-    std::fs::write(&file, paper::with_pictures(200)).unwrap();
+    std::fs::write(&file, sample_pdf::with_pictures(200)).unwrap();
     let out = bench.path("out");
     let ran = bench.run(&["process", &file, "-o", &out, "--format", "json", "--quiet"]).await;
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -7,7 +7,7 @@ use std::{
 
 use everypage_core::{ports::records::Records, store::pages::Page};
 use everypage_local::{Database, SqliteRecords};
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Bench, bounded};
@@ -56,7 +56,7 @@ async fn killed_and_restarted(seed: u64) {
         // Killed in the middle of the same page three times, it would be given up by right.
         .with("MAX_RECEIVE_COUNT", "10");
     let file = bench.path("report.pdf");
-    std::fs::write(&file, paper::with_pictures(PAGES)).unwrap();
+    std::fs::write(&file, sample_pdf::with_pictures(PAGES)).unwrap();
     let args = ["process", &file, "-o", &bench.path("out"), "--format", "json", "--quiet"];
     let mut calls_before = 0;
     let mut paid: BTreeSet<u32> = BTreeSet::new();

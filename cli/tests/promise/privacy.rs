@@ -14,8 +14,8 @@ use everypage_core::{
 use everypage_local::{Database, SqliteRecords};
 use everypage_testkit::{
     http::Answer,
-    paper,
     provider::{Behaviour, Script},
+    sample_pdf,
 };
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 use rustix::process::Signal;
@@ -65,8 +65,8 @@ impl Log {
             Self::Pretty | Self::PrettyFile => bench.with("LOG_PRETTY", "true"),
         };
         let file = bench.path("log");
-        std::fs::write(bench.path("open.pdf"), paper::saying(&WORDS)).unwrap();
-        std::fs::write(bench.path("locked.pdf"), locked(&paper::saying(&WORDS))).unwrap();
+        std::fs::write(bench.path("open.pdf"), sample_pdf::pages_with_text(&WORDS)).unwrap();
+        std::fs::write(bench.path("locked.pdf"), locked(&sample_pdf::pages_with_text(&WORDS))).unwrap();
         match self {
             Self::Json | Self::Pretty => bench,
             Self::JsonFile | Self::PrettyFile => bench.with("LOG_FILE", &file),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use everypage_core::domain::{secret::Secret, webhook};
 use everypage_testkit::{
     http::{self, Answer},
-    paper,
+    sample_pdf,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -56,7 +56,7 @@ impl Served {
     /// The id of a new job.
     async fn submit(&self, pages: u32) -> String {
         let headers = [("content-type", "application/pdf")];
-        let answer = self.ask("POST", "/v1/jobs", &headers, &paper::with_pictures(pages)).await;
+        let answer = self.ask("POST", "/v1/jobs", &headers, &sample_pdf::with_pictures(pages)).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         answer.json()["id"].as_str().unwrap().to_owned()
     }

@@ -1,19 +1,19 @@
-// Every change of the balance, and what for.
+// The ledger: every change of the balance, with its cause.
 
 import { h } from '../dom.js';
 import { count, exactTime, signed } from '../format.js';
-import { list } from './list.js';
+import { table } from './table.js';
 
 export const ledger = (signal) =>
-  list(
+  table(
     {
       path: '/v1/account/ledger',
       title: 'Ledger',
-      columns: [['Time'], ['What for'], ['Credits', 'number'], ['Balance after', 'number']],
+      columns: [['Time'], ['Cause'], ['Credits', 'number'], ['Balance after', 'number']],
       key: (entry) => entry.sequence,
       row,
-      piece: 50,
-      none: 'The balance has never changed.',
+      batchSize: 50,
+      emptyText: 'No entries yet.',
     },
     signal,
   );
@@ -23,12 +23,12 @@ const row = (entry) =>
     'tr',
     {},
     h('th', { scope: 'row' }, h('time', { datetime: entry.at }, exactTime(entry.at))),
-    h('td', {}, whatFor(entry.cause)),
+    h('td', {}, cause(entry.cause)),
     h('td', { class: 'number' }, signed(entry.amount)),
     h('td', { class: 'number' }, count(entry.balance)),
   );
 
-function whatFor({ kind, job, purchase, note }) {
+function cause({ kind, job, purchase, note }) {
   switch (kind) {
     case 'job':
       return ['Pages read', h('a', { class: 'sub mono', href: `#/jobs/${job}` }, job)];

@@ -1,13 +1,13 @@
-// What was bought or is being bought, and how far each purchase came.
+// Purchases of credits, with the state of each step.
 
+import { badge, fact, facts, setBadge } from '../components.js';
 import { h, setText } from '../dom.js';
 import { count, exactTime, price } from '../format.js';
-import { badge, fact, facts, setBadge } from '../parts.js';
-import { PURCHASE, STEP, STEP_STATE } from '../words.js';
-import { list } from './list.js';
+import { PURCHASE, STEP, STEP_STATE } from '../labels.js';
+import { table } from './table.js';
 
 export const purchases = (signal) =>
-  list(
+  table(
     {
       path: '/v1/account/purchases',
       title: 'Purchases',
@@ -15,9 +15,9 @@ export const purchases = (signal) =>
       key: (purchase) => purchase.id,
       row,
       update,
-      // Few, so that the ledger below stays in sight.
-      piece: 10,
-      none: 'Nothing was bought yet.',
+      // Few, so that the ledger below stays visible.
+      batchSize: 10,
+      emptyText: 'No purchases yet.',
     },
     signal,
   );
@@ -38,23 +38,23 @@ const row = (purchase) =>
     h('td', { class: 'number' }, price(purchase.price_micro_usd)),
   );
 
-/** Elements stay: who has opened the steps goes on reading them. */
+/** Updates in place, so that opened steps stay open. */
 function update(element, purchase) {
   const [state, reason, steps] = element.children[1].children;
   setBadge(state, PURCHASE[purchase.state]);
   setText(reason, purchase.reason ?? '');
   reason.hidden = !purchase.reason;
-  const now = JSON.stringify(purchase);
-  if (now === element.shown) return;
-  element.shown = now;
+  const version = JSON.stringify(purchase);
+  if (version === element.version) return;
+  element.version = version;
   steps.lastChild.replaceChildren(
     facts(
       ...purchase.steps.map(({ step, state, reason }) =>
-        fact(STEP[step].name, `${STEP_STATE[state].sign} ${STEP_STATE[state].name}${reason ? `: ${reason}` : ''}`),
+        fact(STEP[step].name, `${STEP_STATE[state].symbol} ${STEP_STATE[state].name}${reason ? `: ${reason}` : ''}`),
       ),
       purchase.ended_at && fact('Ended', exactTime(purchase.ended_at)),
       fact('Bought by', purchase.by),
-      fact('Id', h('code', {}, purchase.id)),
+      fact('ID', h('code', {}, purchase.id)),
     ),
   );
 }

@@ -1,108 +1,111 @@
-// What can be done with a job as it stands.
+// The actions that the job's state allows.
 
-import { all, get, post, request } from '../api.js';
+import { get, getAll, post, request } from '../api.js';
+import { button, field } from '../components.js';
+import { confirm, openDialog } from '../dialogs.js';
 import { h } from '../dom.js';
 import { money, plural } from '../format.js';
-import { confirm, openDialog } from '../dialogs.js';
-import { notice, trouble } from '../notices.js';
-import { button, field } from '../parts.js';
+import { isOpen } from '../labels.js';
+import { notice, showError } from '../notices.js';
 import { isOperator } from '../session.js';
-import { isOpen } from '../words.js';
 
-const unread = (job) => {
-  const figures = job.result?.metadata;
-  return figures ? Math.max(0, figures.ai_pages - figures.final_ai_pages) : 0;
+/** The number of pages that were planned for AI and have no AI text. */
+const fallbackCount = (job) => {
+  const metadata = job.result?.metadata;
+  return metadata ? Math.max(0, metadata.ai_pages - metadata.final_ai_pages) : 0;
 };
 
-export function actions(model, path, { changed, beforeHealing, healing }) {
+export function actions(model, path, { onChanged, beforeHealing, onHealing }) {
   const element = h('div', { class: 'actions' });
   let shown;
 
   async function cancel() {
-    const sure = await confirm(
+    const job = await confirm(
       'Cancel this job?',
-      'Calls to the models stop. What was read by then is published.',
-      'Cancel the job',
+      'Running model calls stop. The pages that were read so far are published.',
+      'Cancel job',
       'danger',
       () => post(`${path}/cancel`),
     );
-    if (sure) changed(sure);
+    if (job) onChanged(job);
   }
 
   async function heal() {
     const { job } = model;
-    const cost = job.plan?.ai_pages ? (job.plan.estimated_cost_micro_usd / job.plan.ai_pages) * unread(job) : 0;
+    const pages = fallbackCount(job);
+    const cost = job.plan?.ai_pages ? (job.plan.estimated_cost_micro_usd / job.plan.ai_pages) * pages : 0;
     await beforeHealing();
-    const healed = await confirm(
-      'Ask the models again?',
+    const healing = await confirm(
+      'Retry the pages without AI text?',
       [
-        `${plural(unread(job), 'page')} without an AI's text, about ${money(cost)}.`,
-        'What is read replaces the fallback in a new version. The old one stays readable.',
+        `${plural(pages, 'page')}, about ${money(cost)}.`,
+        'AI text replaces the fallback in a new version of the result. Earlier versions stay available.',
       ],
-      'Ask again',
+      'Retry',
       'primary',
       () => post(`${path}/heal`),
     );
-    if (!healed) return;
-    notice(
-      healed.sent.length ? `${plural(healed.sent.length, 'page')} went to the models` : 'There was nothing to ask for',
-    );
-    if (healed.sent.length) healing(healed.sent);
+    if (!healing) return;
+    const sent = healing.sent.length;
+    notice(sent ? `${plural(sent, 'page')} sent to the models` : 'No pages to retry');
+    if (sent) onHealing(healing.sent);
   }
 
-  /** A failed job waits among the dead letters; from there it starts again. */
-  async function restart() {
+  /** Redrives the job's dead letter. */
+  async function retry() {
     const { job } = model;
-    const letters = await all('/v1/dlq');
-    const letter = letters.find(({ subject }) => subject.kind === 'job' && subject.job === job.id);
-    if (!letter) throw new Error('its dead letter is gone; upload the document again');
+    const deadLetters = await getAll('/v1/dlq');
+    const deadLetter = deadLetters.find(({ subject }) => subject.kind === 'job' && subject.job === job.id);
+    if (!deadLetter) throw new Error('the job has no dead letter; upload the document again');
     const password = h('input', { type: 'password', autocomplete: 'off' });
-    const wantsPassword = job.error?.code.includes('password');
-    const sent = await openDialog({
-      title: 'Start this job again?',
+    const needsPassword = job.error?.code.includes('password');
+    const redriven = await openDialog({
+      title: 'Retry this job?',
       body: [
         h('p', {}, `It failed: ${job.error?.reason ?? job.message}.`),
-        wantsPassword && field('Password of the PDF', password),
+        needsPassword && field('Password of the PDF', password),
       ].filter(Boolean),
-      action: 'Start again',
+      action: 'Retry',
       run: async () => {
-        const answer = await post('/v1/dlq/redrive', { ids: [letter.id], password: password.value || undefined });
-        if (answer.failed.length) throw new Error(answer.failed[0].reason);
-        return answer;
+        const ids = [deadLetter.id];
+        const outcome = await post('/v1/dlq/redrive', { ids, password: password.value || undefined });
+        if (outcome.failed.length) throw new Error(outcome.failed[0].reason);
+        return outcome;
       },
     });
-    if (sent) changed(await get(path));
+    if (redriven) onChanged(await get(path));
   }
 
   async function remove() {
-    const gone = await confirm(
+    const isDeleted = await confirm(
       'Delete this job?',
-      'Its document, images, texts, results and trail are gone for good.',
+      'Its document, images, text, results and audit trail are deleted permanently.',
       'Delete',
       'danger',
       () => request(path, { method: 'DELETE' }),
     );
-    if (gone) location.hash = '#/jobs';
+    if (isDeleted) location.hash = '#/jobs';
   }
 
   function render() {
     const { job } = model;
     const list = [];
-    const add = (name, symbol, run, more) => list.push({ name, symbol, run, more });
-    if (model.healing) list.push({ text: 'Asking the models again…' });
-    else if (job.status === 'success' && unread(job) > 0) add(`Ask again for ${unread(job)}`, 'redo', heal);
-    if (job.status === 'failed' && isOperator()) add('Start again', 'redo', restart, { class: 'button primary' });
-    if (job.links.cancel) add('Cancel', 'stop', cancel);
+    const add = (name, iconName, run, more) => list.push({ name, iconName, run, more });
+    const pages = fallbackCount(job);
+    if (model.healing) list.push({ text: 'Retrying pages…' });
+    else if (job.status === 'success' && pages > 0) add(`Retry ${plural(pages, 'page')}`, 'retry', heal);
+    if (job.status === 'failed' && isOperator()) add('Retry job', 'retry', retry, { class: 'button primary' });
+    if (job.links.cancel) add('Cancel job', 'stop', cancel);
     if (!isOpen(job)) add('Delete', 'trash', remove);
-    // Buttons are made anew only when they change, so that the focus stays where it is.
+    // Buttons are replaced only when they change, so that the focus stays.
     const names = list.map(({ name, text }) => name ?? text).join('|');
     if (names === shown) return;
     shown = names;
     element.replaceChildren(
-      ...list.map(({ name, symbol, run, more, text }) =>
+      ...list.map(({ name, iconName, run, more, text }) =>
         text
           ? h('span', { class: 'busy-text', role: 'status' }, text)
-          : button(name, symbol, () => run().catch(trouble), more),
+          : button(name, iconName, () => run().catch(showError), more),
       ),
     );
   }

@@ -1,33 +1,34 @@
-// A plan that waits for a person: what it would cost and why it is asked, to approve, modify or reject.
+// A plan that is waiting for approval: cost, reason, and the decision to approve, modify or reject.
 
 import { post } from '../api.js';
+import { button, choice, fact, facts, field } from '../components.js';
+import { openDialog } from '../dialogs.js';
 import { h } from '../dom.js';
 import { capital, count, money } from '../format.js';
-import { openDialog } from '../dialogs.js';
-import { trouble } from '../notices.js';
-import { button, choice, fact, facts, field } from '../parts.js';
-import { isOperator } from '../session.js';
+import { AI_PAGES, PRIORITIES, providerChoices, TIERS } from '../labels.js';
+import { showError } from '../notices.js';
+import { isOperator, me } from '../session.js';
 
-export function approval(model, path, changed) {
+export function approval(model, path, onChanged) {
   const element = h('section', { class: 'card plan', 'aria-label': 'Approval', hidden: true });
   let shown;
 
   const decide = (run) => () =>
     run()
-      .then((job) => job && changed(job))
-      .catch(trouble);
+      .then((job) => job && onChanged(job))
+      .catch(showError);
 
   const approve = () => post(`${path}/approve`);
 
   const reject = () => {
-    const reason = h('input', { maxlength: 1000, autocomplete: 'off', placeholder: 'too dear' });
+    const reason = h('input', { maxlength: 1000, autocomplete: 'off', placeholder: 'too expensive' });
     return openDialog({
       title: 'Reject this plan?',
       action: 'Reject',
       tone: 'danger',
       body: [
         h('p', {}, 'The job ends and nothing is charged.'),
-        field('Reason', reason, 'Kept in the trail and shown with the job.'),
+        field('Reason', reason, 'Stored in the audit trail and shown with the job.'),
       ],
       run: () => post(`${path}/reject`, reason.value.trim() ? { reason: reason.value.trim() } : {}),
     });
@@ -35,63 +36,38 @@ export function approval(model, path, changed) {
 
   const modify = () => {
     const { plan, options } = model.job;
+    const providers = [...new Set([plan.provider, ...(me.providers ?? [])])];
     const fields = {
-      tier: choice(
-        'tier',
-        [
-          ['primary', 'Primary'],
-          ['fast', 'Fast'],
-          ['secondary', 'Secondary'],
-        ],
-        plan.tier,
-      ),
-      engine: choice(
-        'engine',
-        [
-          ['openai', 'OpenAI'],
-          ['anthropic', 'Anthropic'],
-        ],
-        plan.engine,
-      ),
-      ai_pages: choice(
-        'ai_pages',
-        [
-          ['graphics', 'Those that need eyes'],
-          ['all', 'All'],
-        ],
-        options.ai_pages,
-      ),
+      tier: choice('tier', TIERS, plan.tier),
+      provider: choice('provider', providerChoices(providers), plan.provider),
+      ai_pages: choice('ai_pages', AI_PAGES, options.ai_pages),
       pages: h('input', { name: 'pages', value: options.pages, autocomplete: 'off' }),
       deadline: h('input', { name: 'deadline', placeholder: options.deadline, autocomplete: 'off' }),
-      priority: choice(
-        'priority',
-        ['low', 'normal', 'high', 'critical', 'urgent'].map((name) => [name, name]),
-        options.priority,
-      ),
+      priority: choice('priority', PRIORITIES, options.priority),
     };
-    const before = { ...options, tier: plan.tier, engine: plan.engine, deadline: '' };
+    const before = { ...options, tier: plan.tier, provider: plan.provider, deadline: '' };
     return openDialog({
       title: 'Modify the plan',
       action: 'Modify and approve',
       body: [
-        h('p', {}, 'Who changes the plan agrees to what comes of it.'),
+        h('p', {}, 'The modified plan is approved, whatever it costs.'),
         h(
           'div',
           { class: 'fields' },
-          field('Model asked first', fields.tier),
-          field('Provider asked first', fields.engine),
+          field('Model tier', fields.tier),
+          field('Provider', fields.provider),
           field('Pages for AI', fields.ai_pages),
-          field('Pages that may go to AI', fields.pages, 'Such as 1-10'),
-          field('Deadline, from now', fields.deadline, 'Such as 10m'),
+          field('Pages that may go to AI', fields.pages, 'For example 1-10'),
+          field('Deadline, from now', fields.deadline, 'For example 10m'),
           field('Priority', fields.priority),
         ),
       ],
       run: () => {
-        const otherwise = Object.entries(fields)
+        const changes = Object.entries(fields)
           .map(([name, input]) => [name, input.value.trim()])
           .filter(([name, value]) => value && value !== before[name]);
-        if (!otherwise.length) throw new Error('nothing was changed; approve the plan instead');
-        return post(`${path}/modify`, Object.fromEntries(otherwise));
+        if (!changes.length) throw new Error('nothing was changed; approve the plan instead');
+        return post(`${path}/modify`, Object.fromEntries(changes));
       },
     });
   };
@@ -104,15 +80,15 @@ export function approval(model, path, changed) {
     shown = version;
     if (!version) return element.replaceChildren();
     const { plan } = job;
-    const about = [
-      h('h2', {}, 'This plan waits for a person'),
+    const children = [
+      h('h2', {}, 'Waiting for approval'),
       plan.approval && h('p', {}, `${capital(plan.approval)}.`),
       facts(
         fact('Estimated cost', money(plan.estimated_cost_micro_usd)),
-        fact('Credits', count(plan.estimated_credits)),
+        fact('Estimated credits', count(plan.estimated_credits)),
         fact('Pages for AI', count(plan.ai_pages)),
-        fact('With an image', count(plan.image_pages)),
-        fact('Asked first', `${plan.engine}, ${plan.tier}`),
+        fact('Pages with an image', count(plan.image_pages)),
+        fact('Provider, model tier', `${plan.provider}, ${plan.tier}`),
       ),
       isOperator()
         ? h(
@@ -124,7 +100,7 @@ export function approval(model, path, changed) {
           )
         : h('p', { class: 'hint' }, 'An operator decides.'),
     ];
-    element.replaceChildren(...about.filter(Boolean));
+    element.replaceChildren(...children.filter(Boolean));
   }
 
   return { element, render };

@@ -1,8 +1,8 @@
-// Everything else that is known of a job.
+// All other data of a job.
 
+import { fact, facts } from '../components.js';
 import { h } from '../dom.js';
 import { bytes, count, exactTime, money } from '../format.js';
-import { fact, facts } from '../parts.js';
 
 export function details(model) {
   const element = h('div', {});
@@ -14,20 +14,20 @@ export function details(model) {
     if (now === shown) return;
     shown = now;
     const at = (value) => (value ? exactTime(value) : 'not yet');
-    const figures = job.result?.metadata;
+    const metadata = job.result?.metadata;
     element.replaceChildren(
       h(
         'div',
         { class: 'columns' },
         group(
           'Job',
-          fact('Id', h('code', {}, job.id)),
-          fact('State', job.state ?? 'awaiting upload'),
+          fact('ID', h('code', {}, job.id)),
+          fact('State', job.state ?? 'waiting for upload'),
           fact('User', job.user ?? 'unknown'),
-          fact('Came through', job.source),
-          fact('Started again', count(job.redrives)),
-          fact('Correlation id', h('code', {}, job.correlation_id ?? '')),
-          fact('Trace id', h('code', {}, job.trace_id ?? '')),
+          fact('Source', job.source),
+          fact('Redrives', count(job.redrives)),
+          fact('Correlation ID', h('code', {}, job.correlation_id ?? '')),
+          fact('Trace ID', h('code', {}, job.trace_id ?? '')),
         ),
         group(
           'Document',
@@ -37,12 +37,12 @@ export function details(model) {
         ),
         group(
           'Times',
-          fact('Came in', at(job.created_at)),
+          fact('Created', at(job.created_at)),
           fact('Accepted', at(job.started_at)),
           fact('Deadline', at(job.deadline)),
-          fact('Ended', at(job.finished_at)),
+          fact('Finished', at(job.finished_at)),
         ),
-        group('Asked for', ...Object.entries(job.options).map(([name, value]) => fact(name.replace('_', ' '), value))),
+        group('Options', ...Object.entries(job.options).map(([name, value]) => fact(name.replace('_', ' '), value))),
         job.pages &&
           group(
             'Pages',
@@ -52,22 +52,23 @@ export function details(model) {
           group(
             `Plan ${job.plan.version}`,
             fact('Pages for AI', count(job.plan.ai_pages)),
-            fact('With an image', count(job.plan.image_pages)),
+            fact('Pages with an image', count(job.plan.image_pages)),
             fact('Estimated cost', money(job.plan.estimated_cost_micro_usd)),
             fact('Estimated credits', count(job.plan.estimated_credits)),
-            job.plan.no_ai_because && fact('No page for AI', job.plan.no_ai_because),
+            job.plan.no_ai_reason && fact('Reason for no AI', job.plan.no_ai_reason),
           ),
-        figures &&
+        metadata &&
           group(
             `Result, version ${job.result.version}`,
-            fact('Read by AI', count(figures.final_ai_pages)),
-            fact("MuPDF's text", count(figures.final_mupdf_pages)),
-            fact('Out of time', count(figures.final_timeout_fallback_pages)),
-            fact('Without text', figures.missing_pages.join(', ') || 'none'),
-            fact('Characters', count(figures.result_text_len)),
-            fact('Tokens in, out', `${count(figures.input_tokens)}, ${count(figures.output_tokens)}`),
-            fact('Cost', money(figures.cost_micro_usd)),
-            fact('Credits', count(figures.credits)),
+            fact('Read by AI', count(metadata.final_ai_pages)),
+            fact('MuPDF text', count(metadata.final_mupdf_pages)),
+            fact('Deadline fallbacks', count(metadata.final_timeout_fallback_pages)),
+            fact('Pages without text', metadata.missing_pages.join(', ') || 'none'),
+            fact('Characters', count(metadata.result_text_len)),
+            fact('Input tokens', count(metadata.input_tokens)),
+            fact('Output tokens', count(metadata.output_tokens)),
+            fact('Cost', money(metadata.cost_micro_usd)),
+            fact('Credits', count(metadata.credits)),
             fact('SHA-256', h('code', { class: 'long' }, job.result.sha256)),
           ),
       ),

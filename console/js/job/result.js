@@ -1,32 +1,32 @@
-// The published text, every version of it.
+// The result: every published version, in every format.
 
 import { query, request } from '../api.js';
+import { button, choice, copy, empty, field } from '../components.js';
 import { h, setText } from '../dom.js';
 import { bytes } from '../format.js';
-import { notice, trouble } from '../notices.js';
-import { button, choice, copy, empty, field } from '../parts.js';
+import { notice, showError } from '../notices.js';
 
-const FORMS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'] };
-/** More than this is for an editor, not for a browser. */
-const MOST_SHOWN = 2_000_000;
+const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'] };
+/** Larger results are slow in a browser: download them. */
+const MAX_SHOWN_BYTES = 2_000_000;
 
 export function result(model, path, signal) {
-  const text = h('pre', { class: 'text', tabindex: 0, 'aria-label': 'Text of the result' });
+  const text = h('pre', { class: 'text', tabindex: 0, 'aria-label': 'Result text' });
   const info = h('span', { class: 'hint' });
-  const form = choice(
-    'form',
-    Object.entries(FORMS).map(([name, [label]]) => [name, label]),
+  const format = choice(
+    'format',
+    Object.entries(FORMATS).map(([name, [label]]) => [name, label]),
     'text',
   );
   const versions = h('select', {});
-  const none = empty('There is no result yet.', 'It is published when every page is settled, or at the deadline.');
+  const none = empty('No result yet.', 'It is published when every page is settled, at the latest at the deadline.');
   const controls = h(
     'div',
     { class: 'bar' },
     field('Version', versions),
-    field('Form', form),
-    button('Download', 'download', () => download().catch(trouble)),
-    button('Copy', 'copy', () => copy(text.textContent).then(() => notice('Copied'), trouble)),
+    field('Format', format),
+    button('Download', 'download', () => download().catch(showError)),
+    button('Copy', 'copy', () => copy(text.textContent).then(() => notice('Copied'), showError)),
     info,
   );
   const element = h('div', {}, controls, text, none);
@@ -34,32 +34,30 @@ export function result(model, path, signal) {
   let loaded;
   let whole;
 
-  form.addEventListener('change', () => load().catch(trouble));
-  versions.addEventListener('change', () => load().catch(trouble));
+  format.addEventListener('change', () => load().catch(showError));
+  versions.addEventListener('change', () => load().catch(showError));
 
-  const fetchForm = () =>
-    request(`${path}/result${query({ format: form.value, version: versions.value })}`, { signal });
+  const fetchResult = () =>
+    request(`${path}/result${query({ format: format.value, version: versions.value })}`, { signal });
 
   async function load() {
-    const wanted = `${form.value} ${versions.value}`;
+    const wanted = `${format.value} ${versions.value}`;
     if (wanted === loaded) return;
     loaded = wanted;
-    whole = await (await fetchForm()).blob();
-    const content = await whole.slice(0, MOST_SHOWN).text();
+    whole = await (await fetchResult()).blob();
+    const content = await whole.slice(0, MAX_SHOWN_BYTES).text();
     if (wanted !== loaded) return;
     text.textContent = content;
-    setText(
-      info,
-      whole.size > MOST_SHOWN ? `${bytes(whole.size)}; the first ${bytes(MOST_SHOWN)} are shown` : bytes(whole.size),
-    );
+    const cut = whole.size > MAX_SHOWN_BYTES ? `; the first ${bytes(MAX_SHOWN_BYTES)} are shown` : '';
+    setText(info, `${bytes(whole.size)}${cut}`);
   }
 
-  /** The link carries no key, so the file is fetched first. */
+  /** A plain link sends no API key, so the file is fetched first. */
   async function download() {
     await load();
     const url = URL.createObjectURL(whole);
     const name = model.job.document.name.replace(/\.pdf$/i, '');
-    h('a', { href: url, download: `${name}.v${versions.value}.${FORMS[form.value][1]}` }).click();
+    h('a', { href: url, download: `${name}.v${versions.value}.${FORMATS[format.value][1]}` }).click();
     URL.revokeObjectURL(url);
   }
 
@@ -75,7 +73,7 @@ export function result(model, path, signal) {
       );
       latest = version;
     }
-    if (version) load().catch(trouble);
+    if (version) load().catch(showError);
   }
 
   return { element, render };

@@ -1,44 +1,50 @@
-// The audit trail: every event of the job and its pages, in the order in which they happened.
+// The audit trail: every event of the job and its pages, in order.
 
 import { h, keyed, setText } from '../dom.js';
 import { exactTime, money, plural, timeOfDay } from '../format.js';
-import { PAGE } from '../words.js';
-import { absence } from './absence.js';
+import { PAGE } from '../labels.js';
+import { placeholder } from './placeholder.js';
 
-const MOST_SHOWN = 2000;
+const MAX_SHOWN = 2000;
 
-/** What an event says, in words. */
-function says({ type, data, aggregate }, day) {
+/** Describes an event in one line. */
+function describe({ type, data, aggregate }, day) {
   const page = aggregate.match(/\/page\/(\d+)$/)?.[1];
   switch (type) {
     case 'page.settled':
-      return `Page ${page} ${PAGE[data.source].says}${data.target ? `, ${data.target.provider} ${data.target.model}` : ''}${data.why ? `: ${data.why}` : ''}`;
+      return [
+        `Page ${page} ${PAGE[data.source].phrase}`,
+        data.target && `, ${data.target.provider} ${data.target.model}`,
+        data.fallback_reason && `: ${data.fallback_reason}`,
+      ]
+        .filter(Boolean)
+        .join('');
     case 'job.received':
-      return `${data.document.name} came in through ${data.source}`;
+      return `Received ${data.document.name} through ${data.source}`;
     case 'job.acked':
-      return `Durable; deadline ${timeOfDay(data.deadline, day)}`;
+      return `Accepted; deadline ${timeOfDay(data.deadline, day)}`;
     case 'job.understood':
-      return `${plural(data.document_pages, 'page')} opened: ${data.text_only} plain text, ${data.has_graphics} need eyes`;
+      return `${plural(data.document_pages, 'page')}: ${data.text_only} text only, ${data.has_graphics} with graphics`;
     case 'job.proposed':
       return `${plural(data.ai_pages, 'page')} for AI, about ${money(data.estimated_cost_micro_usd)}${data.approval ? `; ${data.approval}` : ''}`;
     case 'job.modified':
-      return `Plan changed by ${data.by}`;
+      return `Plan modified by ${data.by}`;
     case 'job.approved':
       return `Approved by ${data.by}`;
     case 'job.rejected':
       return `Rejected by ${data.by}: ${data.reason}`;
     case 'job.deadline_reached':
-      return 'The deadline came';
+      return 'Deadline reached';
     case 'job.cancel_requested':
-      return `Cancelled by ${data.by}`;
+      return `Cancellation requested by ${data.by}`;
     case 'job.executed':
       return `Version ${data.version} published`;
     case 'job.audited':
-      return `Trail sealed; ${money(data.cost_micro_usd)}`;
+      return `Audit trail sealed; ${money(data.cost_micro_usd)}`;
     case 'job.healed':
-      return `Version ${data.result.version} published`;
+      return `Healed: version ${data.result.version} published`;
     case 'job.redriven':
-      return `Started again by ${data.by}`;
+      return `Redriven by ${data.by}`;
     case 'job.failed':
       return data.reason;
     case 'job.cancelled':
@@ -52,24 +58,24 @@ export function trail(model) {
   const body = h('tbody', {});
   const number = h('span', {});
   const command = h('code', {}, `everypage events verify ${model.job.id}`);
-  const way = h('span', {}, ', each with the hash of the one before. ', command, ' checks the chain.');
-  const note = h('p', { class: 'hint' }, h('span', {}, number, way));
+  const explanation = h('span', {}, ', each with the hash of the previous one. ', command, ' verifies the chain.');
+  const note = h('p', { class: 'hint' }, h('span', {}, number, explanation));
   const onlyJob = h('input', { type: 'checkbox', onchange: () => render() });
-  const bar = h('div', { class: 'bar' }, h('label', { class: 'check' }, onlyJob, 'Without pages'), note);
+  const bar = h('div', { class: 'bar' }, h('label', { class: 'check' }, onlyJob, 'Hide page events'), note);
   const table = h(
     'div',
     { class: 'card flush' },
     h(
       'table',
       { class: 'rows' },
-      h('caption', { class: 'unseen' }, 'Audit trail, oldest first'),
+      h('caption', { class: 'visually-hidden' }, 'Audit trail, oldest first'),
       h(
         'thead',
         {},
         h(
           'tr',
           {},
-          ['Time', 'Event', 'What happened', 'Number', 'Hash'].map((name, at) =>
+          ['Time', 'Event', 'Description', 'Sequence', 'Hash'].map((name, at) =>
             h('th', { scope: 'col', class: at === 3 ? 'number' : '' }, name),
           ),
         ),
@@ -77,12 +83,12 @@ export function trail(model) {
       body,
     ),
   );
-  const none = absence(model, 'Nothing happened yet.');
+  const none = placeholder(model, 'No events yet.');
   const element = h('div', { class: 'stacked' }, bar, table, none.element);
 
   function render() {
-    const isAbsent = none.render(model.events.size === 0);
-    for (const part of [bar, table]) part.hidden = isAbsent;
+    const isEmpty = none.render(model.events.size === 0);
+    for (const part of [bar, table]) part.hidden = isEmpty;
     const events = [...model.events.values()]
       .filter(({ type }) => !onlyJob.checked || type.startsWith('job.'))
       .sort((a, b) =>
@@ -96,7 +102,7 @@ export function trail(model) {
       );
     keyed(
       body,
-      events.slice(0, MOST_SHOWN),
+      events.slice(0, MAX_SHOWN),
       (event) => event.id,
       (event) =>
         h(
@@ -105,15 +111,19 @@ export function trail(model) {
           h(
             'td',
             { class: 'nowrap' },
-            h('time', { datetime: event.timestamp, title: exactTime(event.timestamp) }, timeOfDay(event.timestamp, model.job.created_at)),
+            h(
+              'time',
+              { datetime: event.timestamp, title: exactTime(event.timestamp) },
+              timeOfDay(event.timestamp, model.job.created_at),
+            ),
           ),
           h('td', {}, h('code', {}, event.type)),
-          h('td', {}, says(event, model.job.created_at)),
+          h('td', {}, describe(event, model.job.created_at)),
           h('td', { class: 'number' }, String(event.sequence)),
           h('td', {}, h('code', { title: event.hash }, event.hash.slice(0, 10))),
         ),
     );
-    const cut = events.length > MOST_SHOWN ? `; the first ${MOST_SHOWN} are shown` : '';
+    const cut = events.length > MAX_SHOWN ? `; the first ${MAX_SHOWN} are shown` : '';
     setText(number, `${plural(events.length, 'event')}${cut}`);
   }
 

@@ -1,32 +1,32 @@
-// What was read on a page: the text of the result, and MuPDF's where it differs.
+// The text of a page: that of the result, and MuPDF's where it differs.
 
+import { button, copy } from '../components.js';
 import { h, keyed, setText } from '../dom.js';
-import { notice, trouble } from '../notices.js';
-import { button, copy } from '../parts.js';
+import { notice, showError } from '../notices.js';
 
 export function text(number) {
-  const words = h('pre', { class: 'text', tabindex: 0, 'aria-label': `Text of page ${number}` });
-  const choice = h('div', { class: 'segments', role: 'group', 'aria-label': 'Whose text' });
-  const copyText = () => copy(words.textContent).then(() => notice('Copied'), trouble);
+  const content = h('pre', { class: 'text', tabindex: 0, 'aria-label': `Text of page ${number}` });
+  const choice = h('div', { class: 'segments', role: 'group', 'aria-label': 'Text source' });
+  const copyText = () => copy(content.textContent).then(() => notice('Copied'), showError);
   const element = h(
     'section',
-    { class: 'card words', 'aria-label': 'Text' },
+    { class: 'card page-text', 'aria-label': 'Text' },
     h('div', { class: 'bar' }, choice, button('Copy', 'copy', copyText)),
-    words,
+    content,
   );
   let page;
-  let whose = 'text';
+  let shown = 'text';
 
   const differs = () => page.mupdf_text !== undefined && page.mupdf_text !== page.text;
 
   function choose(name) {
-    whose = name;
+    shown = name;
     render(page);
   }
 
   function render(now) {
     page = now;
-    const label = { text: page.source === 'ai' ? 'AI' : page.source ? 'Result' : 'So far', mupdf_text: 'MuPDF' };
+    const label = { text: page.source === 'ai' ? 'AI' : page.source ? 'Result' : 'Preliminary', mupdf_text: 'MuPDF' };
     keyed(
       choice,
       differs() ? ['text', 'mupdf_text'] : ['text'],
@@ -34,13 +34,13 @@ export function text(number) {
       (name) => h('button', { type: 'button', onclick: () => choose(name) }),
       (element, name) => {
         setText(element, label[name]);
-        element.setAttribute('aria-pressed', String(name === whose));
+        element.setAttribute('aria-pressed', String(name === shown));
       },
     );
-    const content = (page[whose] ?? '').trimEnd();
-    setText(words, content || 'Nothing could be read here.');
-    words.classList.toggle('none', !content);
+    const value = (page[shown] ?? '').trimEnd();
+    setText(content, value || 'This page has no text.');
+    content.classList.toggle('none', !value);
   }
 
-  return { element, render, other: () => page && choose(whose === 'text' && differs() ? 'mupdf_text' : 'text') };
+  return { element, render, toggle: () => page && choose(shown === 'text' && differs() ? 'mupdf_text' : 'text') };
 }

@@ -1,39 +1,39 @@
-// The tenant's credits: what there is, where it went, and buying more.
+// The tenant's credits: balance, purchases and ledger.
 
 import { buy } from '../account/buy.js';
 import { ledger } from '../account/ledger.js';
 import { purchases } from '../account/purchases.js';
 import { get } from '../api.js';
+import { button, fact } from '../components.js';
 import { h, setText } from '../dom.js';
 import { count, plural } from '../format.js';
+import { isPending, PURCHASE } from '../labels.js';
 import { every } from '../live.js';
-import { notice, trouble } from '../notices.js';
-import { button, fact } from '../parts.js';
+import { notice, showError } from '../notices.js';
 import { isOperator } from '../session.js';
-import { inView } from '../shortcuts.js';
-import { isMoving, PURCHASE } from '../words.js';
+import { setViewShortcuts } from '../shortcuts.js';
 
-const LOOK = 5000;
-/** While a purchase is on its way. */
-const LOOK_OFTEN = 1000;
+const POLL_INTERVAL = 5000;
+/** While a purchase is pending. */
+const FAST_POLL_INTERVAL = 1000;
 
-const FIGURES = [
+const TOTALS = [
   ['Balance', 'balance'],
-  ['Held by jobs', 'reserved'],
+  ['Reserved by jobs', 'reserved'],
   ['Available', 'available'],
-  ['Being bought', 'ordered'],
+  ['Pending purchases', 'pending'],
 ];
 
 export async function show(root, _, signal) {
   document.title = 'Account · Everypage';
   let account;
-  const figures = h(
+  const totals = h(
     'dl',
-    { class: 'sums card', hidden: true },
-    FIGURES.map(([name]) => fact(name)),
+    { class: 'totals card', hidden: true },
+    TOTALS.map(([label]) => fact(label)),
   );
   const message = h('p', { class: 'message' });
-  const buyButton = button('Buy credits', 'account', () => buyMore().catch(trouble), {
+  const buyButton = button('Buy credits', 'account', () => buyCredits().catch(showError), {
     class: 'button primary',
     id: 'buy',
     hidden: true,
@@ -43,7 +43,7 @@ export async function show(root, _, signal) {
   root.append(
     h('div', { class: 'head' }, h('h1', {}, 'Account'), h('div', { class: 'actions' }, buyButton)),
     message,
-    figures,
+    totals,
     bought.element,
     entries.element,
   );
@@ -51,32 +51,33 @@ export async function show(root, _, signal) {
   async function refresh() {
     [account] = await Promise.all([get('/v1/account', signal), entries.refresh(), bought.refresh()]);
     const { unlimited, price_usd: each } = account;
-    setText(message, sentence(account));
-    figures.hidden = unlimited;
-    FIGURES.forEach(([, name], at) => setText(figures.children[at].lastChild, count(account[name])));
+    setText(message, explanation(account));
+    totals.hidden = unlimited;
+    TOTALS.forEach(([, name], at) => setText(totals.children[at].lastChild, count(account[name])));
     buyButton.hidden = unlimited || each === undefined || !isOperator();
-    // Books that nobody keeps need not be shown; those of an earlier time stay readable.
+    // Unused tables are hidden; entries from before a change of the settings stay visible.
     bought.element.hidden = (unlimited || each === undefined) && !bought.items().length;
     entries.element.hidden = unlimited && !entries.items().length;
   }
 
-  async function buyMore() {
+  async function buyCredits() {
     const purchase = await buy(account.price_usd);
     if (!purchase) return;
-    const { says, tone } = PURCHASE[purchase.state];
-    notice(`${plural(purchase.credits, 'credit')}: ${says}`, { tone });
+    const { phrase, tone } = PURCHASE[purchase.state];
+    notice(`${plural(purchase.credits, 'credit')}: ${phrase}`, { tone });
     await refresh();
   }
 
   await refresh();
-  if (!buyButton.hidden) inView([['b', 'Buy credits', () => buyButton.click()]]);
-  every(() => (bought.items().some(isMoving) ? LOOK_OFTEN : LOOK), refresh, signal);
+  if (!buyButton.hidden) setViewShortcuts([['b', 'Buy credits', () => buyButton.click()]]);
+  every(() => (bought.items().some(isPending) ? FAST_POLL_INTERVAL : POLL_INTERVAL), refresh, signal);
 }
 
-/** What credits are for, and how to come by them. */
-function sentence({ unlimited, price_usd: each }) {
-  if (unlimited) return 'No credits are needed here: pages are read by AI without paying for each.';
-  const what = 'One credit is one page read by AI. A job holds what it may need and pays for what was read.';
-  if (each === undefined) return `${what} None can be bought here; whoever runs this server gives them.`;
-  return isOperator() ? what : `${what} An operator buys them.`;
+/** Explains what credits are for and how to get them. */
+function explanation({ unlimited, price_usd: each }) {
+  if (unlimited) return 'This server does not require credits.';
+  const usage =
+    'One credit is one page read by AI. A job reserves what it may need and pays for the pages that were read.';
+  if (each === undefined) return `${usage} Credits can't be bought here; the operator of this server grants them.`;
+  return isOperator() ? usage : `${usage} Operators can buy more.`;
 }

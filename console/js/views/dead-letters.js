@@ -1,59 +1,59 @@
-// What was given up, and why: chosen, weighed, sent back to work or let go.
+// Dead letters: select, estimate the cost, redrive or purge.
 
 import { get, query } from '../api.js';
+import { button, empty } from '../components.js';
+import { estimate, estimateText, purge, redrive } from '../dead-letters/actions.js';
 import { h, keyed, setText } from '../dom.js';
 import { ago, count, exactTime, plural } from '../format.js';
 import { icon } from '../icons.js';
-import { inWords, purge, redrive, weigh } from '../letters.js';
-import { every, gathered } from '../live.js';
-import { notice, trouble } from '../notices.js';
-import { button, empty } from '../parts.js';
-import { inView } from '../shortcuts.js';
+import { every, throttled } from '../live.js';
+import { notice, showError } from '../notices.js';
+import { setViewShortcuts } from '../shortcuts.js';
 
-const LOOK = 5000;
-/** Letters that one request brings, and rows that are drawn at once. */
-const PIECE = 500;
+const POLL_INTERVAL = 5000;
+/** Dead letters fetched by one request, and rows that are added by the button. */
+const BATCH_SIZE = 500;
 const ROWS = 100;
-const WHAT = { page: 'Page', job: 'Document', webhook: 'Webhook', message: 'A message nobody could read' };
+const SUBJECT = { page: 'Page', job: 'Document', webhook: 'Webhook', message: 'Unreadable message' };
 
 export async function show(root, _, signal) {
   document.title = 'Dead letters · Everypage';
-  const chosen = new Set();
-  let letters = [];
-  /** Where the next piece begins, if there is one; where the last one that was read began. */
+  const selected = new Set();
+  let deadLetters = [];
+  /** Cursor of the next batch, if there is one, and the cursor of the last batch that was fetched. */
   let next;
   let last;
-  let most = ROWS;
+  let maxRows = ROWS;
 
   const body = h('tbody', {});
-  const everyBox = h('input', {
+  const allBox = h('input', {
     type: 'checkbox',
-    'aria-label': 'Select all that are shown',
-    onchange: () => selectAll(everyBox.checked).catch(trouble),
+    'aria-label': 'Select all matching dead letters',
+    onchange: () => selectAll(allBox.checked).catch(showError),
   });
   const filter = h('input', {
     type: 'search',
     placeholder: 'Filter by reason, document or job',
     'aria-label': 'Filter by reason, document or job',
     oninput: () => {
-      most = ROWS;
+      maxRows = ROWS;
       render();
-      // What is not read yet may fit as well.
-      if (next) inTurn(readAll).catch(trouble);
+      // Dead letters that are not fetched yet may match as well.
+      if (next) enqueue(fetchAll).catch(showError);
     },
   });
   const table = h(
     'table',
     { class: 'rows select' },
-    h('caption', { class: 'unseen' }, 'Dead letters, oldest first'),
+    h('caption', { class: 'visually-hidden' }, 'Dead letters, oldest first'),
     h(
       'thead',
       {},
       h(
         'tr',
         {},
-        h('th', { scope: 'col' }, everyBox),
-        ['What', 'Reason', 'Deliveries', 'Priority', 'Given up'].map((name, at) =>
+        h('th', { scope: 'col' }, allBox),
+        ['Subject', 'Reason', 'Receive count', 'Priority', 'Last failure'].map((name, at) =>
           h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name),
         ),
       ),
@@ -61,17 +61,20 @@ export async function show(root, _, signal) {
     body,
   );
   const nothing = h('div', { hidden: true });
-  const more = button('Show more', null, () => showMore().catch(trouble), { hidden: true });
+  const more = button('Show more', null, () => showMore().catch(showError), { hidden: true });
   const summary = h('p', { class: 'hint', role: 'status' });
   const cost = h('strong', { id: 'estimate' });
-  const redriveButton = button('Redrive', 'redo', () => sendBack().catch(trouble), {
+  const redriveButton = button('Redrive', 'retry', () => redriveSelected().catch(showError), {
     class: 'button primary',
     id: 'redrive',
   });
-  const purgeButton = button('Purge', 'trash', () => letGo().catch(trouble), { class: 'button danger', id: 'purge' });
+  const purgeButton = button('Purge', 'trash', () => purgeSelected().catch(showError), {
+    class: 'button danger',
+    id: 'purge',
+  });
   const bar = h(
     'div',
-    { class: 'choice card' },
+    { class: 'selection card' },
     summary,
     cost,
     h('div', { class: 'actions' }, redriveButton, purgeButton),
@@ -82,7 +85,7 @@ export async function show(root, _, signal) {
     h(
       'p',
       { class: 'message' },
-      'Pages that no worker could finish, and documents that failed. Sent back they make a new version of their result.',
+      'Pages, documents and webhooks that failed and are not retried automatically. A redriven page is published in a new version of its result.',
     ),
     h('div', { class: 'bar' }, h('div', { class: 'search' }, icon('search'), filter)),
     bar,
@@ -90,53 +93,53 @@ export async function show(root, _, signal) {
     more,
   );
 
-  const visible = () => {
+  const matching = () => {
     const text = filter.value.trim().toLowerCase();
-    return letters.filter(
-      (letter) =>
-        !text || `${letter.reason} ${letter.document ?? ''} ${letter.subject.job ?? ''}`.toLowerCase().includes(text),
-    );
+    const textOf = ({ reason, document, subject }) => `${reason} ${document ?? ''} ${subject.job ?? ''}`.toLowerCase();
+    return deadLetters.filter((deadLetter) => !text || textOf(deadLetter).includes(text));
   };
 
   function render() {
-    const shown = visible();
+    const shown = matching();
     keyed(
       body,
-      shown.slice(0, most),
-      (letter) => letter.id,
+      shown.slice(0, maxRows),
+      (deadLetter) => deadLetter.id,
       row,
-      (element, letter) => {
-        element.querySelector('input').checked = chosen.has(letter.id);
-        element.classList.toggle('chosen', chosen.has(letter.id));
-        setText(element.querySelector('.last time'), ago(letter.last_at));
+      (element, deadLetter) => {
+        element.querySelector('input').checked = selected.has(deadLetter.id);
+        element.classList.toggle('selected', selected.has(deadLetter.id));
+        setText(element.querySelector('.last time'), ago(deadLetter.last_at));
       },
     );
-    more.hidden = shown.length <= most && !next;
+    more.hidden = shown.length <= maxRows && !next;
     table.hidden = shown.length === 0;
     nothing.hidden = shown.length > 0;
     if (!shown.length)
       nothing.replaceChildren(
-        letters.length ? empty('No letter fits.') : empty('No dead letters.', 'Nothing was given up.'),
+        deadLetters.length
+          ? empty('No matching dead letters.')
+          : empty('No dead letters.', 'Nothing failed permanently.'),
       );
-    everyBox.checked = shown.length > 0 && shown.every(({ id }) => chosen.has(id));
-    everyBox.indeterminate = !everyBox.checked && chosen.size > 0;
-    bar.hidden = letters.length === 0;
-    const known = `${count(letters.length)}${next ? ' or more' : ''}`;
+    allBox.checked = shown.length > 0 && shown.every(({ id }) => selected.has(id));
+    allBox.indeterminate = !allBox.checked && selected.size > 0;
+    bar.hidden = deadLetters.length === 0;
+    const total = `${count(deadLetters.length)}${next ? ' or more' : ''}`;
+    const noun = deadLetters.length === 1 && !next ? 'dead letter' : 'dead letters';
     setText(
       summary,
-      chosen.size
-        ? `${plural(chosen.size, 'letter')} of ${known} selected`
-        : `${known} ${letters.length === 1 && !next ? 'letter' : 'letters'}; select some to send them back`,
+      selected.size
+        ? `${count(selected.size)} of ${total} ${noun} selected`
+        : `${total} ${noun}; select some to redrive or purge them`,
     );
-    redriveButton.disabled = purgeButton.disabled = chosen.size === 0;
-    weighSoon();
+    redriveButton.disabled = purgeButton.disabled = selected.size === 0;
+    estimateSoon();
   }
 
-  function row(letter) {
-    const { subject } = letter;
-    const place = subject.page ? `#/jobs/${subject.job}/pages/${subject.page}` : `#/jobs/${subject.job}`;
-    const name = subject.page ? `${WHAT.page} ${subject.page}` : (WHAT[subject.kind] ?? subject.kind);
-    const what = subject.job ? h('a', { href: place }, name) : name;
+  function row(deadLetter) {
+    const { subject } = deadLetter;
+    const address = subject.page ? `#/jobs/${subject.job}/pages/${subject.page}` : `#/jobs/${subject.job}`;
+    const name = subject.page ? `${SUBJECT.page} ${subject.page}` : (SUBJECT[subject.kind] ?? subject.kind);
     return h(
       'tr',
       {},
@@ -145,10 +148,10 @@ export async function show(root, _, signal) {
         {},
         h('input', {
           type: 'checkbox',
-          'aria-label': `Select ${name}${subject.job ? ` of ${letter.document ?? subject.job}` : ''}`,
+          'aria-label': `Select ${name}${subject.job ? ` of ${deadLetter.document ?? subject.job}` : ''}`,
           onchange: (event) => {
-            if (event.target.checked) chosen.add(letter.id);
-            else chosen.delete(letter.id);
+            if (event.target.checked) selected.add(deadLetter.id);
+            else selected.delete(deadLetter.id);
             render();
           },
         }),
@@ -156,149 +159,157 @@ export async function show(root, _, signal) {
       h(
         'th',
         { scope: 'row' },
-        what,
-        letter.document && h('span', { class: 'sub' }, letter.document),
+        subject.job ? h('a', { href: address }, name) : name,
+        deadLetter.document && h('span', { class: 'sub' }, deadLetter.document),
         subject.job && h('span', { class: 'sub mono' }, subject.job),
       ),
-      h('td', {}, letter.reason),
-      h('td', { class: 'number' }, count(letter.attempts)),
-      h('td', { class: 'number' }, letter.priority),
-      h('td', { class: 'number last' }, h('time', { datetime: letter.last_at, title: exactTime(letter.last_at) })),
+      h('td', {}, deadLetter.reason),
+      h('td', { class: 'number' }, count(deadLetter.receive_count)),
+      h('td', { class: 'number' }, deadLetter.priority),
+      h(
+        'td',
+        { class: 'number last' },
+        h('time', { datetime: deadLetter.last_at, title: exactTime(deadLetter.last_at) }),
+      ),
     );
   }
 
-  let weighed = '';
-  let weight;
-  const weighSoon = gathered(
+  let estimatedIds = '';
+  let estimated;
+  const estimateSoon = throttled(
     200,
     async () => {
-      const ids = [...chosen];
-      if (ids.join() === weighed) return;
-      weighed = ids.join();
-      weight = undefined;
+      const ids = [...selected];
+      if (ids.join() === estimatedIds) return;
+      estimatedIds = ids.join();
+      estimated = undefined;
       cost.textContent = '';
       if (!ids.length) return;
       try {
-        const answer = await weigh(ids);
-        if (weighed !== ids.join()) return;
-        weight = answer;
-        cost.textContent = inWords(answer);
+        const result = await estimate(ids);
+        if (estimatedIds !== ids.join()) return;
+        estimated = result;
+        cost.textContent = estimateText(result);
       } catch {
-        // A server that can't say what it costs still sends.
+        // A redrive works without an estimate; its dialog shows that the cost is not known.
       }
     },
     signal,
   );
 
-  async function sendBack() {
-    const sent = await redrive([...chosen], weight, signal);
-    if (!sent) return;
-    sent.redriven.forEach((id) => chosen.delete(id));
-    drop(new Set(sent.redriven));
-    const bad = sent.failed.length ? `; ${sent.failed.length} could not be: ${sent.failed[0].reason}` : '';
-    notice(`${plural(sent.redriven.length, 'letter')} sent back to work${bad}`, { tone: bad ? 'bad' : 'good' });
-    await inTurn(readAnew);
+  async function redriveSelected() {
+    const outcome = await redrive([...selected], estimated, signal);
+    if (!outcome) return;
+    outcome.redriven.forEach((id) => selected.delete(id));
+    remove(new Set(outcome.redriven));
+    const failed = outcome.failed.length ? `; ${outcome.failed.length} failed: ${outcome.failed[0].reason}` : '';
+    notice(`${plural(outcome.redriven.length, 'dead letter')} redriven${failed}`, { tone: failed ? 'bad' : 'good' });
+    await enqueue(reload);
   }
 
-  async function letGo() {
-    const wanted = [...chosen];
-    const gone = await purge(wanted);
-    if (gone !== undefined) {
-      drop(new Set(wanted));
-      notice(`${plural(gone, 'letter')} gone`);
+  async function purgeSelected() {
+    const ids = [...selected];
+    const purged = await purge(ids);
+    if (purged !== undefined) {
+      remove(new Set(ids));
+      notice(`${plural(purged, 'dead letter')} purged`);
     }
-    // Where their number was another one, somebody else was quicker.
-    await inTurn(readAnew);
+    // A purge fails when another operator changed the number in the meantime: show the current list.
+    await enqueue(reload);
   }
 
   async function selectAll(isChecked) {
-    if (isChecked && next) await inTurn(readAll);
-    for (const letter of visible()) isChecked ? chosen.add(letter.id) : chosen.delete(letter.id);
+    if (isChecked && next) await enqueue(fetchAll);
+    for (const deadLetter of matching()) isChecked ? selected.add(deadLetter.id) : selected.delete(deadLetter.id);
     render();
   }
 
   async function showMore() {
-    most += ROWS;
-    if (visible().length < most && next) await inTurn(readOn);
+    maxRows += ROWS;
+    if (matching().length < maxRows && next) await enqueue(fetchNext);
     render();
   }
 
-  // Each builds on what the one before has read.
-  let before = Promise.resolve();
-  const inTurn = (work) => (before = before.catch(() => {}).then(() => signal.aborted || work()));
+  // Runs one at a time: each depends on what the previous one has fetched.
+  let previous = Promise.resolve();
+  const enqueue = (work) => (previous = previous.catch(() => {}).then(() => signal.aborted || work()));
 
-  const read = (cursor) => get(`/v1/dlq${query({ limit: PIECE, cursor })}`, signal);
+  const fetchBatch = (cursor) => get(`/v1/dlq${query({ limit: BATCH_SIZE, cursor })}`, signal);
 
-  function put(list, cursor) {
-    letters = list;
+  function replace(list, cursor) {
+    deadLetters = list;
     next = cursor;
-    const known = new Set(letters.map(({ id }) => id));
-    for (const id of chosen) if (!known.has(id)) chosen.delete(id);
+    const known = new Set(deadLetters.map(({ id }) => id));
+    for (const id of selected) if (!known.has(id)) selected.delete(id);
     render();
   }
 
-  const drop = (ids) => put(letters.filter(({ id }) => !ids.has(id)), next);
+  const remove = (ids) =>
+    replace(
+      deadLetters.filter(({ id }) => !ids.has(id)),
+      next,
+    );
 
-  /** Letters that are there already keep their place. */
-  function add(piece) {
-    const known = new Set(letters.map(({ id }) => id));
-    put([...letters, ...piece.items.filter(({ id }) => !known.has(id))], piece.next);
+  /** Appends a batch; dead letters that are already listed keep their position. */
+  function append(batch) {
+    const known = new Set(deadLetters.map(({ id }) => id));
+    replace([...deadLetters, ...batch.items.filter(({ id }) => !known.has(id))], batch.next);
   }
 
-  async function readOn() {
+  async function fetchNext() {
     const cursor = next;
     if (!cursor) return;
-    add(await read(cursor));
+    append(await fetchBatch(cursor));
     last = cursor;
   }
 
-  async function readAll() {
-    while (next && !signal.aborted) await readOn();
+  async function fetchAll() {
+    while (next && !signal.aborted) await fetchNext();
   }
 
-  /** As much as was read before, from the beginning: what others have sent back is gone then. */
-  async function readAnew() {
-    const least = letters.length;
+  /** Fetches as many as are listed, from the start: those that others redrove or purged disappear. */
+  async function reload() {
+    const wanted = deadLetters.length;
     const found = [];
     let from;
-    let piece;
+    let batch;
     do {
-      from = piece?.next;
-      piece = await read(from);
-      found.push(...piece.items);
-    } while (piece.next && found.length < least);
+      from = batch?.next;
+      batch = await fetchBatch(from);
+      found.push(...batch.items);
+    } while (batch.next && found.length < wanted);
     last = from;
-    put(found, piece.next);
+    replace(found, batch.next);
   }
 
-  /** The oldest, and behind the end of what was read, where new ones come; what lies between is not read again. */
+  /** Fetches the first batch and the one after the last, where new dead letters appear; not those between. */
   async function refresh() {
-    const first = await read();
+    const first = await fetchBatch();
     if (!first.next) {
       last = undefined;
-      return put(first.items, undefined);
+      return replace(first.items, undefined);
     }
     const fresh = new Set(first.items.map(({ id }) => id));
-    const overlap = letters.findLastIndex(({ id }) => fresh.has(id));
-    const rest = overlap < 0 ? [] : letters.slice(overlap + 1);
+    const overlap = deadLetters.findLastIndex(({ id }) => fresh.has(id));
+    const rest = overlap < 0 ? [] : deadLetters.slice(overlap + 1);
     if (!rest.length) {
       last = undefined;
-      return put(first.items, first.next);
+      return replace(first.items, first.next);
     }
-    put([...first.items, ...rest], next);
-    if (!next) add(await read(last));
+    replace([...first.items, ...rest], next);
+    if (!next) append(await fetchBatch(last));
   }
 
-  inView([
-    ['a', 'Select all', () => everyBox.click()],
-    ['r', 'Redrive what is selected', () => redriveButton.click()],
-    ['j', 'Next letter', () => step(1)],
-    ['k', 'Letter before', () => step(-1)],
+  setViewShortcuts([
+    ['a', 'Select all', () => allBox.click()],
+    ['r', 'Redrive selected', () => redriveButton.click()],
+    ['j', 'Next dead letter', () => moveFocus(1)],
+    ['k', 'Previous dead letter', () => moveFocus(-1)],
   ]);
-  const step = (by) => {
+  const moveFocus = (by) => {
     const boxes = [...body.querySelectorAll('input')];
     boxes[Math.max(0, Math.min(boxes.length - 1, boxes.indexOf(document.activeElement) + by))]?.focus();
   };
   await refresh();
-  every(LOOK, () => inTurn(refresh), signal);
+  every(POLL_INTERVAL, () => enqueue(refresh), signal);
 }

@@ -1,36 +1,24 @@
-// The list of jobs: newest first, by status and by name, with a place to drop documents.
+// The list of jobs, newest first, with filters and the drop area for documents.
 
 import { get, query } from '../api.js';
+import { badge, button, empty, setBadge } from '../components.js';
 import { h, keyed, setText } from '../dom.js';
-import { ago, between, count, duration, exactTime, money } from '../format.js';
+import { ago, between, count, duration, exactTime, money, plural } from '../format.js';
 import { icon } from '../icons.js';
-import { every, follow, gathered } from '../live.js';
-import { trouble } from '../notices.js';
-import { badge, button, empty, setBadge } from '../parts.js';
-import { inView } from '../shortcuts.js';
+import { isOpen, STATUS, statusOf } from '../labels.js';
+import { every, follow, throttled } from '../live.js';
+import { showError } from '../notices.js';
+import { setViewShortcuts } from '../shortcuts.js';
 import { uploadForm } from '../upload-form.js';
 import { chooseFiles } from '../uploads.js';
-import { isOpen, STATUS, statusOf } from '../words.js';
 
-const PIECE = 50;
-/** So many pieces are looked through for jobs that fit; the button goes on from there. */
-const MOST_PIECES = 40;
-/** A list does not say how far its jobs are; of so many it is asked. */
-const MOST_ASKED = 8;
+const BATCH_SIZE = 50;
+/** Batches that are searched for matching jobs at a time; the button continues from there. */
+const MAX_BATCHES = 40;
+/** Open jobs whose progress is fetched one by one, because the list does not include it. */
+const MAX_PROGRESS_REQUESTS = 8;
 
-const FILTERS = [
-  ['', 'All'],
-  ...[
-    'awaiting_upload',
-    'queued',
-    'processing',
-    'awaiting_approval',
-    'success',
-    'failed',
-    'cancelled',
-    'rejected',
-  ].map((status) => [status, STATUS[status].name]),
-];
+const FILTERS = [['', 'All'], ...Object.entries(STATUS).map(([status, { name }]) => [status, name])];
 
 export async function show(root, _, signal, search) {
   document.title = 'Jobs · Everypage';
@@ -39,15 +27,15 @@ export async function show(root, _, signal, search) {
     text: search.get('q') ?? '',
     items: [],
     next: undefined,
-    // Another one for each list that is asked for: answers to what was asked before are known by it.
+    // A new object for each filter, by which late responses for an earlier filter are recognised.
     list: {},
-    isRead: false,
+    isLoaded: false,
   };
 
   const find = h('input', {
     type: 'search',
-    placeholder: 'Search by name or id',
-    'aria-label': 'Search jobs by name or id',
+    placeholder: 'Search by name or ID',
+    'aria-label': 'Search jobs by name or ID',
     value: state.text,
   });
   const filter = h(
@@ -63,7 +51,7 @@ export async function show(root, _, signal, search) {
             state.status = status;
             for (const other of filter.children)
               other.setAttribute('aria-pressed', String(other === event.currentTarget));
-            renew();
+            reload();
           },
         },
         name,
@@ -74,14 +62,14 @@ export async function show(root, _, signal, search) {
   const table = h(
     'table',
     { class: 'rows' },
-    h('caption', { class: 'unseen' }, 'Jobs, newest first'),
+    h('caption', { class: 'visually-hidden' }, 'Jobs, newest first'),
     h(
       'thead',
       {},
       h(
         'tr',
         {},
-        ['Document', 'Status', 'Pages', 'Took', 'Cost', 'Came in'].map((name, at) =>
+        ['Document', 'Status', 'Pages', 'Duration', 'Cost', 'Created'].map((name, at) =>
           h('th', { scope: 'col', class: at > 1 ? 'number' : '' }, name),
         ),
       ),
@@ -89,13 +77,8 @@ export async function show(root, _, signal, search) {
     body,
   );
   const nothing = h('div', { hidden: true });
-  const more = button(
-    'Show more',
-    null,
-    () => inTurn(readOn).catch(trouble),
-    { hidden: true },
-  );
-  const summary = h('p', { class: 'unseen', role: 'status' });
+  const more = button('Show more', null, () => enqueue(loadMore).catch(showError), { hidden: true });
+  const summary = h('p', { class: 'visually-hidden', role: 'status' });
 
   root.append(
     h(
@@ -115,101 +98,101 @@ export async function show(root, _, signal, search) {
     summary,
   );
 
-  const renew = () => {
+  const reload = () => {
     history.replaceState(null, '', `#/jobs${query({ status: state.status, q: state.text })}`);
-    Object.assign(state, { list: {}, isRead: false });
-    inTurn(begin).catch((error) => signal.aborted || fail(error));
+    Object.assign(state, { list: {}, isLoaded: false });
+    enqueue(loadFirst).catch((error) => signal.aborted || fail(error));
   };
   find.addEventListener(
     'input',
-    gathered(
+    throttled(
       250,
       () => {
         state.text = find.value.trim();
-        renew();
+        reload();
       },
       signal,
     ),
   );
 
-  /** Jobs from `cursor` on. A piece may hold few that fit, or none, and have more after it. */
-  async function read(cursor, pieces) {
+  /** Fetches matching jobs after `cursor`. A batch may hold few or none, and others may follow it. */
+  async function fetchBatches(cursor, maxBatches) {
     const { list } = state;
     const items = [];
-    for (let asked = 0; asked < pieces && list === state.list; asked += 1) {
-      const wanted = { limit: PIECE, status: state.status, search: state.text, cursor };
-      const answer = await get(`/v1/jobs${query(wanted)}`, signal);
-      items.push(...answer.items);
-      cursor = answer.next;
-      if (!cursor || items.length >= PIECE) break;
+    for (let number = 0; number < maxBatches && list === state.list; number += 1) {
+      const parameters = { limit: BATCH_SIZE, status: state.status, search: state.text, cursor };
+      const batch = await get(`/v1/jobs${query(parameters)}`, signal);
+      items.push(...batch.items);
+      cursor = batch.next;
+      if (!cursor || items.length >= BATCH_SIZE) break;
     }
     return { items, next: cursor };
   }
 
-  // Each builds on what the one before has shown.
-  let before = Promise.resolve();
-  const inTurn = (work) => (before = before.catch(() => {}).then(() => signal.aborted || work()));
-  let isDue = false;
-  /** However much happens meanwhile, one refresh waits for its turn. */
-  const refreshInTurn = () => {
-    if (isDue) return before;
-    isDue = true;
-    return inTurn(() => {
-      isDue = false;
+  // Runs one at a time: each depends on what the previous one has shown.
+  let previous = Promise.resolve();
+  const enqueue = (work) => (previous = previous.catch(() => {}).then(() => signal.aborted || work()));
+  let isQueued = false;
+  /** Queues a refresh, unless one is queued already. */
+  const enqueueRefresh = () => {
+    if (isQueued) return previous;
+    isQueued = true;
+    return enqueue(() => {
+      isQueued = false;
       return refresh();
     });
   };
 
-  /** The list from its newest job on. */
-  async function begin() {
+  /** Fetches the list from its newest job on. */
+  async function loadFirst() {
     const { list } = state;
-    const { items, next } = await read(undefined, MOST_PIECES);
-    await put(list, items, items, next);
+    const { items, next } = await fetchBatches(undefined, MAX_BATCHES);
+    await display(list, items, items, next);
   }
 
-  async function readOn() {
+  async function loadMore() {
     const { list, next: from } = state;
     more.disabled = true;
     try {
-      const { items, next } = await read(from, MOST_PIECES);
+      const { items, next } = await fetchBatches(from, MAX_BATCHES);
       const known = new Set(state.items.map(({ id }) => id));
       const added = items.filter(({ id }) => !known.has(id));
-      if (list === state.list) await put(list, [...state.items, ...added], added, next);
+      if (list === state.list) await display(list, [...state.items, ...added], added, next);
     } finally {
       more.disabled = false;
     }
   }
 
-  /** The first piece, put in front of what was read before; the jobs after it are asked for while they are open. */
+  /** Fetches the first batch and puts it before the jobs that are listed already; of those, updates the open ones. */
   async function refresh() {
-    if (!state.isRead) return begin();
+    if (!state.isLoaded) return loadFirst();
     const { list } = state;
-    const { items, next } = await read(undefined, 1);
+    const { items, next } = await fetchBatches(undefined, 1);
     if (list !== state.list) return;
     const fresh = new Set(items.map(({ id }) => id));
     const overlap = state.items.findLastIndex(({ id }) => fresh.has(id));
-    if (!next) return put(list, items, items, next);
-    // So much is new that jobs may be missing in between.
-    if (overlap < 0 && items.length >= PIECE) return put((state.list = {}), items, items, next);
+    if (!next) return display(list, items, items, next);
+    // No overlap: between the new jobs and those listed, some may be missing.
+    if (overlap < 0 && items.length >= BATCH_SIZE) return display((state.list = {}), items, items, next);
     const rest = state.items.slice(overlap + 1);
-    await put(list, [...items, ...rest], [...items, ...rest.filter(isOpen)], state.next);
+    await display(list, [...items, ...rest], [...items, ...rest.filter(isOpen)], state.next);
   }
 
-  /** Shows these jobs. A list does not say how far its jobs are: the first few of `unsure` are asked for. */
-  async function put(list, items, unsure, next) {
-    const open = unsure.filter(isOpen).slice(0, MOST_ASKED);
-    const gone = new Set();
-    const ask = async (job) => {
+  /** Shows `items`, after fetching the progress of the first few open jobs of `outdated`. */
+  async function display(list, items, outdated, next) {
+    const open = outdated.filter(isOpen).slice(0, MAX_PROGRESS_REQUESTS);
+    const deleted = new Set();
+    const fetchJob = async (job) => {
       try {
         Object.assign(job, await get(`/v1/jobs/${job.id}`, signal));
       } catch (error) {
-        if (error.status === 404) gone.add(job.id);
+        if (error.status === 404) deleted.add(job.id);
       }
     };
-    await Promise.all(open.map(ask));
+    await Promise.all(open.map(fetchJob));
     if (list !== state.list || signal.aborted) return;
-    const fits = (job) => !gone.has(job.id) && (!state.status || job.status === state.status);
-    Object.assign(state, { items: items.filter(fits), next, isRead: true });
+    const matches = (job) => !deleted.has(job.id) && (!state.status || job.status === state.status);
+    Object.assign(state, { items: items.filter(matches), next, isLoaded: true });
     render();
   }
 
@@ -222,9 +205,9 @@ export async function show(root, _, signal, search) {
     if (!items.length) {
       nothing.replaceChildren(
         next
-          ? empty('No job fits so far.', 'There are older ones: show more looks among them.')
+          ? empty('No matching jobs so far.', '“Show more” searches older jobs.')
           : state.status || state.text
-            ? empty('No job fits.', 'Try another name or status.')
+            ? empty('No matching jobs.', 'Try another name or status.')
             : empty('No documents yet.', 'Drop a PDF anywhere on this page, or press u to choose one.'),
       );
     }
@@ -234,26 +217,26 @@ export async function show(root, _, signal, search) {
   const fail = (error) => {
     table.hidden = true;
     nothing.hidden = false;
-    nothing.replaceChildren(empty('The jobs could not be read.', error.message));
+    nothing.replaceChildren(empty('Jobs could not be loaded.', error.message));
   };
 
-  inView([
-    ['j', 'Next job', () => step(body, 1)],
-    ['k', 'Job before', () => step(body, -1)],
+  setViewShortcuts([
+    ['j', 'Next job', () => moveFocus(body, 1)],
+    ['k', 'Previous job', () => moveFocus(body, -1)],
     ['o', 'Open the job', () => document.activeElement.closest?.('tr')?.querySelector('a')?.click()],
   ]);
-  await refreshInTurn().catch((error) => {
+  await enqueueRefresh().catch((error) => {
     if (!signal.aborted) fail(error);
   });
   if (search.has('search')) find.focus();
-  const soon = gathered(700, () => refreshInTurn().catch(() => {}), signal);
+  const soon = throttled(700, () => enqueueRefresh().catch(() => {}), signal);
   addEventListener('everypage:uploaded', soon, { signal });
-  follow('/v1/events', { on: soon, poll: refreshInTurn, ms: 3000, signal });
+  follow('/v1/events', { on: soon, poll: enqueueRefresh, ms: 3000, signal });
   every(1000, () => state.items.forEach((job) => update(body.known.get(job.id), job)), signal);
 }
 
-/** The focus goes to the next or the last row's link. */
-function step(body, by) {
+/** Moves the focus to the link of the next or previous row. */
+function moveFocus(body, by) {
   const links = [...body.querySelectorAll('tr a')];
   const at = links.indexOf(document.activeElement);
   links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
@@ -278,7 +261,7 @@ function row(job) {
 }
 
 function update(element, job) {
-  const [, status, pages, took, cost, came] = element.children;
+  const [, status, pages, took, cost, created] = element.children;
   const result = job.result?.metadata;
   setBadge(status.firstChild, statusOf(job));
   setText(
@@ -290,19 +273,19 @@ function update(element, job) {
   setText(pages, job.pages ? count(job.pages.selected) : '');
   setText(took, job.started_at ? duration(between(job.started_at, job.finished_at)) : '');
   setText(cost, result ? money(result.cost_micro_usd) : '');
-  setText(came.firstChild, ago(job.created_at));
+  setText(created.firstChild, ago(job.created_at));
 }
 
-/** What a reader should know before opening it. */
+/** What is worth knowing before opening the job. */
 function remark(job, result) {
   if (!result) return job.error ? job.error.reason : '';
   const parts = [];
-  const { mupdf_fallback_count: all, timeout_fallback_pages: late, missing_pages: missing } = result;
-  // Each page once: those out of time and those without text have fallen back as well.
-  const lateWithText = late.filter((page) => !missing.includes(page)).length;
-  const fellBack = all - lateWithText - missing.length;
-  if (fellBack > 0) parts.push(`${fellBack} fell back`);
-  if (lateWithText) parts.push(`${lateWithText} out of time`);
+  const { mupdf_fallback_count: all, timeout_fallback_pages: timedOut, missing_pages: missing } = result;
+  // Counts each page once: pages that timed out and pages without text are among the fallbacks.
+  const timedOutWithText = timedOut.filter((page) => !missing.includes(page)).length;
+  const others = all - timedOutWithText - missing.length;
+  if (others > 0) parts.push(plural(others, 'fallback'));
+  if (timedOutWithText) parts.push(`${timedOutWithText} timed out`);
   if (missing.length) parts.push(`${missing.length} without text`);
   if (job.result.version > 1) parts.push(`version ${job.result.version}`);
   return parts.join(' · ');

@@ -1,43 +1,40 @@
-// The models: which rest and why, and which calls are out, live.
+// The models: circuit breakers and calls in flight, live.
 
 import { get } from '../api.js';
+import { badge, empty, setBadge } from '../components.js';
 import { h, keyed, setText } from '../dom.js';
 import { ago, count, duration, plural } from '../format.js';
+import { BREAKER } from '../labels.js';
 import { every } from '../live.js';
-import { badge, empty, setBadge } from '../parts.js';
-import { BREAKER } from '../words.js';
 
-const LOOK = 1000;
-/** Slots that are drawn one by one; of more the number is enough. */
-const MOST_DRAWN = 40;
+const POLL_INTERVAL = 1000;
+/** Slots that are drawn one by one; above it, the number is enough. */
+const MAX_DRAWN_SLOTS = 40;
 
 export async function show(root, _, signal) {
   document.title = 'Models · Everypage';
   const cards = h('ul', { class: 'models' });
   const lanes = h('ul', { class: 'lanes' });
-  const lanesCard = h('section', { class: 'card', 'aria-label': 'Queue' }, h('h2', {}, 'Pages in the queue'), lanes);
+  const queue = h('section', { class: 'card', 'aria-label': 'Queue' }, h('h2', {}, 'Queued pages by priority'), lanes);
   const none = empty(
-    'No model failed lately and none is in use.',
-    'A breaker is forgotten ten minutes after its last change.',
+    'No failing models and no calls in flight.',
+    'A circuit breaker is listed until ten minutes after its last change.',
   );
+  const live = h('span', { class: 'live', role: 'img', 'aria-label': 'Live' });
   root.append(
-    h(
-      'div',
-      { class: 'head' },
-      h('div', { class: 'head-title' }, h('h1', {}, 'Models'), h('span', { class: 'live', role: 'img', 'aria-label': 'Live' })),
-    ),
+    h('div', { class: 'head' }, h('div', { class: 'head-title' }, h('h1', {}, 'Models'), live)),
     h(
       'p',
       { class: 'message' },
-      'A model that fails is passed by until its rest is over; then one call, and only one, tries it again.',
+      'Circuit breakers: state and cooldown of each model. An open breaker skips the model until the cooldown ends; then a single call probes it.',
     ),
     cards,
     none,
-    lanesCard,
+    queue,
   );
 
   async function refresh() {
-    // Servers without figures of their load still know their breakers.
+    // A server without `/v1/load` still has breakers.
     const [breakers, load] = await Promise.all([
       get('/v1/breakers', signal),
       get('/v1/load', signal).catch(() => ({ models: [], lanes: [] })),
@@ -47,8 +44,8 @@ export async function show(root, _, signal) {
     const list = [...models.values()].sort((a, b) => a.target.localeCompare(b.target));
     keyed(cards, list, (model) => model.target, card, update);
     none.hidden = list.length > 0;
-    lanesCard.hidden = load.lanes.length === 0;
-    const most = Math.max(1, ...load.lanes.map(({ waiting }) => waiting));
+    queue.hidden = load.lanes.length === 0;
+    const max = Math.max(1, ...load.lanes.map(({ waiting }) => waiting));
     keyed(
       lanes,
       load.lanes,
@@ -58,11 +55,11 @@ export async function show(root, _, signal) {
           'li',
           {},
           h('span', {}, lane.priority),
-          h('progress', { 'aria-label': `${lane.priority}: pages` }),
+          h('progress', { 'aria-label': `Queued pages, ${lane.priority}` }),
           h('strong', {}),
         ),
       (element, lane) => {
-        element.children[1].max = most;
+        element.children[1].max = max;
         element.children[1].value = lane.waiting;
         setText(element.lastChild, count(lane.waiting));
       },
@@ -70,7 +67,7 @@ export async function show(root, _, signal) {
   }
 
   await refresh();
-  every(LOOK, refresh, signal);
+  every(POLL_INTERVAL, refresh, signal);
 }
 
 function card(model) {
@@ -82,43 +79,40 @@ function card(model) {
     h(
       'div',
       { class: 'model-head' },
-      h('div', {}, h('h2', {}, name === '*' ? 'Every model' : name), h('p', { class: 'hint' }, provider)),
+      h('div', {}, h('h2', {}, name === '*' ? 'All models' : name), h('p', { class: 'hint' }, `Provider: ${provider}`)),
       badge(BREAKER.closed),
     ),
-    h('p', { class: 'model-says' }),
+    h('p', { class: 'model-status' }),
     h('div', { class: 'slots', 'aria-hidden': 'true' }),
     h('p', { class: 'hint model-slots' }),
     h('p', { class: 'model-cause' }),
   );
 }
 
+function statusOf(state, openUntil) {
+  if (state === 'half_open') return 'Probe call in flight';
+  if (state !== 'open') return 'Accepting calls';
+  const left = openUntil ? Date.parse(openUntil) - Date.now() : 0;
+  if (left > 0) return `Cooldown: ${duration(Math.ceil(left / 1000) * 1000)} left`;
+  return 'Cooldown ended; the next page probes it';
+}
+
 function update(element, model) {
   const state = model.state ?? 'closed';
   setBadge(element.querySelector('.badge'), BREAKER[state]);
   element.dataset.state = state;
-  const left = model.open_until ? Date.parse(model.open_until) - Date.now() : 0;
-  const says =
-    state === 'open'
-      ? left > 0
-        ? `Rests for ${duration(Math.ceil(left / 1000) * 1000)} more`
-        : 'Its rest is over; the next page tries it'
-      : state === 'half_open'
-        ? 'One call tries it now'
-        : 'Takes calls';
-  setText(
-    element.querySelector('.model-says'),
-    `${says}${model.trips > 1 ? ` · opened ${plural(model.trips, 'time')} in a row` : ''}`,
-  );
-  // Of a model that takes calls it is past.
-  const isPast = state === 'closed';
+  const trips = model.trips > 1 ? ` · opened ${plural(model.trips, 'time')} in a row` : '';
+  setText(element.querySelector('.model-status'), `${statusOf(state, model.open_until)}${trips}`);
+  // With a closed breaker, the cause is that of an earlier failure.
+  const prefix = state === 'closed' ? 'Last failure: ' : '';
   const since = model.changed_at ? ` · ${ago(model.changed_at)}` : '';
-  const cause = model.cause ? `${isPast ? 'Last failure: ' : ''}${model.cause}${since}` : '';
-  setText(element.querySelector('.model-cause'), cause);
+  setText(element.querySelector('.model-cause'), model.cause ? `${prefix}${model.cause}${since}` : '');
+  const { limit, in_flight: inFlight } = model;
   const slots = element.querySelector('.slots');
-  slots.hidden = model.most === undefined;
-  if (model.most === undefined) return;
-  const drawn = Math.min(model.most, MOST_DRAWN);
+  slots.hidden = limit === undefined;
+  if (limit === undefined) return;
+  const drawn = Math.min(limit, MAX_DRAWN_SLOTS);
   if (slots.childElementCount !== drawn) slots.replaceChildren(...Array.from({ length: drawn }, () => h('span', {})));
-  [...slots.children].forEach((slot, at) => slot.classList.toggle('used', at < model.in_flight));
-  setText(element.querySelector('.model-slots'), `${model.in_flight} of ${plural(model.most, 'slot')} in use`);
+  [...slots.children].forEach((slot, at) => slot.classList.toggle('used', at < inFlight));
+  setText(element.querySelector('.model-slots'), `In-flight limit: ${inFlight} of ${plural(limit, 'slot')} in use`);
 }

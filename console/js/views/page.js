@@ -1,36 +1,36 @@
-// One page: its image beside its text, and how it got it.
+// One page: its image next to its text, and its model calls.
 
 import { get } from '../api.js';
 import { h, setText } from '../dom.js';
 import { count, duration, money } from '../format.js';
 import { icon } from '../icons.js';
+import { isOpen, PAGE, pageState, REASON } from '../labels.js';
 import { every } from '../live.js';
-import { history } from '../page/history.js';
+import { calls } from '../page/calls.js';
+import { image } from '../page/image.js';
 import { selection } from '../page/selection.js';
-import { sheet } from '../page/sheet.js';
 import { text } from '../page/text.js';
-import { inView } from '../shortcuts.js';
-import { isOpen, PAGE, pageState, REASON } from '../words.js';
+import { setViewShortcuts } from '../shortcuts.js';
 
-const LOOK = 1500;
+const POLL_INTERVAL = 1500;
 
-/** The pages of the job that was looked at last. */
+/** The pages of the job that was shown last. */
 let known;
 
 export async function show(root, [id, digits], signal) {
   const number = Number(digits);
   const path = `/v1/jobs/${id}`;
   let pages = known?.id === id ? known.pages : selection('all', Infinity);
-  const at = (page) => `#/jobs/${id}/pages/${page}`;
-  const to = (page) => pages.has(page) && (location.hash = at(page));
-  const words = text(number);
-  // Before anything is read: who leafs through a document does not wait for its pages.
-  inView([
-    ['ArrowLeft', 'Page before', () => to(pages.before(number))],
-    ['ArrowRight', 'Next page', () => to(pages.after(number))],
-    ['k', 'Page before', () => to(pages.before(number))],
-    ['j', 'Next page', () => to(pages.after(number))],
-    ['m', "The result's text or MuPDF's", words.other],
+  const addressOf = (page) => `#/jobs/${id}/pages/${page}`;
+  const goTo = (page) => pages.has(page) && (location.hash = addressOf(page));
+  const content = text(number);
+  // Set before anything is fetched, so that paging through a document does not wait for each page.
+  setViewShortcuts([
+    ['ArrowLeft', 'Previous page', () => goTo(pages.before(number))],
+    ['ArrowRight', 'Next page', () => goTo(pages.after(number))],
+    ['k', 'Previous page', () => goTo(pages.before(number))],
+    ['j', 'Next page', () => goTo(pages.after(number))],
+    ['m', 'Switch between result and MuPDF text', content.toggle],
     ['Escape', 'Back to the job', () => (location.hash = `#/jobs/${id}`)],
   ]);
   const [job, first] = await Promise.all([get(path, signal), get(`${path}/pages/${number}`, signal)]);
@@ -40,13 +40,13 @@ export async function show(root, [id, digits], signal) {
   known = { id, pages };
 
   const state = h('span', { class: 'swatch-name' });
-  const about = h('p', { class: 'message' });
-  const image = sheet(number, signal);
-  const calls = history(job.created_at);
+  const message = h('p', { class: 'message' });
+  const picture = image(number, signal);
+  const history = calls(job.created_at);
   root.append(
     h(
       'p',
-      { class: 'crumbs' },
+      { class: 'breadcrumbs' },
       h('a', { href: '#/jobs' }, 'Jobs'),
       ' / ',
       h('a', { href: `#/jobs/${id}` }, job.document.name),
@@ -55,65 +55,65 @@ export async function show(root, [id, digits], signal) {
       'div',
       { class: 'head' },
       h('div', { class: 'head-title' }, h('h1', {}, `Page ${number}`), state),
-      pager(number, pages, last, at, to),
+      pager(number, pages, last, addressOf, goTo),
     ),
-    about,
-    h('div', { class: 'beside' }, image.element, words.element),
-    calls.element,
+    message,
+    h('div', { class: 'side-by-side' }, picture.element, content.element),
+    history.element,
   );
 
   function render(page) {
-    const now = PAGE[pageState(page)];
+    const label = PAGE[pageState(page)];
     state.replaceChildren(
-      h('span', { class: `swatch ${pageState(page)}`, 'aria-hidden': 'true' }, now.sign),
-      h('span', {}, now.name),
+      h('span', { class: `swatch ${pageState(page)}`, 'aria-hidden': 'true' }, label.symbol),
+      h('span', {}, label.name),
     );
-    setText(about, sentence(page));
-    words.render(page);
-    calls.render(page.settlements);
+    setText(message, summary(page));
+    content.render(page);
+    history.render(page.settlements);
   }
 
   render(first);
-  image.draw(first.image);
+  picture.draw(first.image);
   if (!isOpen(job) || first.status === 'settled') return;
   const over = new AbortController();
-  const look = async () => {
+  const refresh = async () => {
     const page = await get(`${path}/pages/${number}`, signal);
     render(page);
     if (page.status === 'settled') over.abort();
   };
-  every(LOOK, look, AbortSignal.any([signal, over.signal]));
+  every(POLL_INTERVAL, refresh, AbortSignal.any([signal, over.signal]));
 }
 
-function pager(number, pages, last, at, to) {
-  const jump = h('input', {
+function pager(number, pages, last, addressOf, goTo) {
+  const input = h('input', {
     type: 'number',
     min: 1,
     max: last,
     value: number,
     'aria-label': 'Page number',
-    onchange: () => to(Number(jump.value)),
+    onchange: () => goTo(Number(input.value)),
   });
-  const link = (page, symbol, name) =>
+  const link = (page, iconName, name) =>
     page
-      ? h('a', { class: 'button', href: at(page), 'aria-label': name, title: name }, icon(symbol))
-      : h('span', { class: 'button', 'aria-disabled': 'true', role: 'link', 'aria-label': name }, icon(symbol));
+      ? h('a', { class: 'button', href: addressOf(page), 'aria-label': name, title: name }, icon(iconName))
+      : h('span', { class: 'button', 'aria-disabled': 'true', role: 'link', 'aria-label': name }, icon(iconName));
   return h(
     'div',
     { class: 'actions pager' },
-    link(pages.before(number), 'left', 'Page before'),
-    jump,
+    link(pages.before(number), 'left', 'Previous page'),
+    input,
     h('span', { class: 'hint' }, `of ${count(last)}`),
     link(pages.after(number), 'right', 'Next page'),
   );
 }
 
-/** Who read it, why, how long it took and what it cost, as far as there is something to say. */
-function sentence(page) {
+/** Model, fallback reason, classification, duration and cost, as far as they are known. */
+function summary(page) {
   const took = page.started_at && page.settled_at && Date.parse(page.settled_at) - Date.parse(page.started_at);
   const parts = [
     page.model && `${page.provider} ${page.model}`,
-    page.why,
+    page.fallback_reason && `Fallback reason: ${page.fallback_reason}`,
     page.reason && (REASON[page.reason] ?? page.reason),
     took && duration(took),
     page.cost_micro_usd > 0 && money(page.cost_micro_usd),

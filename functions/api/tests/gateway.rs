@@ -11,7 +11,7 @@ use everypage_aws::{Clients, S3Blobs};
 use everypage_core::{domain::ids::TenantId, store::keys};
 use everypage_function::Name;
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 use lambda_http::{Context, LambdaEvent};
 use serde_json::{Value, json};
 
@@ -38,8 +38,8 @@ fn body(answer: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn the_authorizer_knows_whose_key_it_is() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let caller = Caller { tenant: TenantId::new("acme"), user: "ann".into(), role: Role::Operator };
     let (_, secret) = keys::create(&process.app, caller, "test").await.unwrap();
     let mut question = event(include_str!("../events/authorizer.json"));
@@ -57,8 +57,8 @@ async fn the_authorizer_knows_whose_key_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_answered_for_the_callers_tenant() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let listed = answer(&process, request()).await;
     assert_eq!((&listed["statusCode"], &body(&listed)["items"][0]["id"]), (&json!(200), &json!(id)));
@@ -72,8 +72,8 @@ async fn a_request_is_answered_for_the_callers_tenant() {
 
 #[tokio::test(start_paused = true)]
 async fn a_document_may_come_in_the_body() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut posted = request();
     posted["requestContext"]["http"]["method"] = json!("POST");
     posted["rawQueryString"] = json!("pages=1");
@@ -87,8 +87,8 @@ async fn a_document_may_come_in_the_body() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut large = FakeDocument::mixed(1);
     large.pages[0].text = "words ".repeat(1 << 20);
     let id = process.submit(&large).await.unwrap().job.id;
@@ -113,8 +113,8 @@ async fn a_result_that_no_answer_can_carry_is_read_from_the_bucket() {
 
 #[tokio::test(start_paused = true)]
 async fn so_is_a_picture() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     let key = format!("jobs/{id}/pages/1.jpg");
@@ -133,8 +133,8 @@ async fn so_is_a_picture() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_text_is_carried_as_base64() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let job = process.submit(&FakeDocument::mixed(2)).await.unwrap().job;
     let id = &job.id;
     process.finish(id).await;
@@ -158,8 +158,8 @@ async fn what_is_no_text_is_carried_as_base64() {
 /// API Gateway hands on what a client wrote, and clients write anything.
 #[tokio::test(start_paused = true)]
 async fn an_odd_address_is_answered() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     process.submit(&FakeDocument::mixed(1)).await.unwrap();
     for query in ["limit=1&x=<b> \"#\u{1}é", "limit=1&x=%zz%", "limit=1&&=&x[]={}|^`"] {
         let mut odd = request();
@@ -179,8 +179,8 @@ async fn an_odd_address_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_a_request_is_a_clear_error() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let routes = behind_gateway(router(Api::new(process.app.clone())));
     for strange in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
         let event = LambdaEvent::new(strange, Context::default());

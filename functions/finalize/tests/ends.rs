@@ -8,7 +8,7 @@ use everypage_core::{ports::clock::Clock, store::dead};
 use everypage_finalize::{Ended, handle};
 use everypage_function::{FailedStep, Name};
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 use serde_json::{Value, json};
 
 async fn send(process: &Process, event: &str, job: &str) -> Result<Ended, FailedStep> {
@@ -21,8 +21,8 @@ async fn send(process: &Process, event: &str, job: &str) -> Result<Ended, Failed
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_recorded_with_its_own_code_and_again_changes_nothing() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     for _ in 0..2 {
         let ended = send(&process, include_str!("../events/failed.json"), id.as_str()).await.unwrap();
@@ -30,13 +30,13 @@ async fn a_failure_is_recorded_with_its_own_code_and_again_changes_nothing() {
     }
     assert_eq!(process.job(&id).await.failure.unwrap().code, "password_wrong");
     assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1);
-    assert_eq!(world.notifier.notices().len(), 1);
+    assert_eq!(harness.notifier.notices().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_step_functions_says_itself_is_recorded_too() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     send(&process, include_str!("../events/timed-out.json"), id.as_str()).await.unwrap();
     assert!(process.job(&id).await.failure.unwrap().reason.contains("States.Timeout"));
@@ -44,8 +44,8 @@ async fn what_step_functions_says_itself_is_recorded_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_over_stays_as_it_is() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let ended = send(&process, include_str!("../events/settled.json"), id.as_str()).await.unwrap();
@@ -56,19 +56,19 @@ async fn a_job_that_is_over_stays_as_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn the_sweep_ends_what_was_left_behind() {
-    let world = World::new(&[("JOB_TIMEOUT", "10s")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
-    process.die_after(&id, Duration::from_millis(1)).await;
-    world.clock.sleep(Duration::from_secs(60)).await;
+    process.kill_after(&id, Duration::from_millis(1)).await;
+    harness.clock.sleep(Duration::from_secs(60)).await;
     send(&process, include_str!("../events/sweep.json"), "").await.unwrap();
     assert!(process.job(&id).await.state.is_terminal());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_job_or_event_is_not_worth_another_try() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let unknown = send(&process, include_str!("../events/settled.json"), "nobody").await.unwrap_err();
     assert_eq!((unknown.name, unknown.code.as_str()), (Name::StepBroken, "unknown_job"));
     let strange = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
@@ -78,13 +78,13 @@ async fn an_unknown_job_or_event_is_not_worth_another_try() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_deadline_was_moved_meanwhile_goes_on() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let event = json!({ "step": "finalize", "job_id": id, "cause": "deadline" });
     let early = handle(&process.app, event.clone()).await.unwrap();
     assert_eq!((early.state.as_str(), early.open), ("ACKED", true));
-    world.clock.sleep(Duration::from_secs(300)).await;
+    harness.clock.sleep(Duration::from_secs(300)).await;
     let ended = handle(&process.app, event).await.unwrap();
     assert_eq!((ended.state.as_str(), ended.open), ("AUDITED", false));
 }

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use aws_lambda_events::s3::{S3Event, S3EventRecord};
-use everypage_aws::{Found, Stack};
+use everypage_aws::{Stack, UploadedObject};
 use everypage_core::{
     app::App,
     domain::{
@@ -59,7 +59,8 @@ async fn take_in(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>
     let limit = stack.app.settings.pdf.max_file_bytes;
     // Whatever was put over it meanwhile has a notification of its own.
     let named = object.version_id.as_deref().filter(|version| !version.is_empty());
-    let Some(Found { file, metadata, tag }) = stack.blobs.fetch(key, named, limit).await.map_err(fault)?
+    let Some(UploadedObject { file, metadata, tag }) =
+        stack.blobs.fetch(key, named, limit).await.map_err(fault)?
     else {
         info!(key, "object is gone");
         return Ok(None);
@@ -115,7 +116,7 @@ async fn submit(stack: &Stack, seen: &Seen<'_>) -> Result<Submitted, ArrivalErro
     // After a fault the notification comes again and needs the file once more.
     let is_over = !matches!(submitted, Err(ArrivalError::Fault(_)));
     if password.is_some() && is_over {
-        stack.blobs.forget(&beside.key, beside.version.as_deref()).await?;
+        stack.blobs.delete_version(&beside.key, beside.version.as_deref()).await?;
     }
     submitted
 }

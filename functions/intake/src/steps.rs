@@ -79,7 +79,7 @@ async fn take(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> 
         Step::Render { range, .. } => prepare::render_range(app, job, &range).await?,
         Step::Plan { .. } => return Ok(planned(stack, &plan(app, job).await?)),
         Step::Listen { token, state, .. } => {
-            stack.flow.remember(&job.id, &token, state).await?;
+            stack.flow.store_token(&job.id, &token, state).await?;
             // Written first, looked second: whoever changed the job before found no token to answer.
             if was_changed(&load(app, &job.id).await?, state) {
                 stack.flow.settle(&token).await?;

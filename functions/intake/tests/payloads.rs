@@ -13,7 +13,7 @@ use everypage_core::{
 };
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 use serde_json::{Value, json};
 use support::{NOWHERE, stack};
 
@@ -26,8 +26,8 @@ const TOKEN: usize = 1024;
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_pages_and_more_with_gaps_or_without() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let largest = process.app.settings.pdf.max_pages;
     let document = FakeDocument::graphics(largest);
@@ -58,8 +58,8 @@ async fn ten_thousand_pages_and_more_with_gaps_or_without() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pages_message_whatever_its_text_is_made_of() {
-    let world = World::new(&[("AI_PAGES", "all")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("AI_PAGES", "all")]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let mut document = FakeDocument::mixed(4);
     // JSON needs six bytes for each character of the first: more than a state takes.

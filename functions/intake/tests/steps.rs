@@ -11,15 +11,15 @@ use everypage_core::{
 use everypage_function::Name;
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{NOWHERE, stack};
 
 #[tokio::test(start_paused = true)]
 async fn from_look_to_plan_and_each_step_twice() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
     let ask = async |step: Value| {
@@ -49,8 +49,8 @@ async fn from_look_to_plan_and_each_step_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
-    let world = World::new(&[("APPROVAL_THRESHOLD_USD", "0.000001")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("APPROVAL_THRESHOLD_USD", "0.000001")]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let ask = async |step: Value| support::ask(&stack, &id, step).await;
@@ -73,8 +73,8 @@ async fn pages_go_by_the_lane_of_the_plan_as_a_person_changed_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
     let ask = async |step: Value| support::ask(&stack, &job.id, step).await;
@@ -89,8 +89,8 @@ async fn a_document_whose_images_could_not_be_made_is_planned_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_go_by_names_that_the_state_machine_knows() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     let locked = FakeDocument { password: Some("secret".into()), ..FakeDocument::mixed(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
@@ -110,8 +110,8 @@ async fn failures_go_by_names_that_the_state_machine_knows() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_are_no_documents_are_left_alone() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let stack = stack(&process, NOWHERE).await;
     for key in ["incoming/acme/report.pdf.json", "incoming/acme/", "jobs/x/source.pdf"] {
         let mut event: Value = serde_json::from_str(include_str!("../events/upload.json")).unwrap();

@@ -23,7 +23,7 @@ use everypage_core::{
 };
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -108,7 +108,7 @@ async fn job_of(stack: &Stack, version: &str) -> Option<JobId> {
 
 #[tokio::test]
 async fn a_document_that_was_put_over_another_takes_nothing_from_it() {
-    let process = World::new(&[]).start("a");
+    let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     let documents = [FakeDocument::mixed(1).bytes(), FakeDocument::mixed(2).bytes()];
     bucket.put(KEY, "v1", documents[0].clone());
@@ -123,7 +123,7 @@ async fn a_document_that_was_put_over_another_takes_nothing_from_it() {
 
 #[tokio::test]
 async fn a_password_beside_a_document_is_sealed_and_then_gone() {
-    let process = World::new(&[]).start("a");
+    let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     let beside = json!({ "Password": "harbour", "priority": "high" }).to_string();
     bucket.put(&format!("{KEY}.json"), "s1", beside.into_bytes());
@@ -137,7 +137,7 @@ async fn a_password_beside_a_document_is_sealed_and_then_gone() {
 
 #[tokio::test]
 async fn options_without_a_password_stay_for_the_next_version() {
-    let process = World::new(&[]).start("a");
+    let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     bucket.put(&format!("{KEY}.json"), "s1", json!({ "priority": "high" }).to_string().into_bytes());
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
@@ -147,7 +147,7 @@ async fn options_without_a_password_stay_for_the_next_version() {
 
 #[tokio::test]
 async fn a_password_in_an_objects_metadata_is_refused_with_a_reason() {
-    let process = World::new(&[]).start("a");
+    let process = Harness::new(&[]).start("a");
     let (stack, bucket) = stack(&process).await;
     bucket.put_with(KEY, "v1", FakeDocument::mixed(1).bytes(), vec![("password", "harbour")]);
     assert_eq!(job_of(&stack, "v1").await, None);
@@ -159,8 +159,8 @@ async fn a_password_in_an_objects_metadata_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn a_tenant_that_there_is_not_is_refused_and_somebody_is_told() {
-    let world = World::new(&[("TENANTS", "acme,globex"), ("DEFAULT_RESPONSIBLE", "ann@example.org")]);
-    let process = world.start("a");
+    let harness = Harness::new(&[("TENANTS", "acme,globex"), ("DEFAULT_RESPONSIBLE", "ann@example.org")]);
+    let process = harness.start("a");
     let (stack, bucket) = stack(&process).await;
     bucket.put("incoming/acem/report.pdf", "v1", FakeDocument::mixed(1).bytes());
     let mut told = notice("v1");
@@ -169,7 +169,7 @@ async fn a_tenant_that_there_is_not_is_refused_and_somebody_is_told() {
     let letter = dead::waiting(&process.app, 10).await.unwrap().remove(0).value;
     assert!(letter.reason.contains("there is no tenant acem here"), "{}", letter.reason);
     assert_eq!(letter.tenant.as_str(), "local", "whoever runs the installation sees it");
-    assert_eq!(world.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
+    assert_eq!(harness.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
     job_of(&stack, "v1").await.unwrap();
 }

@@ -18,7 +18,7 @@ pub use failure::{FailedStep, Name};
 pub use no_pdf::NoPdf;
 pub use scratch::start_afresh;
 
-use everypage_aws::{Clients, Place, Stack, StackError};
+use everypage_aws::{Clients, Stack, StackError, StackResources};
 use everypage_core::{
     app::{App, Outside},
     config::Settings,
@@ -51,9 +51,9 @@ impl Instance {
     /// afterwards. `pdf` is made from the settings.
     pub async fn start(pdf: impl FnOnce(&Settings) -> Arc<dyn Pdf>) -> Result<Self, StackError> {
         let emf = Emf::install();
-        let place = Place::read(environment).map_err(StackError::Settings)?;
+        let resources = StackResources::read(environment).map_err(StackError::Settings)?;
         let clients = Clients::connect(environment("AWS_ENDPOINT_URL"), environment("AWS_REGION")).await;
-        let reading = Stack::settings(&clients, &place, environment).await?;
+        let reading = Stack::settings(&clients, &resources, environment).await?;
         log::start(&reading.settings.log.level);
         for warning in &reading.warnings {
             warn!("{warning}");
@@ -70,7 +70,7 @@ impl Instance {
             payments: Arc::new(HttpPayments::of(&settings).map_err(wrong)?),
             traces: traces(&settings)?,
         };
-        let stack = Stack::connect(clients, place, settings, outside)?;
+        let stack = Stack::connect(clients, resources, settings, outside)?;
         Ok(Self { stack, emf, told: Mutex::new(None) })
     }
 

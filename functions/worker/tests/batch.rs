@@ -17,7 +17,7 @@ use everypage_core::{
     usecases::{plan, prepare},
 };
 use everypage_testkit::{pdf::FakeDocument, vision::Reply};
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 use serde_json::{Value, json};
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -66,8 +66,8 @@ async fn handle(process: &Process, batch: Value, time: Duration) -> Vec<String> 
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_others() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(3)).await;
     // The third is another worker's for now.
     pages::claim(&process.app, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
@@ -85,12 +85,12 @@ async fn messages_of_a_batch_are_worked_on_at_once_and_one_does_not_fail_the_oth
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does_not() {
-    let world = World::new(&[]);
-    world.vision.now_does(|target, page| match page {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Hang,
         _ => Reply::Answer(everypage_testkit::vision::read_by(target, page)),
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(2)).await;
     let bodies = messages.iter().map(PageMessage::encode);
     assert_eq!(handle(&process, batch(bodies), Duration::from_secs(30)).await, ["message-0"]);
@@ -98,20 +98,20 @@ async fn what_is_not_done_when_the_function_must_end_goes_back_and_the_rest_does
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_only_waited_is_passed_on_with_all_its_deliveries_left() {
-    let world = World::new(&[("MAX_INFLIGHT_PER_MODEL", "1"), ("JOB_TIMEOUT", "1h")]);
-    world.vision.now_does(|target, page| {
+    let harness = Harness::new(&[("MAX_INFLIGHT_PER_MODEL", "1"), ("JOB_TIMEOUT", "1h")]);
+    harness.vision.set_behaviour(|target, page| {
         let text = everypage_testkit::vision::read_by(target, page);
         Reply::AnswerAfter(Duration::from_secs(100), text)
     });
-    let process = world.start("a");
+    let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(2)).await;
     let bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
     // Of these 185 s models are asked for 90, and one page has the only slot for 100.
     let failed = handle(&process, batch(bodies.clone()), Duration::from_secs(185)).await;
     assert_eq!(failed, Vec::<String>::new(), "one is done, the other a new message's");
-    assert_eq!(world.vision.calls().len(), 1);
+    assert_eq!(harness.vision.calls().len(), 1);
 
-    let mut passed_on = world.queue.receive(10, MINUTES).await.unwrap();
+    let mut passed_on = harness.queue.receive(10, MINUTES).await.unwrap();
     assert_eq!((passed_on.len(), passed_on[0].receive_count), (1, 1));
     let body = passed_on.remove(0).body;
     assert!(bodies.contains(&body), "the same page, token and deadline");
@@ -119,26 +119,26 @@ async fn a_page_that_only_waited_is_passed_on_with_all_its_deliveries_left() {
     let settled = pages::all(&process.app, &job.id).await.unwrap();
     let read = settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(Outcome::is_ai));
     assert_eq!(read.count(), 2);
-    assert_eq!(world.vision.calls().len(), 2);
+    assert_eq!(harness.vision.calls().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_was_asked_about_in_vain_uses_up_a_delivery() {
-    let world = World::new(&[("JOB_TIMEOUT", "1h")]);
-    world.vision.now_does(|_, _| Reply::AnswerAfter(Duration::from_secs(70), String::new()));
-    let process = world.start("a");
+    let harness = Harness::new(&[("JOB_TIMEOUT", "1h")]);
+    harness.vision.set_behaviour(|_, _| Reply::AnswerAfter(Duration::from_secs(70), String::new()));
+    let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(1)).await;
     // Models are asked for 60 s: the first one's nothing comes when it is too late for the second.
     let failed = handle(&process, batch([messages[0].encode()]), Duration::from_secs(125)).await;
     assert_eq!(failed, ["message-0"]);
-    assert_eq!(world.vision.calls().len(), 1);
-    assert!(world.queue.is_empty(), "not passed on, or it might go on so for ever");
+    assert_eq!(harness.vision.calls().len(), 1);
+    assert!(harness.queue.is_empty(), "not passed on, or it might go on so for ever");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_model_is_asked_about_a_page_without_image_and_words() {
-    let world = World::new(&[]);
-    let process = world.start("a");
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
     let mut scans = FakeDocument::graphics(2);
     scans.pages[0].text.clear();
     let (job, mut messages) = planned(&process, &scans).await;
@@ -147,7 +147,7 @@ async fn no_model_is_asked_about_a_page_without_image_and_words() {
     }
     let bodies = messages.iter().map(PageMessage::encode);
     assert_eq!(handle(&process, batch(bodies), MINUTES).await, Vec::<String>::new());
-    assert_eq!(world.vision.calls().iter().map(|(_, page)| *page).collect::<Vec<_>>(), [2]);
+    assert_eq!(harness.vision.calls().iter().map(|(_, page)| *page).collect::<Vec<_>>(), [2]);
     let settled = pages::all(&process.app, &job.id).await.unwrap();
     let outcome = settled.values().next().unwrap().value.outcome.as_ref().unwrap();
     assert_eq!(outcome.source, Source::MupdfFallback);
@@ -155,6 +155,6 @@ async fn no_model_is_asked_about_a_page_without_image_and_words() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_batch_is_no_failure() {
-    let world = World::new(&[]);
-    assert_eq!(handle(&world.start("a"), batch([]), MINUTES).await, Vec::<String>::new());
+    let harness = Harness::new(&[]);
+    assert_eq!(handle(&harness.start("a"), batch([]), MINUTES).await, Vec::<String>::new());
 }

@@ -1,9 +1,9 @@
-//! Blobs as objects of one S3 bucket. S3 shows an object whole or not at all, and `If-None-Match`
-//! lets one writer of a key win.
+//! Blobs as objects of one S3 bucket. S3 creates an object atomically, and with `If-None-Match` only
+//! one writer of a key succeeds.
 //!
-//! The role needs `s3:ListBucket` beside `GetObject`, `PutObject` and `DeleteObject`: without it S3
-//! answers 403, not 404, for a key that is not there. Reading or deleting one version of an object has
-//! rights of its own.
+//! The role needs `s3:ListBucket` besides `GetObject`, `PutObject` and `DeleteObject`: without it S3
+//! returns 403, not 404, for a missing key. Reading or deleting one version of an object has separate
+//! permissions.
 
 use std::{
     collections::BTreeMap,
@@ -31,8 +31,8 @@ use crate::fault::{by_code, fault};
 
 const SERVICE: &str = "S3";
 const PDF: &str = "application/pdf";
-/// S3 answers 409 while another writer of the key is not done; by the next try it mostly is.
-const TRIES_WHILE_CONTESTED: usize = 5;
+/// S3 returns 409 while another write of the key is in progress; a retry mostly succeeds.
+const MAX_TRIES_ON_CONFLICT: usize = 5;
 
 pub struct S3Blobs {
     client: Client,
@@ -49,12 +49,12 @@ impl S3Blobs {
         F: Future<Output = Result<ByteStream, Fault>>,
     {
         check(key)?;
-        for _ in 0..TRIES_WHILE_CONTESTED {
+        for _ in 0..MAX_TRIES_ON_CONFLICT {
             let call = self.client.put_object().bucket(&self.bucket).key(key).if_none_match("*");
             let Err(error) = call.body(content().await?).send().await else {
                 return Ok(Stored::Created);
             };
-            match error.raw_response().map(|answer| answer.status().as_u16()) {
+            match error.raw_response().map(|response| response.status().as_u16()) {
                 Some(412) => return Ok(Stored::Existed),
                 Some(409) => {}
                 _ => return Err(fault(SERVICE, error)),
@@ -63,53 +63,58 @@ impl S3Blobs {
         Err(Fault::Throttled { service: SERVICE, retry_after: None })
     }
 
-    /// The latest version, unless one is named.
+    /// Gets `version` of an object, or the latest.
     async fn find(&self, key: &str, version: Option<&str>) -> Result<Option<GetObjectOutput>, Fault> {
         check(key)?;
         let call = self.client.get_object().bucket(&self.bucket).key(key);
         match call.set_version_id(version.map(str::to_owned)).send().await {
             Ok(object) => Ok(Some(object)),
-            Err(SdkError::ServiceError(answer)) if is_gone(answer.err()) => Ok(None),
+            Err(SdkError::ServiceError(response)) if is_missing(response.err()) => Ok(None),
             Err(error) => Err(fault(SERVICE, error)),
         }
     }
 }
 
-/// The SDK has no variant for a version that is not there.
-fn is_gone(error: &GetObjectError) -> bool {
+/// Whether the object or its version is missing; the SDK has no variant for the latter.
+fn is_missing(error: &GetObjectError) -> bool {
     matches!(error, GetObjectError::NoSuchKey(_)) || error.code() == Some("NoSuchVersion")
 }
 
-/// An object that somebody else put into the bucket.
-pub struct Found {
+/// An object that a caller put into the bucket.
+pub struct UploadedObject {
     pub file: LocalFile,
-    /// What its owner says of it, without S3's prefix.
+    /// User-defined metadata, without S3's prefix.
     pub metadata: BTreeMap<String, String>,
-    /// Changes with its content.
+    /// The entity tag, which changes with the content.
     pub tag: String,
 }
 
 impl S3Blobs {
-    /// An object with what is said of it: the named version, whatever was done to its key since. The
-    /// content of one over `limit` is not downloaded: its file is as long, and empty.
-    pub async fn fetch(&self, key: &str, version: Option<&str>, limit: u64) -> Result<Option<Found>, Fault> {
+    /// Downloads `version` of an object with its metadata, also when its key was overwritten since. An
+    /// object over `limit` bytes is not downloaded: its file has the same length and only zero bytes.
+    pub async fn fetch(
+        &self,
+        key: &str,
+        version: Option<&str>,
+        limit: u64,
+    ) -> Result<Option<UploadedObject>, Fault> {
         let Some(object) = self.find(key, version).await? else { return Ok(None) };
         let metadata = object.metadata().map(|all| all.clone().into_iter().collect()).unwrap_or_default();
         let tag = object.e_tag().unwrap_or_default().to_owned();
         let file = download(object, limit).await;
         let file = file.map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))?;
-        Ok(Some(Found { file, metadata, tag }))
+        Ok(Some(UploadedObject { file, metadata, tag }))
     }
 
-    /// A small object, and which version of it that is, where the bucket keeps them.
+    /// Reads a small object, with its version where the bucket has versioning.
     pub async fn read(&self, key: &str) -> Result<Option<(Vec<u8>, Option<String>)>, Fault> {
         let Some(object) = self.find(key, None).await? else { return Ok(None) };
         let version = object.version_id().map(str::to_owned);
         Ok(Some((content(object).await?, version)))
     }
 
-    /// Takes a version of an object away for good; without one, the object of a bucket that keeps none.
-    pub async fn forget(&self, key: &str, version: Option<&str>) -> Result<(), Fault> {
+    /// Permanently deletes a version of an object; without `version`, the object of an unversioned bucket.
+    pub async fn delete_version(&self, key: &str, version: Option<&str>) -> Result<(), Fault> {
         check(key)?;
         let call = self.client.delete_object().bucket(&self.bucket).key(key);
         let call = call.set_version_id(version.map(str::to_owned));
@@ -159,24 +164,24 @@ impl DownloadLinks for S3Blobs {
     }
 }
 
-/// Keys are relative paths of plain names, as they are on one machine; anything else is refused.
+/// Refuses keys that are not relative paths of plain names, as the local backend does.
 fn check(key: &str) -> Result<(), Fault> {
     if !key.is_empty() && Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
         Ok(())
     } else {
-        Err(Fault::broken("blobs", format!("{key:?} is not a key")))
+        Err(Fault::broken("blobs", format!("{key:?} is not a blob key: it must be a relative path")))
     }
 }
 
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
-        // Shared, so that a second try does not copy it.
+        // Shared, so that a retry does not copy it.
         let content = aws_sdk_s3::primitives::SdkBody::from(bytes);
         self.create(key, || async {
-            let again =
+            let body =
                 content.try_clone().ok_or_else(|| Fault::broken(SERVICE, "content can't be sent twice"))?;
-            Ok(ByteStream::new(again))
+            Ok(ByteStream::new(body))
         })
         .await
     }
@@ -222,12 +227,12 @@ impl Blobs for S3Blobs {
             if keys.is_empty() {
                 continue;
             }
-            // A page of a listing and one deletion have the same limit: 1000.
+            // A page of a listing and one delete call have the same limit: 1000 keys.
             let batch = Delete::builder().set_objects(Some(keys)).quiet(true).build();
             let batch = batch.map_err(|error| Fault::broken(SERVICE, error))?;
             let call = self.client.delete_objects().bucket(&self.bucket).delete(batch).send();
-            let answer = call.await.map_err(|error| fault(SERVICE, error))?;
-            if let Some(error) = answer.errors().first() {
+            let response = call.await.map_err(|error| fault(SERVICE, error))?;
+            if let Some(error) = response.errors().first() {
                 let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
                 let status = if matches!(code, "InternalError" | "ServiceUnavailable") { 500 } else { 200 };
                 return Err(by_code(SERVICE, code, message, status, None));
@@ -240,11 +245,11 @@ impl Blobs for S3Blobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{answer, clients};
+    use crate::test_clients::{clients, response};
 
     #[tokio::test]
-    async fn a_contested_key_is_tried_again_until_it_is_decided() {
-        let (clients, sent) = clients(vec![answer(409, ""), answer(409, ""), answer(412, "")]);
+    async fn a_conflict_is_retried_until_one_writer_succeeded() {
+        let (clients, sent) = clients(vec![response(409, ""), response(409, ""), response(412, "")]);
         let stored = S3Blobs::new(clients.s3, "b").put_new("k", b"x".to_vec()).await.unwrap();
         assert_eq!(stored, Stored::Existed);
         assert_eq!(sent.actual_requests().count(), 3);
@@ -252,8 +257,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_stays_contested_is_a_pause() {
-        let (clients, _) = clients((0..TRIES_WHILE_CONTESTED).map(|_| answer(409, "")).collect());
+    async fn a_conflict_that_stays_is_throttling() {
+        let (clients, _) = clients((0..MAX_TRIES_ON_CONFLICT).map(|_| response(409, "")).collect());
         let fault = S3Blobs::new(clients.s3, "b").put_new("k", b"x".to_vec()).await.unwrap_err();
         assert!(matches!(fault, Fault::Throttled { .. }));
     }
@@ -261,34 +266,34 @@ mod tests {
     #[tokio::test]
     async fn a_missing_bucket_is_not_a_missing_blob() {
         let body = "<Error><Code>NoSuchBucket</Code><Message>no</Message></Error>";
-        let (clients, _) = clients(vec![answer(404, body)]);
+        let (clients, _) = clients(vec![response(404, body)]);
         let fault = S3Blobs::new(clients.s3, "b").get("k").await.unwrap_err();
         assert!(fault.to_string().contains("bucket's name"), "{fault}");
     }
 
     #[tokio::test]
-    async fn a_version_is_read_and_forgotten_by_its_name() {
+    async fn a_version_is_read_and_deleted_by_its_id() {
         let missing = "<Error><Code>NoSuchVersion</Code><Message>no</Message></Error>";
-        let (clients, sent) = clients(vec![answer(200, "one"), answer(404, missing), answer(204, "")]);
+        let (clients, sent) = clients(vec![response(200, "one"), response(404, missing), response(204, "")]);
         let blobs = S3Blobs::new(clients.s3, "b");
         let found = blobs.fetch("k", Some("v1"), 10).await.unwrap().unwrap();
         assert_eq!(std::fs::read(found.file.path()).unwrap(), b"one");
-        assert!(blobs.fetch("k", Some("v1"), 10).await.unwrap().is_none(), "deleted for good");
-        blobs.forget("k", Some("v1")).await.unwrap();
+        assert!(blobs.fetch("k", Some("v1"), 10).await.unwrap().is_none(), "deleted permanently");
+        blobs.delete_version("k", Some("v1")).await.unwrap();
         assert!(sent.actual_requests().all(|request| request.uri().contains("versionId=v1")));
     }
 
     #[tokio::test]
-    async fn a_blob_that_could_not_be_deleted_is_told() {
+    async fn a_blob_that_could_not_be_deleted_is_an_error() {
         let list = "<ListBucketResult><Contents><Key>a/b</Key></Contents></ListBucketResult>";
         let failed = "<DeleteResult><Error><Key>a/b</Key><Code>InternalError</Code></Error></DeleteResult>";
-        let (clients, _) = clients(vec![answer(200, list), answer(200, failed)]);
+        let (clients, _) = clients(vec![response(200, list), response(200, failed)]);
         let fault = S3Blobs::new(clients.s3, "b").delete_all("a/").await.unwrap_err();
         assert!(matches!(fault, Fault::Unreachable { .. }));
     }
 
     #[tokio::test]
-    async fn what_is_not_a_key_never_reaches_s3() {
+    async fn an_invalid_key_is_refused_without_a_call() {
         let (clients, sent) = clients(vec![]);
         let blobs = S3Blobs::new(clients.s3, "b");
         for key in ["", "/", "../x", "a/../../x", "/etc/passwd", "./x"] {

@@ -1,4 +1,4 @@
-//! Stored events on an EventBridge bus, under the source `everypage`.
+//! The event bus on EventBridge, with the source `everypage`.
 
 use async_trait::async_trait;
 use aws_sdk_eventbridge::{Client, primitives::DateTime, types::PutEventsRequestEntry};
@@ -14,7 +14,7 @@ const SOURCE: &str = "everypage";
 /// EventBridge's limits for one call.
 const EVENTS_PER_CALL: usize = 10;
 const BYTES_PER_CALL: usize = 1 << 20;
-/// What EventBridge counts for an entry's time.
+/// The size that EventBridge counts for an entry's time.
 const TIME_BYTES: usize = 14;
 
 pub struct EventBridgeBus {
@@ -33,7 +33,8 @@ impl EventBridgeBus {
         let resource = event.aggregate.to_string();
         let bytes = TIME_BYTES + SOURCE.len() + event.kind.len() + detail.len() + resource.len();
         if bytes > BYTES_PER_CALL {
-            return Err(Fault::broken(SERVICE, format!("event {} has {bytes} bytes", event.id)));
+            let detail = format!("event {} has {bytes} bytes; the limit is {BYTES_PER_CALL}", event.id);
+            return Err(Fault::broken(SERVICE, detail));
         }
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
@@ -47,10 +48,10 @@ impl EventBridgeBus {
 
     async fn put(&self, entries: Vec<PutEventsRequestEntry>) -> Result<(), Fault> {
         let call = self.client.put_events().set_entries(Some(entries)).send();
-        let answer = call.await.map_err(|error| fault(SERVICE, error))?;
-        match answer.entries().iter().find(|entry| entry.error_code().is_some()) {
+        let response = call.await.map_err(|error| fault(SERVICE, error))?;
+        match response.entries().iter().find(|entry| entry.error_code().is_some()) {
             None => Ok(()),
-            // Others of the call are out, so this is not `Throttled`; the relay sends all again.
+            // Other entries of the call were published, so this is not `Throttled`; the relay retries all.
             Some(failed) => {
                 let code = failed.error_code().unwrap_or_default();
                 Err(Fault::unreachable(
@@ -69,7 +70,7 @@ impl Bus for EventBridgeBus {
         for event in events {
             let (entry, size) = self.entry(event)?;
             if waiting.len() == EVENTS_PER_CALL || bytes + size > BYTES_PER_CALL {
-                // One call after the other: a later event never overtakes one that failed.
+                // Calls are sequential: a later event is never published before one that failed.
                 self.put(std::mem::take(&mut waiting)).await?;
                 bytes = 0;
             }
@@ -89,7 +90,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::replay::{answer, bodies, clients};
+    use crate::test_clients::{bodies, clients, response};
 
     fn events(count: usize, bytes: usize) -> Vec<Event> {
         let metadata = Metadata {
@@ -120,7 +121,7 @@ mod tests {
     }
 
     fn done() -> aws_sdk_eventbridge::config::http::HttpResponse {
-        answer(200, r#"{"FailedEntryCount":0,"Entries":[{"EventId":"e"}]}"#)
+        response(200, r#"{"FailedEntryCount":0,"Entries":[{"EventId":"e"}]}"#)
     }
 
     fn sequences(call: &Value) -> Vec<u64> {
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_go_out_in_order_ten_at_a_time() {
+    async fn events_are_published_in_order_in_batches_of_ten() {
         let (clients, sent) = clients(vec![done(), done(), done()]);
         EventBridgeBus::new(clients.eventbridge, "b").publish(&events(21, 1)).await.unwrap();
         let sent: Vec<_> = bodies(&sent).iter().map(sequences).collect();
@@ -147,10 +148,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_that_was_not_taken_stops_those_after_it() {
+    async fn an_entry_that_failed_stops_the_calls_after_it() {
         let failed =
             r#"{"FailedEntryCount":1,"Entries":[{"EventId":"e"},{"ErrorCode":"ThrottlingException"}]}"#;
-        let (clients, sent) = clients(vec![answer(200, failed), done()]);
+        let (clients, sent) = clients(vec![response(200, failed), done()]);
         let bus = EventBridgeBus::new(clients.eventbridge, "b");
         let fault = bus.publish(&events(12, 1)).await.unwrap_err();
         assert!(matches!(fault, Fault::Unreachable { .. }));

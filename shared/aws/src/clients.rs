@@ -9,14 +9,14 @@ use aws_config::{
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider, SharedHttpClient};
 use aws_smithy_http_client::tls;
 
-const CONNECT: Duration = Duration::from_secs(3);
-/// The services answer in milliseconds; whatever takes this long is better asked again.
-const ANSWER: Duration = Duration::from_secs(10);
-/// An S3 upload is answered once all of it has arrived. One that stops moving is cut off much
-/// sooner, by the SDK's protection against stalled streams.
-const UPLOAD: Duration = Duration::from_secs(180);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The services respond in milliseconds: a call that takes this long is better retried.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// S3 responds to an upload once all of it has arrived. The SDK's stalled stream protection ends an
+/// upload without progress much sooner.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Cheap to clone; all share one pool of connections.
+/// The SDK clients of all adapters. Cheap to clone; all share one connection pool.
 #[derive(Clone)]
 pub struct Clients {
     pub dynamodb: aws_sdk_dynamodb::Client,
@@ -28,20 +28,20 @@ pub struct Clients {
     pub sns: aws_sdk_sns::Client,
     pub sqs: aws_sdk_sqs::Client,
     pub sts: aws_sdk_sts::Client,
-    /// Where they are; `None` when nobody said.
+    /// The region of the clients; `None` when none is configured.
     pub region: Option<String>,
 }
 
 impl Clients {
-    /// Region and credentials come from where AWS puts them (environment, profile, role).
+    /// Creates the clients with region and credentials of the default chain (environment, profile, role).
     ///
-    /// `endpoint` is an emulator's address: everything goes there, with the credentials that
-    /// emulators expect (`test`), and S3 buckets are named in the path.
+    /// `endpoint` is an emulator's address: all calls go there, with the credentials that emulators
+    /// expect (`test`) and path-style S3 buckets.
     pub async fn connect(endpoint: Option<String>, region: Option<String>) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .http_client(https())
             .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts(ANSWER).build());
+            .timeout_config(timeouts(RESPONSE_TIMEOUT).build());
         if let Some(region) = region {
             loader = loader.region(Region::new(region));
         }
@@ -58,7 +58,7 @@ impl Clients {
     pub(crate) fn new(config: &SdkConfig, path_style: bool) -> Self {
         let s3 = aws_sdk_s3::config::Builder::from(config)
             .force_path_style(path_style)
-            .timeout_config(timeouts(UPLOAD).build())
+            .timeout_config(timeouts(UPLOAD_TIMEOUT).build())
             .build();
         Self {
             dynamodb: aws_sdk_dynamodb::Client::new(config),
@@ -74,19 +74,19 @@ impl Clients {
         }
     }
 
-    /// The same for a door with a slow line: an upload may take this long, as long as it moves.
-    pub fn with_uploads_within(mut self, time: Duration) -> Self {
-        let patient = self.s3.config().to_builder().timeout_config(timeouts(time).build()).build();
-        self.s3 = aws_sdk_s3::Client::from_conf(patient);
+    /// Sets the time limit of an S3 upload, for callers with a slow connection.
+    pub fn with_upload_timeout(mut self, timeout: Duration) -> Self {
+        let config = self.s3.config().to_builder().timeout_config(timeouts(timeout).build()).build();
+        self.s3 = aws_sdk_s3::Client::from_conf(config);
         self
     }
 }
 
-fn timeouts(answer: Duration) -> TimeoutConfigBuilder {
-    TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(answer)
+fn timeouts(response: Duration) -> TimeoutConfigBuilder {
+    TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(response)
 }
 
-/// The one TLS stack of the project: rustls with ring.
+/// The project's only TLS stack: rustls with ring.
 fn https() -> SharedHttpClient {
     let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
     aws_smithy_http_client::Builder::new().tls_provider(ring).build_https()

@@ -1,4 +1,4 @@
-//! What an SDK error means to the core, decided in one place.
+//! The classification of SDK errors for the core.
 
 use std::{error::Error, time::Duration};
 
@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
 };
 use everypage_core::ports::Fault;
 
-/// The service did nothing and asks for a pause.
+/// Codes of a service that did nothing and requests a pause.
 const THROTTLING: [&str; 22] = [
     "BandwidthLimitExceeded",
     "ExecutionLimitExceeded",
@@ -34,8 +34,8 @@ const THROTTLING: [&str; 22] = [
     "TransactionConflictException",
 ];
 
-/// Worth asking again although the status is not 5xx.
-const PASSING: [&str; 8] = [
+/// Codes of transient errors whose status is not 5xx.
+const TRANSIENT: [&str; 8] = [
     "ExpiredToken",
     "ExpiredTokenException",
     "IDPCommunicationError",
@@ -46,7 +46,7 @@ const PASSING: [&str; 8] = [
     "TransactionInProgressException",
 ];
 
-/// What to look at, for errors that asking again does not cure.
+/// What to check, for errors that a retry does not cure.
 const HINTS: [(&str, &str); 14] = [
     ("AccessDenied", "check the policy of this function's role"),
     ("AuthorizationError", "check the policy of this function's role"),
@@ -64,21 +64,21 @@ const HINTS: [(&str, &str); 14] = [
     ("StateMachineDoesNotExist", "check the state machine's ARN"),
 ];
 
-/// More than any service says of itself.
-const MESSAGE_CHARACTERS: usize = 500;
+/// Longer than the services' own messages.
+const MAX_MESSAGE_CHARACTERS: usize = 500;
 
-/// Sorts an SDK error by what the caller can do about it. Expected answers (a condition that did
-/// not hold, a key that is not there) are taken out by the adapters before they come here.
+/// Classifies an SDK error by what the caller can do about it. Adapters handle expected errors (a failed
+/// condition, a missing key) before they call this.
 pub fn fault<E>(service: &'static str, error: SdkError<E, HttpResponse>) -> Fault
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     match &error {
-        SdkError::ServiceError(answer) => {
-            let pause = retry_after(answer.raw());
-            let meta = answer.err().meta();
+        SdkError::ServiceError(response) => {
+            let pause = retry_after(response.raw());
+            let meta = response.err().meta();
             let (code, message) = (meta.code().unwrap_or(""), meta.message().unwrap_or(""));
-            by_code(service, code, message, answer.raw().status().as_u16(), pause)
+            by_code(service, code, message, response.raw().status().as_u16(), pause)
         }
         // The request could not even be built: a setting is missing or malformed.
         SdkError::ConstructionFailure(_) => Fault::broken(service, DisplayErrorContext(&error)),
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// The same for an error that came inside an answer, such as one entry of a batch.
+/// Classifies an error that is part of a response, such as one entry of a batch.
 pub fn by_code(
     service: &'static str,
     code: &str,
@@ -97,13 +97,13 @@ pub fn by_code(
     status: u16,
     pause: Option<Duration>,
 ) -> Fault {
-    // Some answers prefix the code with a namespace, some append an address.
+    // Some responses prefix the code with a namespace, some append a URL.
     let code = code.rsplit(['#', '.']).next().unwrap_or(code);
     let code = code.split(':').next().unwrap_or(code);
     let detail = format!("{code} ({status}) {}", without_values(message));
     if THROTTLING.contains(&code) || status == 429 {
         Fault::Throttled { service, retry_after: pause }
-    } else if PASSING.contains(&code) || status >= 500 {
+    } else if TRANSIENT.contains(&code) || status >= 500 {
         Fault::unreachable(service, detail)
     } else {
         let hint = HINTS.iter().find(|(start, _)| code.starts_with(start));
@@ -112,8 +112,8 @@ pub fn by_code(
     }
 }
 
-/// A refused request is often quoted in the message (`Value '…' at 'field' failed to …`), and ours
-/// hold document text, which must not reach a log.
+/// Removes quoted values from a message (`Value '…' at 'field' failed to …`): requests contain document
+/// text, which must not reach a log.
 fn without_values(message: &str) -> String {
     let mut rest = message;
     let mut kept = String::new();
@@ -123,13 +123,13 @@ fn without_values(message: &str) -> String {
         kept.push_str("Value");
         rest = &quoted[end + 1..];
     }
-    // A quotation that does not end is cut off.
+    // A quotation without an end is cut off.
     kept.push_str(rest.split_once("Value '").map_or(rest, |(before, _)| before));
-    kept.chars().take(MESSAGE_CHARACTERS).collect()
+    kept.chars().take(MAX_MESSAGE_CHARACTERS).collect()
 }
 
-fn retry_after(answer: &HttpResponse) -> Option<Duration> {
-    answer.headers().get("retry-after")?.parse().ok().map(Duration::from_secs)
+fn retry_after(response: &HttpResponse) -> Option<Duration> {
+    response.headers().get("retry-after")?.parse().ok().map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -137,10 +137,10 @@ mod tests {
     use everypage_core::ports::Next;
 
     use super::*;
-    use crate::replay::{self, answer, clients};
+    use crate::test_clients::{self, clients, response};
 
-    async fn met(status: u16, body: &str) -> Fault {
-        let (clients, _) = clients(vec![answer(status, body)]);
+    async fn classify(status: u16, body: &str) -> Fault {
+        let (clients, _) = clients(vec![response(status, body)]);
         let error =
             clients.dynamodb.get_item().table_name("t").set_key(Some(Default::default())).send().await;
         fault("records", error.unwrap_err())
@@ -151,15 +151,15 @@ mod tests {
         for code in THROTTLING {
             for form in [code.to_owned(), format!("com.amazonaws.dynamodb.v20120810#{code}")] {
                 let body = format!(r#"{{"__type":"{form}","message":"m"}}"#);
-                assert!(matches!(met(400, &body).await, Fault::Throttled { .. }), "{form}");
+                assert!(matches!(classify(400, &body).await, Fault::Throttled { .. }), "{form}");
             }
         }
-        assert!(matches!(met(429, "{}").await, Fault::Throttled { .. }));
+        assert!(matches!(classify(429, "{}").await, Fault::Throttled { .. }));
     }
 
     #[tokio::test]
-    async fn a_pause_that_the_service_names_is_kept() {
-        let mut throttled = answer(503, r#"{"__type":"SlowDown"}"#);
+    async fn the_services_retry_after_is_kept() {
+        let mut throttled = response(503, r#"{"__type":"SlowDown"}"#);
         throttled.headers_mut().insert("retry-after", "7");
         let (clients, _) = clients(vec![throttled]);
         let error = clients.dynamodb.list_tables().send().await.unwrap_err();
@@ -167,17 +167,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_pass_is_asked_again() {
-        assert_eq!(met(500, "not json").await.next(), Next::Retry);
-        assert_eq!(met(503, r#"{"__type":"ServiceUnavailable"}"#).await.next(), Next::Retry);
-        assert_eq!(met(400, r#"{"__type":"ExpiredTokenException"}"#).await.next(), Next::Retry);
-        // It may have been applied by the call before: never "did not take effect".
-        let twice = met(400, r#"{"__type":"TransactionInProgressException"}"#).await;
+    async fn transient_errors_are_retried() {
+        assert_eq!(classify(500, "not json").await.next(), Next::Retry);
+        assert_eq!(classify(503, r#"{"__type":"ServiceUnavailable"}"#).await.next(), Next::Retry);
+        assert_eq!(classify(400, r#"{"__type":"ExpiredTokenException"}"#).await.next(), Next::Retry);
+        // The previous call may have applied it: never "did not take effect".
+        let twice = classify(400, r#"{"__type":"TransactionInProgressException"}"#).await;
         assert!(matches!(twice, Fault::Unreachable { .. }));
     }
 
     #[tokio::test]
-    async fn a_service_that_is_not_there_is_unreachable_at_once() {
+    async fn a_refused_connection_is_unreachable() {
         let clients =
             crate::Clients::connect(Some("http://127.0.0.1:1".into()), Some("eu-west-1".into())).await;
         let error = clients.dynamodb.list_tables().send().await.unwrap_err();
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mistake_in_the_setup_says_what_to_check() {
+    async fn a_configuration_error_names_what_to_check() {
         for (code, expected) in [
             ("AccessDeniedException", "role"),
             ("ResourceNotFoundException", "name and region"),
             ("UnrecognizedClientException", "credentials"),
             ("ValidationException", "the reason"),
         ] {
-            let fault = met(400, &format!(r#"{{"__type":"{code}","message":"the reason"}}"#)).await;
+            let fault = classify(400, &format!(r#"{{"__type":"{code}","message":"the reason"}}"#)).await;
             assert_eq!(fault.next(), Next::GiveUp);
             assert!(fault.to_string().contains(expected), "{fault}");
             assert!(fault.to_string().contains(code), "{fault}");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_not_repeated() {
+    fn messages_do_not_quote_the_request() {
         let message = "1 validation error detected: Value '[Put(item={body=SECRET 'quoted' at 'x'})]' at \
                        'transactItems' failed to satisfy constraint: at most 100";
         let fault = by_code("records", "ValidationException", message, 400, None).to_string();
@@ -212,8 +212,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_sdk_does_not_retry_by_itself() {
-        let (clients, sent) = clients(vec![answer(500, "{}"), answer(200, "{}")]);
+        let (clients, sent) = clients(vec![response(500, "{}"), response(200, "{}")]);
         assert!(clients.dynamodb.list_tables().send().await.is_err());
-        assert_eq!(replay::bodies(&sent).len(), 1);
+        assert_eq!(test_clients::bodies(&sent).len(), 1);
     }
 }

@@ -1,17 +1,17 @@
 //! The flow as Step Functions executions of `statemachine.asl.json`, one per job.
 //!
-//! **Waking.** Where an execution waits for a person or for a change (approval, cancellation) it
-//! is a `waitForTaskToken` step. Its task hands the token to [`SfnFlow::remember`], and `wake`
-//! answers the token that was remembered last; the execution goes on and looks at the job.
+//! **Waking.** An execution waits for a decision or a change (approval, cancellation) in a
+//! `waitForTaskToken` step. Its task passes the token to [`SfnFlow::store_token`], and `wake` completes
+//! the token that was stored last; the execution continues and reads the job.
 //!
 //! ```text
-//! task:    remember(token) ──> read the job ──> decided meanwhile? wake()
-//! person:  write decision  ──> wake()
+//! task:    store_token()  ──> read the job ──> decided meanwhile? wake()
+//! person:  write decision ──> wake()
 //! ```
 //!
-//! Each side writes first and looks second, so one of the two always sees the other; both may,
-//! because a token that was answered is stale. A job whose execution waits for nothing has no
-//! token or a stale one, and waking it does nothing: workers read the job before every page.
+//! Each side writes first and reads second, so at least one of the two sees the other; both may,
+//! because a completed token is stale. A job whose execution does not wait has no token or a stale
+//! one, and waking it does nothing: workers read the job before every page.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
@@ -40,10 +40,10 @@ use serde_json::json;
 use crate::fault::fault;
 
 const SERVICE: &str = "Step Functions";
-/// Step Functions refuses longer ones, and none, as badly asked.
+/// Step Functions rejects a token of another length as an invalid request.
 const TOKEN_BYTES: RangeInclusive<usize> = 1..=2048;
-/// Two tasks of one execution hardly ever remember at once.
-const TRIES_TO_REMEMBER: usize = 5;
+/// Two tasks of one execution hardly ever store a token at the same time.
+const MAX_STORE_TRIES: usize = 5;
 
 pub struct SfnFlow {
     client: Client,
@@ -52,40 +52,42 @@ pub struct SfnFlow {
 }
 
 impl SfnFlow {
-    /// `records` keep the tokens of executions that wait.
+    /// `records` store the tokens of waiting executions.
     pub fn new(client: Client, state_machine_arn: impl Into<String>, records: Arc<dyn Records>) -> Self {
         Self { client, state_machine: state_machine_arn.into(), records }
     }
 
-    /// Keeps the token of the step at which a job's execution waits now. Look at the job after
-    /// this: a decision that came before found no token to answer.
-    /// `state` is the job's by which the execution goes.
-    pub async fn remember(&self, job: &JobId, token: &TaskToken, state: State) -> Result<(), Fault> {
+    /// Stores the token of the step at which a job's execution waits, with the job state that the
+    /// execution acts on. The caller must read the job afterwards: an earlier decision found no token
+    /// to complete.
+    pub async fn store_token(&self, job: &JobId, token: &TaskToken, state: State) -> Result<(), Fault> {
         let key = wake_key(job);
-        for _ in 0..TRIES_TO_REMEMBER {
+        for _ in 0..MAX_STORE_TRIES {
             let held = self.records.get(&key).await?;
             let when = held.map_or(When::Absent, |item| When::Version(item.version));
             let body = json!({ "token": token, "state": state }).to_string();
             let change = Change::Put { draft: Draft::new(key.clone(), body), when };
-            // A token is unique, so its hash names this attempt.
+            // A token is unique, so its hash identifies this write.
             let batch = Batch { stamp: sha256_hex(token.as_str().as_bytes()), changes: vec![change] };
             if self.records.write(&batch).await? == Written::Applied {
                 return Ok(());
             }
         }
-        Err(Fault::unreachable(SERVICE, format!("the token of job {job} is contested")))
+        let detail = format!("token of job {job} not stored: {MAX_STORE_TRIES} conflicting writes");
+        Err(Fault::unreachable(SERVICE, detail))
     }
 
-    async fn listener(&self, job: &JobId) -> Result<Option<Listener>, Fault> {
+    async fn waiting_step(&self, job: &JobId) -> Result<Option<WaitingStep>, Fault> {
         let Some(item) = self.records.get(&wake_key(job)).await? else { return Ok(None) };
         serde_json::from_str(&item.draft.body).map(Some).map_err(|error| Fault::broken(SERVICE, error))
     }
 }
 
-/// The step at which an execution waits for word from outside.
+/// The step at which an execution waits for a decision or change.
 #[derive(Deserialize)]
-struct Listener {
+struct WaitingStep {
     token: TaskToken,
+    /// The job state that the execution acts on.
     state: State,
 }
 
@@ -93,8 +95,8 @@ fn wake_key(job: &JobId) -> Key {
     Key::new(format!("job#{job}"), "wake")
 }
 
-/// Step Functions takes 80 characters, letters, digits, `-` and `_`; other ids go by their hash.
-/// A name is used up for 90 days, so a redriven job goes by another one.
+/// The job id where Step Functions accepts it (80 characters: letters, digits, `-`, `_`), else its hash.
+/// A name can't be reused for 90 days, so a redriven job has its redrive count appended.
 fn execution_name(job: &JobId, redrives: u32) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let name = if redrives == 0 { job.to_string() } else { format!("{job}-{redrives}") };
@@ -105,7 +107,7 @@ fn execution_name(job: &JobId, redrives: u32) -> String {
     }
 }
 
-/// The place as X-Ray writes it: what the execution traces is in the job's trace.
+/// The trace context in X-Ray's format, so that the execution's segments belong to the job's trace.
 fn xray_header(trace: &TraceContext) -> String {
     let (id, span, sampled) = (trace.trace_id(), trace.span_id(), u8::from(trace.sampled));
     format!("Root=1-{}-{};Parent={span};Sampled={sampled}", &id[..8], &id[8..])
@@ -123,8 +125,8 @@ impl Flow for SfnFlow {
             .trace_header(xray_header(trace));
         match call.send().await {
             Ok(_) => Ok(()),
-            Err(SdkError::ServiceError(answer))
-                if matches!(answer.err(), StartExecutionError::ExecutionAlreadyExists(_)) =>
+            Err(SdkError::ServiceError(response))
+                if matches!(response.err(), StartExecutionError::ExecutionAlreadyExists(_)) =>
             {
                 Ok(())
             }
@@ -136,7 +138,7 @@ impl Flow for SfnFlow {
         if !TOKEN_BYTES.contains(&token.as_str().len()) {
             return Ok(Settlement::Stale);
         }
-        // The outcome is in the table; the execution only needs to go on.
+        // The outcome is in the table; the execution only has to continue.
         let call = self.client.send_task_success().task_token(token.as_str()).output("{}");
         let Err(error) = call.send().await else { return Ok(Settlement::Accepted) };
         match error.as_service_error() {
@@ -150,16 +152,17 @@ impl Flow for SfnFlow {
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        if let Some(listener) = self.listener(job).await? {
-            self.settle(&listener.token).await?;
+        if let Some(step) = self.waiting_step(job).await? {
+            self.settle(&step.token).await?;
         }
         Ok(())
     }
 
-    /// Another round of the race sends every page again that is not settled.
+    /// Wakes the execution only when it acts on another state: waking it sends every page again that is
+    /// not settled.
     async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
-        if let Some(listener) = self.listener(job).await?.filter(|listener| listener.state != state) {
-            self.settle(&listener.token).await?;
+        if let Some(step) = self.waiting_step(job).await?.filter(|step| step.state != state) {
+            self.settle(&step.token).await?;
         }
         Ok(())
     }
@@ -171,10 +174,11 @@ mod tests {
     use everypage_testkit::memory::MemoryRecords;
 
     use super::*;
-    use crate::replay::{answer, bodies, clients};
+    use crate::test_clients::{bodies, clients, response};
 
-    fn flow(answers: &[(u16, &str)]) -> (SfnFlow, StaticReplayClient) {
-        let (clients, sent) = clients(answers.iter().map(|(status, body)| answer(*status, body)).collect());
+    fn flow(responses: &[(u16, &str)]) -> (SfnFlow, StaticReplayClient) {
+        let (clients, sent) =
+            clients(responses.iter().map(|(status, body)| response(*status, body)).collect());
         (SfnFlow::new(clients.sfn, "arn:machine", Arc::new(MemoryRecords::default())), sent)
     }
 
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_name_goes_by_its_hash() {
+    fn an_id_that_is_no_valid_execution_name_is_hashed() {
         assert_eq!(execution_name(&JobId::new("a-B_9"), 0), "a-B_9");
         assert_eq!(execution_name(&JobId::new("a-B_9"), 2), "a-B_9-2");
         for id in ["", "a b", "ä", &"x".repeat(81)] {
@@ -205,27 +209,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_nobody_waits_for_is_stale() {
+    async fn a_token_without_a_waiting_step_is_stale() {
         for code in ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"] {
             let (flow, _) = flow(&[(400, &format!(r#"{{"__type":"{code}"}}"#))]);
             assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Stale, "{code}");
         }
-        let (asks_nobody, _) = flow(&[]);
+        let (makes_no_call, _) = flow(&[]);
         for text in [String::new(), "t".repeat(2049)] {
-            assert_eq!(asks_nobody.settle(&TaskToken::new(text)).await.unwrap(), Settlement::Stale);
+            assert_eq!(makes_no_call.settle(&TaskToken::new(text)).await.unwrap(), Settlement::Stale);
         }
         let (flow, _) = flow(&[(200, "{}")]);
         assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Accepted);
     }
 
     #[tokio::test]
-    async fn waking_answers_the_token_that_was_remembered_last() {
+    async fn waking_completes_the_token_that_was_stored_last() {
         let (flow, sent) = flow(&[(200, "{}"), (400, r#"{"__type":"TaskTimedOut"}"#)]);
         let job = JobId::new("j");
         flow.wake(&job).await.unwrap();
-        assert_eq!(bodies(&sent).len(), 0, "nothing waits yet");
-        flow.remember(&job, &TaskToken::new("one"), State::Acked).await.unwrap();
-        flow.remember(&job, &TaskToken::new("two"), State::Acked).await.unwrap();
+        assert_eq!(bodies(&sent).len(), 0, "no step waits yet");
+        flow.store_token(&job, &TaskToken::new("one"), State::Acked).await.unwrap();
+        flow.store_token(&job, &TaskToken::new("two"), State::Acked).await.unwrap();
         flow.wake(&job).await.unwrap();
         flow.wake(&job).await.unwrap();
         let tokens: Vec<_> = bodies(&sent).iter().map(|body| body["taskToken"].clone()).collect();
@@ -233,13 +237,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_execution_that_knows_is_not_reminded() {
+    async fn an_execution_that_acts_on_the_current_state_is_not_reminded() {
         let (flow, sent) = flow(&[(200, "{}")]);
         let job = JobId::new("j");
         flow.remind(&job, State::Approved).await.unwrap();
-        flow.remember(&job, &TaskToken::new("first round"), State::Acked).await.unwrap();
+        flow.store_token(&job, &TaskToken::new("first round"), State::Acked).await.unwrap();
         flow.remind(&job, State::Approved).await.unwrap();
-        flow.remember(&job, &TaskToken::new("second round"), State::Approved).await.unwrap();
+        flow.store_token(&job, &TaskToken::new("second round"), State::Approved).await.unwrap();
         flow.remind(&job, State::Approved).await.unwrap();
         let tokens: Vec<_> = bodies(&sent).iter().map(|body| body["taskToken"].clone()).collect();
         assert_eq!(tokens, ["first round"]);

@@ -1,33 +1,33 @@
-//! Everypage on AWS: DynamoDB, S3, SQS, Step Functions, EventBridge, SNS and KMS behind the
-//! core's ports.
+//! The AWS backend: DynamoDB, S3, SQS, Step Functions, EventBridge, SNS and KMS behind the core's
+//! ports.
 //!
-//! The SDK never retries by itself: the core does, and it must see a lost reply to tell its own
-//! write from another's. What goes wrong is sorted in one place, [`fault::fault`].
+//! The SDK's own retries are off: the core retries, and it must see a lost response to distinguish
+//! its own write from another's. [`fault::fault`] classifies all SDK errors.
 
 mod blobs;
 mod bus;
 mod clients;
+mod discovery;
 pub mod fault;
 mod flow;
-mod locate;
 mod notifier;
-mod place;
 mod queue;
 mod records;
-#[cfg(test)]
-mod replay;
+mod resources;
 mod secrets;
 mod stack;
+#[cfg(test)]
+mod test_clients;
 mod vault;
 
-pub use blobs::{Found, S3Blobs};
+pub use blobs::{S3Blobs, UploadedObject};
 pub use bus::EventBridgeBus;
 pub use clients::Clients;
+pub use discovery::discover;
 pub use flow::SfnFlow;
-pub use locate::locate;
 pub use notifier::SnsNotifier;
-pub use place::{Place, VARIABLES, queue_variable};
 pub use queue::SqsQueue;
 pub use records::DynamoRecords;
+pub use resources::{StackResources, VARIABLES, queue_variable};
 pub use stack::{Stack, StackError};
 pub use vault::KmsVault;

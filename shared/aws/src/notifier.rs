@@ -1,5 +1,5 @@
-//! Notices through an SNS topic. Tenant and responsible person are message attributes, so that a
-//! subscription can filter by them.
+//! Notices as messages of an SNS topic. Tenant and responsible person are message attributes, so that
+//! a subscription can filter by them.
 
 use async_trait::async_trait;
 use aws_sdk_sns::{Client, types::MessageAttributeValue};
@@ -23,7 +23,7 @@ impl SnsNotifier {
     }
 }
 
-/// One line, short enough; `None` when nothing is left of it.
+/// Makes one line of at most [`SUBJECT_CHARACTERS`]; `None` when it would be empty.
 fn subject(text: &str) -> Option<String> {
     let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
     let line: String = text.chars().map(plain).collect();
@@ -43,7 +43,7 @@ impl Notifier for SnsNotifier {
         let attributes =
             [("tenant", Some(notice.tenant.as_str())), ("responsible", notice.responsible.as_deref())];
         for (name, value) in attributes {
-            // SNS refuses an empty one.
+            // SNS rejects empty attributes.
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 let value = MessageAttributeValue::builder().data_type("String").string_value(value).build();
                 call = call.message_attributes(name, value.map_err(|error| Fault::broken(SERVICE, error))?);
@@ -59,7 +59,7 @@ mod tests {
     use everypage_core::domain::ids::TenantId;
 
     use super::*;
-    use crate::replay::{answer, clients};
+    use crate::test_clients::{clients, response};
 
     #[test]
     fn a_subject_is_one_short_line() {
@@ -72,7 +72,7 @@ mod tests {
     async fn a_notice_names_its_tenant_and_responsible_person() {
         let done =
             "<PublishResponse><PublishResult><MessageId>m</MessageId></PublishResult></PublishResponse>";
-        let (clients, sent) = clients(vec![answer(200, done)]);
+        let (clients, sent) = clients(vec![response(200, done)]);
         let notice = Notice {
             tenant: TenantId::new("acme"),
             responsible: Some("eve@example.org".into()),

@@ -1,4 +1,4 @@
-//! Variables that must not stand in an environment: one secret of Secrets Manager, a JSON object.
+//! Settings that must not be in an environment: one secret of Secrets Manager, a JSON object.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::fault::fault;
 
 const SERVICE: &str = "Secrets Manager";
 
-/// The variables in the secret. What is wrong with it is told without showing any of it.
+/// Reads the variables in the secret. Errors never contain its content.
 pub async fn read(client: &Client, secret: &str) -> Result<BTreeMap<String, String>, Fault> {
-    let answer = client.get_secret_value().secret_id(secret).send().await;
-    let answer = answer.map_err(|error| fault(SERVICE, error))?;
-    let text = answer.secret_string.unwrap_or_default();
-    let wanted =
+    let response = client.get_secret_value().secret_id(secret).send().await;
+    let response = response.map_err(|error| fault(SERVICE, error))?;
+    let text = response.secret_string.unwrap_or_default();
+    let malformed =
         || Fault::broken(SERVICE, r#"the secret must be a JSON object such as {"OPENAI_API_KEY": "…"}"#);
-    let variables: BTreeMap<String, String> = serde_json::from_str(&text).map_err(|_| wanted())?;
+    let variables: BTreeMap<String, String> = serde_json::from_str(&text).map_err(|_| malformed())?;
     Ok(variables.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect())
 }
 
@@ -25,21 +25,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::replay::{answer, clients};
+    use crate::test_clients::{clients, response};
 
     async fn read_from(secret: &str) -> Result<BTreeMap<String, String>, Fault> {
-        let (clients, _) = clients(vec![answer(200, &json!({ "SecretString": secret }).to_string())]);
+        let (clients, _) = clients(vec![response(200, &json!({ "SecretString": secret }).to_string())]);
         read(&clients.secrets, "arn").await
     }
 
     #[tokio::test]
-    async fn a_secret_is_an_object_of_variables_and_empty_ones_do_not_count() {
+    async fn a_secret_is_an_object_of_variables_and_empty_ones_are_ignored() {
         let read = read_from(r#"{"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": ""}"#).await.unwrap();
         assert_eq!(read.into_iter().collect::<Vec<_>>(), [("OPENAI_API_KEY".to_owned(), "sk-1".to_owned())]);
     }
 
     #[tokio::test]
-    async fn a_secret_that_is_none_is_not_shown() {
+    async fn the_error_for_a_malformed_secret_does_not_show_it() {
         let error = read_from("sk-secret").await.unwrap_err().to_string();
         assert!(error.contains("JSON object") && !error.contains("sk-secret"), "{error}");
     }

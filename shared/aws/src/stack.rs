@@ -1,4 +1,4 @@
-//! Everypage over a deployed stack: the core's ports, connected.
+//! The AWS backend over a deployed stack: the core's ports with their adapters.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -10,15 +10,16 @@ use everypage_core::{
 use everypage_system::{SystemClock, UlidIds};
 
 use crate::{
-    Clients, DynamoRecords, EventBridgeBus, KmsVault, Place, S3Blobs, SfnFlow, SnsNotifier, SqsQueue, secrets,
+    Clients, DynamoRecords, EventBridgeBus, KmsVault, S3Blobs, SfnFlow, SnsNotifier, SqsQueue,
+    StackResources, secrets,
 };
 
-/// A cold start that fails keeps the batch that it is for hidden for minutes: the secret is worth some
-/// tries, which settings that are yet to be read can't speak of.
-const AGAIN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// Backoff for reading the secret. A failed cold start hides its batch of messages for minutes, so the
+/// read is retried; the intervals can't be a setting, because settings are read from the secret.
+const SECRET_RETRY_INTERVALS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 
-async fn secret_of(clients: &Clients, secret: &str) -> Result<BTreeMap<String, String>, Fault> {
-    for pause in AGAIN {
+async fn read_secret(clients: &Clients, secret: &str) -> Result<BTreeMap<String, String>, Fault> {
+    for pause in SECRET_RETRY_INTERVALS {
         match secrets::read(&clients.secrets, secret).await {
             Err(Fault::Unreachable { .. } | Fault::Throttled { .. }) => SystemClock.sleep(pause).await,
             read => return read,
@@ -29,7 +30,7 @@ async fn secret_of(clients: &Clients, secret: &str) -> Result<BTreeMap<String, S
 
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// Every mistake, each naming its variable.
+    /// All errors in the settings, each with its variable.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
     #[error("there is no stack {stack} in account {account}, {region}: no queue {missing} was found")]
@@ -40,22 +41,22 @@ pub enum StackError {
 
 pub struct Stack {
     pub app: Arc<App>,
-    pub place: Place,
+    pub resources: StackResources,
     pub blobs: Arc<S3Blobs>,
     pub queue: Arc<SqsQueue>,
     pub flow: Arc<SfnFlow>,
 }
 
 impl Stack {
-    /// The settings that hold for a stack: those in `var`, and in the stack's secret. As everywhere, an
-    /// empty variable is one that is not set: a parameter that was left empty hides nothing.
+    /// Reads the settings of a stack from `var` and from the stack's secret. An empty variable counts as
+    /// not set, so that a template parameter left empty does not hide the secret's value.
     pub async fn settings(
         clients: &Clients,
-        place: &Place,
+        resources: &StackResources,
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Reading, StackError> {
-        let secrets = match &place.secrets {
-            Some(secret) => secret_of(clients, secret).await?,
+        let secrets = match &resources.secrets {
+            Some(secret) => read_secret(clients, secret).await?,
             None => Default::default(),
         };
         let given = |name: &str| var(name).filter(|value| !value.trim().is_empty());
@@ -65,15 +66,15 @@ impl Stack {
 
     pub fn connect(
         clients: Clients,
-        place: Place,
+        resources: StackResources,
         settings: Settings,
         outside: Outside,
     ) -> Result<Self, StackError> {
-        let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &place.table));
-        let blobs = Arc::new(S3Blobs::new(clients.s3, &place.bucket));
-        let queue = SqsQueue::new(clients.sqs, place.queues.clone())?;
-        let queue = Arc::new(queue.with_dead_letter_queues(&place.dead_letter_queues));
-        let flow = Arc::new(SfnFlow::new(clients.sfn, &place.state_machine, records.clone()));
+        let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &resources.table));
+        let blobs = Arc::new(S3Blobs::new(clients.s3, &resources.bucket));
+        let queue = SqsQueue::new(clients.sqs, resources.queues.clone())?;
+        let queue = Arc::new(queue.with_dead_letter_queues(&resources.dead_letter_queues));
+        let flow = Arc::new(SfnFlow::new(clients.sfn, &resources.state_machine, records.clone()));
         let Outside { pdf, vision, hooks, payments, traces } = outside;
         let ports = Ports {
             records,
@@ -82,16 +83,16 @@ impl Stack {
             flow: flow.clone(),
             pdf,
             vision,
-            bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &place.bus)),
+            bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &resources.bus)),
             hooks,
             payments,
-            notifier: Arc::new(SnsNotifier::new(clients.sns, &place.topic)),
-            vault: Arc::new(KmsVault::new(clients.kms, &place.key)),
+            notifier: Arc::new(SnsNotifier::new(clients.sns, &resources.topic)),
+            vault: Arc::new(KmsVault::new(clients.kms, &resources.key)),
             clock: Arc::new(SystemClock),
             ids: Arc::new(UlidIds),
             traces,
         };
         let app = Arc::new(App::new(ports, settings, UlidIds.fresh()));
-        Ok(Self { app, place, blobs, queue, flow })
+        Ok(Self { app, resources, blobs, queue, flow })
     }
 }

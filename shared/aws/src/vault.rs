@@ -1,5 +1,5 @@
-//! Secrets sealed by a KMS key. The key never leaves KMS; whoever may call `kms:Decrypt` with it
-//! and knows the encryption context can open what was sealed.
+//! Secrets encrypted by a KMS key, which never leaves KMS. Decrypting needs the permission
+//! `kms:Decrypt` for the key, and the encryption context.
 
 use async_trait::async_trait;
 use aws_sdk_kms::{Client, operation::decrypt::DecryptError, primitives::Blob};
@@ -15,7 +15,8 @@ use everypage_core::{
 use crate::fault::fault;
 
 const SERVICE: &str = "KMS";
-/// Bound into what is sealed and shown in CloudTrail; policies can demand it.
+/// The encryption context: authenticated with the ciphertext and shown in CloudTrail; policies can
+/// require it.
 const CONTEXT: (&str, &str) = ("application", "everypage");
 
 pub struct KmsVault {
@@ -30,7 +31,8 @@ impl KmsVault {
     }
 }
 
-/// KMS refuses an empty text. So a secret of nothing but zeros, as the empty one is, has one more.
+/// Appends a zero byte to a secret that consists of zero bytes only, such as the empty one: KMS
+/// refuses an empty plaintext.
 fn padded(secret: &str) -> String {
     let zero = if only_zeros(secret) { "\0" } else { "" };
     format!("{secret}{zero}")
@@ -51,7 +53,9 @@ fn only_zeros(text: &str) -> bool {
 impl Vault for KmsVault {
     async fn seal(&self, secret: &Secret) -> Result<String, Fault> {
         if secret.expose().len() > MAX_SECRET_BYTES {
-            return Err(Fault::broken(SERVICE, format!("a secret is longer than {MAX_SECRET_BYTES} bytes")));
+            let bytes = secret.expose().len();
+            let detail = format!("the secret has {bytes} bytes; the limit is {MAX_SECRET_BYTES}");
+            return Err(Fault::broken(SERVICE, detail));
         }
         let call = self
             .client
@@ -59,14 +63,15 @@ impl Vault for KmsVault {
             .key_id(&self.key)
             .encryption_context(CONTEXT.0, CONTEXT.1)
             .plaintext(Blob::new(padded(secret.expose())));
-        let answer = call.send().await.map_err(|error| fault(SERVICE, error))?;
-        let sealed =
-            answer.ciphertext_blob.ok_or_else(|| Fault::broken(SERVICE, "no ciphertext came back"))?;
+        let response = call.send().await.map_err(|error| fault(SERVICE, error))?;
+        let sealed = response
+            .ciphertext_blob
+            .ok_or_else(|| Fault::broken(SERVICE, "the response has no ciphertext"))?;
         Ok(BASE64.encode(sealed))
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        let foreign = || Fault::broken(SERVICE, "this was not sealed with our key");
+        let foreign = || Fault::broken(SERVICE, "the secret was not sealed with this stack's key");
         let ciphertext = BASE64.decode(sealed).ok().filter(|bytes| !bytes.is_empty()).ok_or_else(foreign)?;
         let call = self
             .client
@@ -74,13 +79,13 @@ impl Vault for KmsVault {
             .key_id(&self.key)
             .encryption_context(CONTEXT.0, CONTEXT.1)
             .ciphertext_blob(Blob::new(ciphertext));
-        let answer = call.send().await.map_err(|error| match error.as_service_error() {
+        let response = call.send().await.map_err(|error| match error.as_service_error() {
             Some(DecryptError::InvalidCiphertextException(_) | DecryptError::IncorrectKeyException(_)) => {
                 foreign()
             }
             _ => fault(SERVICE, error),
         })?;
-        let opened = answer.plaintext.ok_or_else(foreign)?;
+        let opened = response.plaintext.ok_or_else(foreign)?;
         String::from_utf8(opened.into_inner()).ok().and_then(unpadded).ok_or_else(foreign)
     }
 }
@@ -90,13 +95,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::replay::{answer, bodies, clients};
+    use crate::test_clients::{bodies, clients, response};
 
     #[tokio::test]
-    async fn a_secret_is_sealed_in_our_context_and_opens_again() {
+    async fn a_secret_is_sealed_with_the_encryption_context_and_opens_again() {
         let sealed = json!({"CiphertextBlob": BASE64.encode("sealed")}).to_string();
         let opened = json!({"Plaintext": BASE64.encode("pässword")}).to_string();
-        let (clients, sent) = clients(vec![answer(200, &sealed), answer(200, &opened)]);
+        let (clients, sent) = clients(vec![response(200, &sealed), response(200, &opened)]);
         let vault = KmsVault::new(clients.kms, "alias/k");
         let text = vault.seal(&Secret::new("pässword")).await.unwrap();
         assert_eq!(vault.open(&text).await.unwrap(), Secret::new("pässword"));
@@ -107,8 +112,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_sealed_here_does_not_open() {
-        let (clients, _) = clients(vec![answer(400, r#"{"__type":"InvalidCiphertextException"}"#)]);
+    async fn a_text_sealed_with_another_key_does_not_open() {
+        let (clients, _) = clients(vec![response(400, r#"{"__type":"InvalidCiphertextException"}"#)]);
         let vault = KmsVault::new(clients.kms, "k");
         for text in ["", "not base64!"] {
             assert!(matches!(vault.open(text).await, Err(Fault::Broken { .. })), "{text}");
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn kms_is_never_given_an_empty_text_and_no_two_secrets_become_one() {
+    fn padding_is_never_empty_and_distinguishes_all_secrets() {
         for secret in ["", "\0", "\0\0", "a", "a\0", "\0a"] {
             assert!(!padded(secret).is_empty());
             assert_eq!(unpadded(padded(secret)), Some(Secret::new(secret)), "{secret:?}");

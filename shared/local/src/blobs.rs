@@ -1,4 +1,4 @@
-//! Blobs as files of one folder. A file appears whole under its name or not at all.
+//! Blobs as files of one folder. Every file is created atomically.
 
 use std::{
     fs, io,
@@ -29,7 +29,7 @@ impl FolderBlobs {
         if relative.components().all(|part| matches!(part, Component::Normal(_))) {
             Ok(self.root.join(relative))
         } else {
-            Err(Fault::broken("blobs", format!("{key:?} is not a key")))
+            Err(Fault::broken("blobs", format!("{key:?} is not a blob key: it must be a relative path")))
         }
     }
 }
@@ -44,34 +44,34 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| Fault::unreachable("blobs", error))?
 }
 
-/// A folder that is there after a power cut, too: its name is durable only once its parent is.
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates a folder that survives a power cut: its name is durable only once its parent is synced.
+fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     let Some(parent) = folder.parent() else { return Ok(()) };
-    make_folder(parent)?;
+    create_folder(parent)?;
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => fs::File::open(parent)?.sync_all(),
     }
 }
 
-/// Fills a temporary file beside the target, flushes it and gives it its name; `Existed` when the
-/// name is taken. A crash leaves at most a temporary file, which nobody reads.
+/// Fills a temporary file in the folder of the target, flushes it and renames it; `Existed` when the
+/// name is taken. A crash leaves at most a temporary file, which is never read.
 fn create(path: &Path, fill: impl FnOnce(&mut fs::File) -> io::Result<()>) -> Result<Stored, Fault> {
     if path.exists() {
         return Ok(Stored::Existed);
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder).map_err(|error| fault(folder, error))?;
+    create_folder(folder).map_err(|error| fault(folder, error))?;
     let mut temporary =
         tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(|error| fault(folder, error))?;
     fill(temporary.as_file_mut()).map_err(|error| fault(path, error))?;
     temporary.as_file().sync_data().map_err(|error| fault(path, error))?;
     match temporary.persist_noclobber(path) {
         Ok(_) => {
-            // The name itself is durable only once its folder is.
+            // The name is durable only once its folder is synced.
             fs::File::open(folder)
                 .and_then(|folder| folder.sync_all())
                 .map_err(|error| fault(folder, error))?;
@@ -121,7 +121,7 @@ impl Blobs for FolderBlobs {
     }
 
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
-        // Prefixes are folders here; our callers only ever name whole ones.
+        // Prefixes are folders here; callers only pass whole ones.
         let path = self.path(prefix)?;
         blocking(move || match fs::remove_dir_all(&path) {
             Ok(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! Published events, for whoever listens in this process.
+//! The event bus inside one process: published events go to its subscribers.
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -7,8 +7,8 @@ use everypage_core::{
 };
 use tokio::sync::broadcast;
 
-/// A listener that falls this far behind misses some; the trail has them all.
-const KEPT_FOR_SLOW_LISTENERS: usize = 4096;
+/// A subscriber that is more events behind misses the oldest; the trail has all of them.
+const SUBSCRIBER_BUFFER: usize = 4096;
 
 pub struct LocalBus {
     sender: broadcast::Sender<Event>,
@@ -16,7 +16,7 @@ pub struct LocalBus {
 
 impl Default for LocalBus {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(KEPT_FOR_SLOW_LISTENERS) }
+        Self { sender: broadcast::Sender::new(SUBSCRIBER_BUFFER) }
     }
 }
 
@@ -30,7 +30,7 @@ impl LocalBus {
 impl Bus for LocalBus {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
         for event in events {
-            // Nobody listening is fine.
+            // Fails only without subscribers, which is not an error.
             let _ = self.sender.send(event.clone());
         }
         Ok(())

@@ -1,13 +1,13 @@
-//! One SQLite file: a thread that writes, two that read.
+//! One SQLite file: one thread writes, two threads read.
 //!
-//! Writes that wait for each other are committed together, so that a hundred pages settling at
-//! once cost one flush to disk and not a hundred. A write is answered after its commit, never before.
+//! Writes that queue up are committed together, so that a hundred pages settling at the same time
+//! cost one flush to disk and not a hundred. A write returns after its commit, never before.
 
 use std::{
     fs::File,
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
@@ -16,13 +16,14 @@ use std::{
 };
 
 use everypage_core::ports::Fault;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
-/// Most writes of one commit; more would only make the first of them wait.
-const MOST_IN_A_COMMIT: usize = 200;
-const READERS: usize = 2;
-/// Another process of the same data folder may be writing; its commits take milliseconds.
+/// More writes in one commit would only make the first of them wait longer.
+const MAX_WRITES_PER_COMMIT: usize = 200;
+const READER_THREADS: usize = 2;
+/// Another process with the same data folder may be writing; its commits take milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -47,13 +48,13 @@ CREATE INDEX IF NOT EXISTS messages_lane ON messages (lane DESC, id);
 CREATE TABLE IF NOT EXISTS drives (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 ";
 
-/// Written into the file; a newer program's file is refused rather than misread.
+/// Written into the file; a file of a newer version is refused rather than misread.
 const SCHEMA_VERSION: i64 = 1;
 
-/// Called once the commit is through, or has failed.
-type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
-/// Runs inside the commit; not at all, and only answered, when there is none.
-type WriteJob = Box<dyn FnOnce(Option<&Connection>) -> Answer + Send>;
+/// Called after the commit, with its result.
+type OnCommit = Box<dyn FnOnce(Result<(), String>) + Send>;
+/// Runs inside the transaction; gets `None` when no transaction could be started.
+type WriteJob = Box<dyn FnOnce(Option<&Connection>) -> OnCommit + Send>;
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
 
 #[derive(Clone)]
@@ -75,11 +76,15 @@ impl Database {
         let version: i64 =
             connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
         if version > SCHEMA_VERSION {
-            let detail = format!("{} was written by a newer Everypage (format {version})", path.display());
+            let detail = format!(
+                "{} was written by a newer Everypage (format {version}, this one reads {SCHEMA_VERSION}); \
+                 update Everypage",
+                path.display()
+            );
             return Err(Fault::broken("database", detail));
         }
-        // Only a new file: SQLite refuses a write at once, without waiting, when another process
-        // commits between the write's own look at the file and its lock.
+        // New files only: SQLite refuses a write without waiting for the busy timeout when another
+        // process commits between the write's read of the file and its lock.
         if version < SCHEMA_VERSION {
             connection.execute_batch(SCHEMA).map_err(fault)?;
             connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fault)?;
@@ -95,7 +100,7 @@ impl Database {
             .map_err(|error| Fault::unreachable("database", error))?;
         let (reader, reads) = mpsc::channel::<ReadJob>();
         let reads = Arc::new(Mutex::new(reads));
-        for _ in 0..READERS {
+        for _ in 0..READER_THREADS {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
             connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
@@ -108,49 +113,49 @@ impl Database {
         Ok(Self { writer, reader, commits })
     }
 
-    /// How often this process has flushed to disk; many writes may share a commit.
+    /// Number of commits of this process; many writes may share one.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Runs `work` in a transaction; durable when this answers. `work` may be rolled back and its
-    /// error answered, without harm to others in the same commit.
+    /// Runs `work` in a transaction; its changes are durable when this returns. When `work` fails it is
+    /// rolled back alone, and other writes of the same commit are kept.
     pub async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let job: WriteJob = Box::new(move |connection| {
             let result = connection.map(|connection| in_savepoint(connection, work));
             Box::new(move |committed| {
-                // Nobody waiting any more is fine: the write stands all the same.
+                // The caller may have been dropped: the write is committed all the same.
                 let _ = reply.send(match (committed, result) {
                     (Ok(()), Some(result)) => result.map_err(fault),
-                    (Ok(()), None) => Err(Fault::unreachable("database", "nothing was begun")),
+                    (Ok(()), None) => Err(Fault::unreachable("database", "no transaction was started")),
                     (Err(error), _) => Err(Fault::unreachable("database", error)),
                 });
             })
         });
         self.writer.send(job).map_err(|_| Fault::unreachable("database", "the writer has stopped"))?;
-        answer.await.map_err(|_| Fault::unreachable("database", "the writer has stopped"))?
+        response.await.map_err(|_| Fault::unreachable("database", "the writer has stopped"))?
     }
 
-    /// Sees every write that was answered before.
+    /// Runs `work` on a read-only connection; it sees every write that returned before.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let job: ReadJob = Box::new(move |connection| {
             let _ = reply.send(work(connection).map_err(fault));
         });
         self.reader.send(job).map_err(|_| Fault::unreachable("database", "the readers have stopped"))?;
-        answer.await.map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
+        response.await.map_err(|_| Fault::unreachable("database", "the readers have stopped"))?
     }
 }
 
-/// One process at a time sets the file up: SQLite does not wait for another one that is just
-/// turning a new file into one with a write-ahead log, whatever its busy timeout.
+/// Locks the setup of the file for one process at a time: while another process switches a new file
+/// to a write-ahead log, SQLite fails instead of waiting, whatever the busy timeout.
 fn lock(path: &Path) -> std::io::Result<File> {
     let file = File::create(path.with_extension("lock"))?;
     file.lock()?;
@@ -189,31 +194,30 @@ fn in_savepoint<T>(
 
 fn write_loop(connection: Connection, jobs: &mpsc::Receiver<WriteJob>, commits: &AtomicU64) {
     while let Ok(first) = jobs.recv() {
-        let begun = connection.execute_batch("BEGIN IMMEDIATE");
-        if let Err(error) = begun {
+        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
             first(None)(Err(error.to_string()));
             continue;
         }
-        let mut answers = vec![first(Some(&connection))];
-        while answers.len() < MOST_IN_A_COMMIT
+        let mut callbacks = vec![first(Some(&connection))];
+        while callbacks.len() < MAX_WRITES_PER_COMMIT
             && let Ok(job) = jobs.try_recv()
         {
-            answers.push(job(Some(&connection)));
+            callbacks.push(job(Some(&connection)));
         }
         let committed = connection.execute_batch("COMMIT").map_err(|error| {
             let _ = connection.execute_batch("ROLLBACK");
             error.to_string()
         });
         commits.fetch_add(1, Ordering::Relaxed);
-        for answer in answers {
-            answer(committed.clone());
+        for on_commit in callbacks {
+            on_commit(committed.clone());
         }
     }
 }
 
 fn read_loop(connection: &Connection, jobs: &Mutex<mpsc::Receiver<ReadJob>>) {
     loop {
-        let next = jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
+        let next = jobs.lock().recv();
         match next {
             Ok(job) => job(connection),
             Err(_) => return,

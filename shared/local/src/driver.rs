@@ -1,8 +1,8 @@
-//! Drives jobs from step to step and pages through workers: what Step Functions and the event
-//! source mapping do on AWS.
+//! Drives jobs from step to step and pages through workers, as Step Functions and the event source
+//! mapping do on AWS.
 //!
-//! The driver holds nothing that can't be found again: every step reads where the job stands and
-//! goes on from there, so dropping it anywhere and starting another is always safe.
+//! The driver holds no state that is not stored: every step reads the job's state and continues
+//! from there, so dropping the driver anywhere and starting another is always safe.
 
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -33,16 +33,16 @@ use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
 use crate::flow::LocalFlow;
 
-/// How often a job is looked at for what another process did to it (a cancel, an approval).
-const LOOK: Duration = Duration::from_secs(1);
-/// How often workers look for messages that came back; new ones are announced.
-const POLL: Duration = Duration::from_millis(250);
-/// How often the list of settled pages is read again, in case an announcement was lost.
-const RECOUNT: u32 = 15;
+/// How often a job is polled for changes by another process (a cancel, an approval).
+const JOB_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often workers poll for messages that became visible again; new ones wake them.
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// After this many polls the settled pages are read again, in case a notification was lost.
+const POLLS_PER_RECOUNT: u32 = 15;
 /// Messages of one send.
-const SEND: usize = 100;
-/// A job whose end can't even be written down is tried again after this, for ever.
-const STORE_DOWN: Duration = Duration::from_secs(5);
+const BATCH_SIZE: usize = 100;
+/// Pause before the end of a job that could not be stored is retried, without limit.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 pub struct Driver {
     app: Arc<App>,
@@ -57,12 +57,13 @@ impl Driver {
         Self { app, flow, parallel_ranges: parallel_ranges.max(1), sent: tokio::sync::Notify::new() }
     }
 
-    /// Takes messages off the queue and works on as many at once as configured, for ever.
+    /// Receives messages and processes up to `worker_concurrency` of them in parallel; never returns.
     pub async fn work(&self) {
         self.work_until(&Stop::default()).await;
     }
 
-    /// The same until `stop` is asked for, and then until what is in hand is done.
+    /// Processes messages as [`Driver::work`] does until `stop` is signalled, then finishes those in
+    /// progress and returns.
     pub async fn work_until(&self, stop: &Stop) {
         let permits = Arc::new(Semaphore::new(self.app.settings.worker_concurrency));
         let mut workers = JoinSet::new();
@@ -87,7 +88,7 @@ impl Driver {
                     biased;
                     () = stop.asked() => break,
                     () = self.sent.notified() => {}
-                    () = app.clock.sleep(POLL) => {}
+                    () = app.clock.sleep(QUEUE_POLL_INTERVAL) => {}
                 }
                 continue;
             }
@@ -102,32 +103,32 @@ impl Driver {
                     },
                 };
                 let app = self.app.clone();
-                // A panic in there is a bug, costs one delivery and nothing else: the message comes
-                // back when its visibility has run out.
+                // A panic in this task is a bug. It costs one delivery: the message becomes visible
+                // again when its visibility timeout expires.
                 workers.spawn(async move {
                     let disposition = dispatch(&app, &delivery).await;
-                    // The next page need not wait until this one's message is off the queue.
+                    // The next page need not wait until this one's message is deleted.
                     drop(permit);
-                    put_away(&app, &delivery, disposition).await;
+                    acknowledge(&app, &delivery, disposition).await;
                 });
             }
         }
         while workers.join_next().await.is_some() {}
     }
 
-    /// More messages are there than the workers have been told of.
-    pub fn announce(&self) {
+    /// Makes the workers poll the queue now, because messages were sent.
+    pub fn wake_workers(&self) {
         self.sent.notify_one();
     }
 
-    /// Brings one job to its end, whatever happens on the way. `None` for one that was deleted.
+    /// Drives one job to its end, also through failures of its steps. `None` for a deleted job.
     pub async fn drive(&self, id: &JobId) -> Option<Job> {
-        // Spans of the highest level are there whatever is logged, so that every line names its job.
+        // Spans of the highest level exist at every log level, so that each line names its job.
         let span = error_span!("job", job = %id, tenant = Empty, correlation = Empty, trace = Empty);
         async {
             self.flow.watch(id);
             let job = loop {
-                match unless_it_panics(self.drive_once(id)).await {
+                match catch_panic(self.drive_once(id)).await {
                     Ok(job) if job.state.is_terminal() => break Some(job),
                     Ok(_) => continue,
                     Err(error) if error.code() == "unknown_job" => break None,
@@ -136,11 +137,11 @@ impl Driver {
                         warn!(reason = failure.reason, "job failed");
                         match fail(&self.app, id, failure).await {
                             Ok(job) if job.state.is_terminal() => break Some(job),
-                            // Published already, and only its audit is missing: that is tried again.
-                            Ok(_) => self.app.clock.sleep(STORE_DOWN).await,
+                            // Published already, and only its audit is missing: that is retried.
+                            Ok(_) => self.app.clock.sleep(STORE_RETRY_INTERVAL).await,
                             Err(error) => {
-                                error!(%error, "the job's end could not be written down, trying again");
-                                self.app.clock.sleep(STORE_DOWN).await;
+                                error!(%error, "end of the job not stored, retrying");
+                                self.app.clock.sleep(STORE_RETRY_INTERVAL).await;
                             }
                         }
                     }
@@ -148,7 +149,7 @@ impl Driver {
             };
             self.flow.unwatch(id);
             match job {
-                Some(job) if job.halt.is_some() => Some(self.with_latecomers(job).await),
+                Some(job) if job.halt.is_some() => Some(self.heal_late_pages(job).await),
                 job => job,
             }
         }
@@ -156,20 +157,20 @@ impl Driver {
         .await
     }
 
-    /// A page may have been stored after finalize's last look and told while somebody still listened:
-    /// whoever read it believes it is in the result. From now on they are told that nobody listens, and
-    /// bring it in themselves.
-    async fn with_latecomers(&self, job: Job) -> Job {
+    /// Heals the result with pages that settled after finalize had listed them and before the driver
+    /// stopped watching: their workers saw the settlement accepted and do not heal the result. Workers
+    /// that settle a page later see it as stale and heal the result themselves.
+    async fn heal_late_pages(&self, job: Job) -> Job {
         match self.step(|| heal::publish(&self.app, &job.id)).await {
             Ok(healed) => healed,
             Err(error) => {
-                warn!(%error, "late pages not looked for; heal brings them in");
+                warn!(%error, "late pages not published; the next heal includes them");
                 job
             }
         }
     }
 
-    /// From where the job stands to its next stop: work done, deadline, or cancelled.
+    /// Drives the job from its stored state until its work is done, its deadline passes or it is cancelled.
     async fn drive_once(&self, id: &JobId) -> Result<Job, StepError> {
         let job = jobs::load(&self.app, id).await?.value;
         Span::current()
@@ -186,9 +187,9 @@ impl Driver {
             None => {
                 let left = until(self.app.clock.now(), job.deadline);
                 tokio::select! {
-                    // Work that is done at the very deadline is done.
+                    // Work that completes exactly at the deadline counts as completed.
                     biased;
-                    worked = self.work_through(&job) => match worked? {
+                    worked = self.run_steps(&job) => match worked? {
                         Some(cause) => cause,
                         None => return Ok(jobs::load(&self.app, id).await?.value),
                     },
@@ -197,20 +198,21 @@ impl Driver {
                 }
             }
         };
-        // All text that there is has been stored: worth more than one try.
+        // All text is stored by now: a fault of the store must not lose it, so this is retried.
         self.step(|| finalize(&self.app, id, cause)).await
     }
 
-    /// The steps of a job that nobody stops. `None` when somebody decided on it: it is to be looked at anew.
-    async fn work_through(&self, job: &Job) -> Result<Option<Cause>, StepError> {
+    /// Runs the steps of a job until its pages are settled. `None` when a person decided on the plan:
+    /// the job must be loaded again.
+    async fn run_steps(&self, job: &Job) -> Result<Option<Cause>, StepError> {
         let mut job = job.clone();
         loop {
             job = match job.state {
                 State::Received | State::Acked => self.step(|| self.prepare(&job)).await?,
                 State::Understood => self.step(|| plan::propose(&self.app, &job)).await?,
-                // Whoever decided may have changed the deadline that all of this runs against.
+                // The decision may have changed the deadline that the caller waits for.
                 State::Proposed | State::Modified => {
-                    self.decided(&job).await?;
+                    self.wait_for_decision(&job).await?;
                     return Ok(None);
                 }
                 State::Approved => {
@@ -223,7 +225,7 @@ impl Driver {
         }
     }
 
-    /// A step that fails on our side is tried again after 1 s, 4 s and 16 s.
+    /// Runs a step and retries it after each of `retry_intervals` when it ends with a fault.
     async fn step<T, F: Future<Output = Result<T, StepError>>>(
         &self,
         step: impl Fn() -> F,
@@ -231,7 +233,7 @@ impl Driver {
         for pause in &self.app.settings.retry_intervals {
             match step().await {
                 Err(StepError::Fault(fault)) => {
-                    warn!(%fault, "step failed, trying again");
+                    warn!(%fault, "step failed, retrying");
                     self.app.clock.sleep(*pause).await;
                 }
                 done => return done,
@@ -244,21 +246,21 @@ impl Driver {
         let ranges = prepare::inspect(&self.app, job).await?;
         let texts: Vec<_> = ranges.iter().map(|range| prepare::read_range(&self.app, job, range)).collect();
         stream::iter(texts).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
-        let images: Vec<_> = ranges.iter().map(|range| self.images_of(job, range)).collect();
+        let images: Vec<_> = ranges.iter().map(|range| self.render_images(job, range)).collect();
         stream::iter(images).buffer_unordered(self.parallel_ranges).collect::<()>().await;
         prepare::understand(&self.app, job).await
     }
 
-    /// Every page has its text by now: images that can't be made cost the pages their images, not the
-    /// document its end.
-    async fn images_of(&self, job: &Job, range: &PageRange) {
+    /// Renders the images of a range. A failure leaves its pages without images and does not fail the
+    /// job, because every page has its text by now.
+    async fn render_images(&self, job: &Job, range: &PageRange) {
         if let Err(error) = self.step(|| prepare::render_range(&self.app, job, range)).await {
-            warn!(%error, "images not made");
+            warn!(%error, "images not rendered");
         }
     }
 
-    /// Waits for a person's word on the plan.
-    async fn decided(&self, job: &Job) -> Result<(), StepError> {
+    /// Waits for a person's decision on the plan.
+    async fn wait_for_decision(&self, job: &Job) -> Result<(), StepError> {
         let changed = self.flow.watch(&job.id);
         loop {
             let now = jobs::load(&self.app, &job.id).await?.value;
@@ -268,12 +270,12 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = changed.notified() => {}
-                () = self.app.clock.sleep(LOOK) => {}
+                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
         }
     }
 
-    /// Sends every page that is not settled yet and waits until all are.
+    /// Sends every page that is not settled yet and waits until all are settled.
     async fn read_pages(&self, job: &Job) -> Result<(), StepError> {
         let Some(plan) = job.plan.as_ref().filter(|plan| plan.ai_pages > 0) else {
             return Ok(());
@@ -296,22 +298,22 @@ impl Driver {
                 body: message.encode(),
             });
         }
-        for batch in outgoing.chunks(SEND) {
+        for batch in outgoing.chunks(BATCH_SIZE) {
             self.app.queue.send(batch).await?;
-            self.announce();
+            self.wake_workers();
         }
-        let mut looks = 0;
+        let mut polls = 0;
         while !waiting.is_empty() {
             tokio::select! {
                 biased;
                 () = changed.notified() => {}
-                () = self.app.clock.sleep(LOOK) => looks += 1,
+                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => polls += 1,
             }
             for page in self.flow.take_settled(&job.id) {
                 waiting.remove(&page);
             }
-            if looks >= RECOUNT {
-                looks = 0;
+            if polls >= POLLS_PER_RECOUNT {
+                polls = 0;
                 let settled = self.settled(&job.id).await?;
                 waiting.retain(|page| !settled.contains(page));
             }
@@ -324,13 +326,13 @@ impl Driver {
         Ok(all.into_iter().filter(|(_, kept)| kept.value.outcome.is_some()).map(|(page, _)| page).collect())
     }
 
-    /// Ends when somebody, here or in another process, asked for the job's end.
+    /// Returns when the job's cancellation was requested, in this process or another.
     async fn cancelled(&self, id: &JobId) {
         loop {
             tokio::select! {
                 biased;
                 () = self.app.interrupted(id) => {}
-                () = self.app.clock.sleep(LOOK) => {}
+                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
             match jobs::find(&self.app, id).await {
                 Ok(Some(kept)) if kept.value.halt.is_some() => return,
@@ -341,22 +343,23 @@ impl Driver {
     }
 }
 
-/// A panic is a defect of ours. It ends one job, for which somebody is told; nobody waits for it.
-async fn unless_it_panics<T>(step: impl Future<Output = Result<T, StepError>>) -> Result<T, StepError> {
+/// Turns a panic, which is a bug, into the failure of one job, with its notice to the responsible
+/// person; otherwise the job would stay open.
+async fn catch_panic<T>(step: impl Future<Output = Result<T, StepError>>) -> Result<T, StepError> {
     AssertUnwindSafe(step).catch_unwind().await.unwrap_or_else(|_| {
-        let reason = "a defect in Everypage stopped the job; the log says where".to_owned();
+        let reason = "internal error: a bug in Everypage stopped the job; the log shows where".to_owned();
         Err(StepError::Broken { code: "defect", reason })
     })
 }
 
-/// What becomes of a message that was worked on.
-async fn put_away(app: &App, delivery: &Delivery, disposition: Disposition) {
+/// Deletes a processed message or delays its next delivery, as `disposition` says.
+async fn acknowledge(app: &App, delivery: &Delivery, disposition: Disposition) {
     let done = match disposition {
         Disposition::Done => app.queue.delete(&delivery.receipt).await,
         Disposition::Later(time) => app.queue.extend(&delivery.receipt, time).await,
     };
     if let Err(fault) = done {
-        // It comes back; what was done is found again.
-        warn!(%fault, message = delivery.id, "message not taken off the queue");
+        // It is delivered again, and its worker finds the stored outcome.
+        warn!(%fault, message = delivery.id, "message not acknowledged");
     }
 }

@@ -1,8 +1,8 @@
-//! The flow of one process: which jobs run here, and which of their pages have settled.
+//! The flow of one process: which jobs it drives, and which of their pages have settled.
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use everypage_core::{
         flow::{Flow, Settlement},
     },
 };
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 #[derive(Default)]
@@ -38,16 +39,12 @@ struct Watch {
 }
 
 impl LocalFlow {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The next job that was started and is not yet driven here. It counts as driven from now on,
-    /// until [`LocalFlow::unwatch`]: starting it again meanwhile does nothing.
+    /// Waits for the next job that was started and is not yet driven here. It counts as driven until
+    /// [`LocalFlow::unwatch`]: starting it again meanwhile does nothing.
     pub async fn next_started(&self) -> JobId {
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 while let Some(job) = state.waiting.pop() {
                     if !state.watches.contains_key(&job) {
                         state.watches.insert(job.clone(), Watch::default());
@@ -59,14 +56,14 @@ impl LocalFlow {
         }
     }
 
-    /// Begins to take settlements for a job; those of a job that nobody watches are stale.
+    /// Starts to accept settlements of a job's pages; those of a job without a watch are stale.
     pub fn watch(&self, job: &JobId) -> Arc<Notify> {
-        self.state().watches.entry(job.clone()).or_default().changed.clone()
+        self.state.lock().watches.entry(job.clone()).or_default().changed.clone()
     }
 
-    /// Has a driver take the job up, unless one is about to.
-    pub fn begin(&self, job: &JobId) {
-        let mut state = self.state();
+    /// Queues the job for a driver, unless it is queued already.
+    pub fn enqueue(&self, job: &JobId) {
+        let mut state = self.state.lock();
         if !state.waiting.contains(job) {
             state.waiting.insert(0, job.clone());
         }
@@ -75,12 +72,17 @@ impl LocalFlow {
     }
 
     pub fn unwatch(&self, job: &JobId) {
-        self.state().watches.remove(job);
+        self.state.lock().watches.remove(job);
     }
 
-    /// What has settled since the last time.
+    /// Takes the pages that have settled since the last call.
     pub fn take_settled(&self, job: &JobId) -> HashSet<PageNumber> {
-        self.state().watches.get_mut(job).map(|watch| std::mem::take(&mut watch.settled)).unwrap_or_default()
+        self.state
+            .lock()
+            .watches
+            .get_mut(job)
+            .map(|watch| std::mem::take(&mut watch.settled))
+            .unwrap_or_default()
     }
 
     pub fn token(job: &JobId, page: PageNumber) -> TaskToken {
@@ -91,7 +93,7 @@ impl LocalFlow {
 #[async_trait]
 impl Flow for LocalFlow {
     async fn start(&self, job: &JobId, _redrives: u32, _trace: &TraceContext) -> Result<(), Fault> {
-        self.begin(job);
+        self.enqueue(job);
         Ok(())
     }
 
@@ -101,7 +103,7 @@ impl Flow for LocalFlow {
         let (Some((job, _)), Some(page)) = (parts, page) else {
             return Ok(Settlement::Stale);
         };
-        match self.state().watches.get_mut(&JobId::new(job)) {
+        match self.state.lock().watches.get_mut(&JobId::new(job)) {
             None => Ok(Settlement::Stale),
             Some(watch) => {
                 watch.settled.insert(page);
@@ -112,13 +114,13 @@ impl Flow for LocalFlow {
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        if let Some(watch) = self.state().watches.get(job) {
+        if let Some(watch) = self.state.lock().watches.get(job) {
             watch.changed.notify_one();
         }
         Ok(())
     }
 
-    /// A driver that is woken for nothing looks at the job and goes on.
+    /// Wakes the driver in every case: one that has nothing to do reads the job and continues.
     async fn remind(&self, job: &JobId, _: job::State) -> Result<(), Fault> {
         self.wake(job).await
     }

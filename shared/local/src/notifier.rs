@@ -1,4 +1,4 @@
-//! On one machine the responsible person reads the log.
+//! Notices as warnings in the log, where the responsible person reads them.
 
 use async_trait::async_trait;
 use everypage_core::ports::{

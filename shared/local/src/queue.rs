@@ -1,4 +1,4 @@
-//! The page queue as a table. Each process works on the messages of the jobs that it drives.
+//! The page queue as a table. Each process receives the messages of the jobs that it drives.
 
 use std::{
     sync::{
@@ -21,23 +21,24 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::database::Database;
 
-/// Every so many looks the oldest message goes first, whatever its lane: lower lanes never starve.
-const FAIR_TURN: u64 = 5;
+/// Every fifth receive takes the oldest messages first, whatever their lane: lower lanes never starve.
+const FAIR_RECEIVE_INTERVAL: u64 = 5;
 
 pub struct SqliteQueue {
     database: Database,
     clock: Arc<dyn Clock>,
     owner: String,
-    turns: AtomicU64,
+    receives: AtomicU64,
 }
 
 impl SqliteQueue {
     pub fn new(database: Database, clock: Arc<dyn Clock>, owner: impl Into<String>) -> Self {
-        Self { database, clock, owner: owner.into(), turns: AtomicU64::new(0) }
+        Self { database, clock, owner: owner.into(), receives: AtomicU64::new(0) }
     }
 
-    /// Takes the driving of a job, when nobody has it or `from` does; its messages then come here,
-    /// those that the last driver had in hand at once. False when somebody else has it.
+    /// Makes this process the driver of a job that has no driver or whose driver is `from`. It then
+    /// receives the job's messages; those that `from` had received are visible again immediately. False
+    /// when another process drives the job.
     pub async fn take_over(&self, job: &JobId, from: Option<&str>) -> Result<bool, Fault> {
         let (job, from, owner, now) =
             (job.to_string(), from.map(str::to_owned), self.owner.clone(), self.now());
@@ -58,7 +59,7 @@ impl SqliteQueue {
             .await
     }
 
-    /// Who drives a job, if anybody does.
+    /// The process that drives a job, if there is one.
     pub async fn driver_of(&self, job: &JobId) -> Result<Option<String>, Fault> {
         let job = job.to_string();
         self.database
@@ -68,8 +69,8 @@ impl SqliteQueue {
             .await
     }
 
-    /// Lets go of a job, unless messages of it are still to be worked off; false while that is so.
-    pub async fn let_go(&self, job: &JobId) -> Result<bool, Fault> {
+    /// Stops driving a job; false, and without effect, while the queue holds messages of it.
+    pub async fn release(&self, job: &JobId) -> Result<bool, Fault> {
         let (job, owner) = (job.to_string(), self.owner.clone());
         self.database
             .write(move |db| {
@@ -84,8 +85,8 @@ impl SqliteQueue {
             .await
     }
 
-    /// Jobs with a driver, and who that is.
-    pub async fn drives(&self) -> Result<Vec<(JobId, String)>, Fault> {
+    /// Jobs that have a driver, with its name.
+    pub async fn driven_jobs(&self) -> Result<Vec<(JobId, String)>, Fault> {
         self.database
             .read(move |db| {
                 db.prepare_cached("SELECT job, owner FROM drives")?
@@ -95,8 +96,8 @@ impl SqliteQueue {
             .await
     }
 
-    /// Jobs with messages that come to nobody.
-    pub async fn undriven(&self) -> Result<Vec<JobId>, Fault> {
+    /// Jobs with messages and no driver that would receive them.
+    pub async fn undriven_jobs(&self) -> Result<Vec<JobId>, Fault> {
         self.database
             .read(move |db| {
                 db.prepare_cached(
@@ -126,7 +127,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// A receipt is the message and the delivery it proves; a later delivery makes it void.
+/// Splits a receipt into message id and receive count; a later delivery makes it void.
 fn parts(receipt: &Receipt) -> (i64, i64) {
     let (id, count) = receipt.0.split_once('/').unwrap_or(("", ""));
     (id.parse().unwrap_or(-1), count.parse().unwrap_or(-1))
@@ -150,12 +151,13 @@ impl Queue for SqliteQueue {
     }
 
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
-        let order = if turn.is_multiple_of(FAIR_TURN) { "messages.id" } else { "lane DESC, messages.id" };
+        let receive = self.receives.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_fair = receive.is_multiple_of(FAIR_RECEIVE_INTERVAL);
+        let order = if is_fair { "messages.id" } else { "lane DESC, messages.id" };
         let (owner, now) = (self.owner.clone(), self.clock.now());
         let hidden_until = after(now, visibility).as_millisecond();
         let now = now.as_millisecond();
-        // Looking costs no write: most looks find nothing.
+        // A read first: most receives find nothing and then cost no write.
         let seen: Vec<i64> = {
             self.database
                 .read(move |db| {
@@ -212,12 +214,12 @@ impl Queue for SqliteQueue {
         Ok(())
     }
 
-    /// The dead letter's record, in the same file, is all there is.
+    /// Always empty: a dead letter is a record in the same file, not a message of another queue.
     async fn receive_dead(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         Ok(vec![])
     }
 
-    /// Of all processes on this data folder.
+    /// Counts the messages of all processes with this data folder.
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         let counts: Vec<(u8, u64)> = self
             .database

@@ -22,8 +22,8 @@ impl SqliteRecords {
         Self { database }
     }
 
-    /// Drops what has expired. Conditions never rely on it: it only keeps the file small.
-    pub async fn drop_expired(&self, now: Timestamp) -> Result<(), Fault> {
+    /// Deletes expired records. Conditions never rely on it: it only keeps the file small.
+    pub async fn delete_expired(&self, now: Timestamp) -> Result<(), Fault> {
         self.database
             .write(move |db| db.execute("DELETE FROM items WHERE expires < ?1", [now.as_millisecond()]))
             .await?;
@@ -95,7 +95,8 @@ fn apply(db: &Connection, batch: &Batch) -> rusqlite::Result<Written> {
     Ok(Written::Applied)
 }
 
-/// Rows came one more than asked for when there are more; `sort` is what the listing goes by.
+/// Makes one page of a listing from up to `limit + 1` rows; the extra row shows that there are more.
+/// `sort` is the column that the listing is ordered by.
 fn listing(mut rows: Vec<Item>, limit: usize, sort: impl Fn(&Item) -> Option<String>) -> Listing {
     let more = rows.len() > limit;
     rows.truncate(limit);

@@ -1,4 +1,4 @@
-//! Secrets at rest, encrypted with a key that only this user can read.
+//! Encryption of secrets at rest with a key file that only this user can read.
 
 use std::{
     fs,
@@ -23,22 +23,24 @@ pub struct FileVault {
 }
 
 impl FileVault {
-    /// Reads the key, or makes one on first use.
+    /// Reads the key file, or creates it on first use.
     pub fn open(path: &Path) -> Result<Self, Fault> {
         let fault = |error: io::Error| Fault::unreachable("vault", format!("{}: {error}", path.display()));
         if !path.exists() {
-            make_key(path).map_err(fault)?;
+            create_key(path).map_err(fault)?;
         }
         let bytes = fs::read(path).map_err(fault)?;
         if bytes.len() != 32 {
-            return Err(Fault::broken("vault", format!("{} is not a key of 32 bytes", path.display())));
+            let detail = format!("{} has {} bytes; a key has 32", path.display(), bytes.len());
+            return Err(Fault::broken("vault", detail));
         }
         Ok(Self { cipher: ChaCha20Poly1305::new(Key::from_slice(&bytes)) })
     }
 }
 
-/// The key appears whole or not at all, for its owner only; whoever else made one first has won.
-fn make_key(path: &Path) -> io::Result<()> {
+/// Creates the key file atomically, readable by its owner only. When another process created one
+/// first, that one stays.
+fn create_key(path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".key-").tempfile_in(folder)?;
     file.write_all(&ChaCha20Poly1305::generate_key(&mut OsRng))?;
@@ -59,7 +61,7 @@ impl Vault for FileVault {
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {
-        let foreign = || Fault::broken("vault", "this was not sealed with the key of this data folder");
+        let foreign = || Fault::broken("vault", "the secret was not sealed with the key of this data folder");
         let bytes = from_hex(sealed).filter(|bytes| bytes.len() > NONCE_BYTES).ok_or_else(foreign)?;
         let (nonce, sealed) = bytes.split_at(NONCE_BYTES);
         let opened = self.cipher.decrypt(Nonce::from_slice(nonce), sealed).map_err(|_| foreign())?;
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_is_for_its_owner_only() {
+    fn the_key_file_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         FileVault::open(&path).unwrap();
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_anywhere_opens_nothing() {
+    async fn a_sealed_secret_that_was_changed_or_cut_does_not_open() {
         let folder = tempfile::tempdir().unwrap();
         let vault = FileVault::open(&folder.path().join("key")).unwrap();
         let sealed = vault.seal(&Secret::new("password")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The main loop of a parser's process: frames in on stdin, frames out on stdout, nothing else.
+//! The main loop of a parser process: it reads frames from stdin and writes frames to stdout.
 
 use std::{
     ffi::OsString,
@@ -15,27 +15,27 @@ use everypage_core::{domain::secret::Secret, ports::pdf::PdfLimits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
-    Care, Document,
+    Document, ReadMode,
     isolation::{
         frame,
-        wire::{Refusal, Reply, Request},
+        wire::{Reply, Request, WireError},
     },
 };
 
-/// A page's image in one go instead of twenty: fewer switches between parent and child.
+/// Holds a page's image in one write instead of twenty: fewer switches between parent and child.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Serves one parent until it hangs up. Call it first thing in `main`, before any thread or
-/// runtime is started and before anything is printed.
+/// Serves one parent until it closes the pipe. Call it first in `main`, before any thread or runtime is
+/// started and before anything is printed.
 pub fn run() -> io::Result<()> {
-    limit(Resource::Core, 0)?;
-    let mut answers = take_stdout()?;
-    let requests = listen();
+    set_limit(Resource::Core, 0)?;
+    let mut replies = take_stdout()?;
+    let requests = receive_requests();
     let mut document = None;
     for (request, body) in requests {
         match request {
             Request::Open { password, limits } => {
-                // The old one goes first, so that two are never held at once.
+                // The old one is closed first, so that two are never open at the same time.
                 document = None;
                 let reply = match open(body, password, &limits) {
                     Ok(opened) => {
@@ -43,18 +43,18 @@ pub fn run() -> io::Result<()> {
                         document = Some(opened);
                         Reply::Opened { pages }
                     }
-                    Err(refusal) => Reply::Refused(refusal),
+                    Err(error) => Reply::OpenFailed(error),
                 };
-                frame::write(&mut answers, &reply, &[])?;
+                frame::write(&mut replies, &reply, &[])?;
             }
             Request::Read { pages, options, careful } => {
                 let Some(document) = &document else {
-                    return Err(io::Error::other("asked to read before a document was opened"));
+                    return Err(io::Error::other("read request before a document was opened"));
                 };
-                let care = if careful { Care::Extra } else { Care::Usual };
+                let mode = if careful { ReadMode::Careful } else { ReadMode::Normal };
                 for number in pages {
-                    let (reply, text, image) = Reply::page(document.read_page(number, &options, care));
-                    frame::write(&mut answers, &reply, &[text.as_bytes(), &image])?;
+                    let (reply, text, image) = Reply::page(document.read_page(number, &options, mode));
+                    frame::write(&mut replies, &reply, &[text.as_bytes(), &image])?;
                 }
             }
         }
@@ -62,34 +62,35 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-fn open(path: Vec<u8>, password: Option<String>, limits: &PdfLimits) -> Result<Document, Refusal> {
-    limit(Resource::As, limits.max_memory_bytes)
-        .map_err(|error| Refusal::Unavailable(format!("memory can't be limited: {error}")))?;
+fn open(path: Vec<u8>, password: Option<String>, limits: &PdfLimits) -> Result<Document, WireError> {
+    set_limit(Resource::As, limits.max_memory_bytes)
+        .map_err(|error| WireError::Unavailable(format!("the memory limit can't be set: {error}")))?;
     let path = PathBuf::from(OsString::from_vec(path));
     Ok(Document::open(&path, password.map(Secret::new).as_ref(), limits)?)
 }
 
-/// Lowers or raises what the process may use, never beyond what it was started with.
-fn limit(resource: Resource, most: u64) -> io::Result<()> {
+/// Sets the process's soft limit of a resource, capped by its hard limit.
+fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(resource);
-    let current = Some(maximum.map_or(most, |maximum| most.min(maximum)));
+    let current = Some(maximum.map_or(limit, |maximum| limit.min(maximum)));
     Ok(setrlimit(resource, Rlimit { current, maximum })?)
 }
 
-/// Keeps stdout for frames alone: whatever prints from now on prints to nowhere.
+/// Reserves stdout for frames: later prints go to `/dev/null`.
 fn take_stdout() -> io::Result<File> {
-    let answers = rustix::io::dup(rustix::stdio::stdout())?;
+    let replies = rustix::io::dup(rustix::stdio::stdout())?;
     rustix::stdio::dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
-    // Where the system allows no larger pipe, the usual one does.
-    let _ = rustix::pipe::fcntl_setpipe_size(&answers, PIPE_BYTES);
-    Ok(answers.into())
+    // Where the system allows no larger pipe, the default size is enough.
+    let _ = rustix::pipe::fcntl_setpipe_size(&replies, PIPE_BYTES);
+    Ok(replies.into())
 }
 
-/// Reads requests on a thread of its own, so that a parent's death ends even a runaway page.
+/// Reads requests on a separate thread, which exits the process when the parent ends, even during a
+/// page that never ends.
 ///
 /// `PR_SET_PDEATHSIG` would not do: it fires when the parent's *thread* ends, and runtimes end
 /// threads at will.
-fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
+fn receive_requests() -> mpsc::Receiver<(Request, Vec<u8>)> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut input = io::stdin().lock();

@@ -13,20 +13,20 @@ use everypage_core::{
 use mupdf::{DisplayList, pdf::PdfPage};
 
 use crate::{
-    gate,
-    page::{self, Area, Marks, TextLayer},
+    page::{self, Area, Graphics, TextLayer},
+    precheck,
 };
 
-/// More text than this on one page is an attack, not a page: War and Peace has 3 MB.
+/// More text on one page is an attack: War and Peace has 3 MB.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// How much a page is trusted.
+/// How a page's graphics are collected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Care {
+pub enum ReadMode {
     #[default]
-    Usual,
-    /// The parser died on this document before; leave out the riskiest step.
-    Extra,
+    Normal,
+    /// Without device callbacks, the riskiest step: the parser crashed on this document before.
+    Careful,
 }
 
 /// An open PDF. A hostile file can crash or stall the process that holds one: see
@@ -38,13 +38,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// Opens and checks the document-wide limits. The file is read as needed, not into memory.
+    /// Opens a file and checks the document-wide limits. The file is read as needed, not into memory.
     pub fn open(file: &Path, password: Option<&Secret>, limits: &PdfLimits) -> Result<Self, PdfError> {
-        gate::check(file, limits)?;
-        let corrupt = |error| PdfError::Corrupt(words(error));
+        precheck::check(file, limits)?;
+        let corrupt = |error| PdfError::Corrupt(message(error));
         let mut pdf = mupdf::Document::open(file.as_os_str()).map_err(corrupt)?;
         if !pdf.is_pdf() {
-            return Err(PdfError::NotAPdf("its content is of another format".into()));
+            return Err(PdfError::NotAPdf("its content has another format".into()));
         }
         if pdf.needs_password().map_err(corrupt)? {
             let password = password.ok_or(PdfError::PasswordNeeded)?;
@@ -66,55 +66,60 @@ impl Document {
         self.pages
     }
 
-    /// Never fails: what can't be read comes back `Unreadable` with its fault.
-    pub fn read_page(&self, number: PageNumber, options: &ReadOptions, care: Care) -> PageReading {
-        self.try_read(number, options, care).unwrap_or_else(|fault| unreadable(number, fault))
+    /// Reads a page. Never fails: an unreadable page is returned as `Unreadable` with its fault.
+    pub fn read_page(&self, number: PageNumber, options: &ReadOptions, mode: ReadMode) -> PageReading {
+        self.try_read(number, options, mode).unwrap_or_else(|fault| unreadable(number, fault))
     }
 
-    /// The text alone, for whoever needs neither class nor image.
+    /// Reads a page's text alone, without classification and image.
     pub fn text(&self, number: PageNumber) -> Result<String, String> {
-        Ok(self.layer(&self.play(number)?)?.text)
+        Ok(self.text_layer(&self.parse(number)?)?.text)
     }
 
-    fn try_read(&self, number: PageNumber, options: &ReadOptions, care: Care) -> Result<PageReading, String> {
-        let list = self.play(number)?;
+    fn try_read(
+        &self,
+        number: PageNumber,
+        options: &ReadOptions,
+        mode: ReadMode,
+    ) -> Result<PageReading, String> {
+        let list = self.parse(number)?;
         let area = Area::from(list.bounds());
-        let layer = self.layer(&list)?;
-        let marks = match care {
-            Care::Usual => Marks::collect(&list, area),
-            Care::Extra => Marks::collect_carefully(&list, area),
+        let layer = self.text_layer(&list)?;
+        let graphics = match mode {
+            ReadMode::Normal => Graphics::collect(&list, area),
+            ReadMode::Careful => Graphics::collect_carefully(&list, area),
         }
-        .map_err(words)?;
-        let reason = page::reason(&marks, &layer);
-        // A truncated file still counts its pages; one that was cut off must not pass for a blank one.
-        if reason == Reason::Blank && self.is_cut_off(number).map_err(words)? {
-            return Err("the page is missing from the file, which is damaged or cut off".into());
+        .map_err(message)?;
+        let reason = page::reason(&graphics, &layer);
+        // A truncated file still counts all its pages; a missing one must not be classified as blank.
+        if reason == Reason::Blank && self.is_missing(number).map_err(message)? {
+            return Err("the page is missing from the file, which is damaged or truncated".into());
         }
-        let wanted = match options.render {
+        let renders = match options.render {
             RenderPages::None => false,
             RenderPages::Graphics => reason.classification() == Classification::HasGraphics,
             RenderPages::All => true,
         };
-        let (image, fault) = match wanted.then(|| page::render(&list, &area, &options.style)).transpose() {
+        let (image, fault) = match renders.then(|| page::render(&list, &area, &options.style)).transpose() {
             Ok(image) => (image, None),
-            Err(fault) => (None, Some(format!("the page could not be drawn: {fault}"))),
+            Err(fault) => (None, Some(format!("the page could not be rendered: {fault}"))),
         };
         Ok(PageReading { number, text: layer.text, reason, image, fault })
     }
 
-    /// Parses the page once; text, marks and image all play this recording.
-    fn play(&self, number: PageNumber) -> Result<DisplayList, String> {
+    /// Parses the page once; text, graphics and image are all made from this display list.
+    fn parse(&self, number: PageNumber) -> Result<DisplayList, String> {
         if number.get() > self.pages {
             return Err(format!("there is no page {number}: the document has {}", self.pages));
         }
         let index = i32::try_from(number.get() - 1).map_err(|_| format!("there is no page {number}"))?;
-        let page = self.pdf.load_page(index).map_err(words)?;
-        self.check_size(&page.bounds().map_err(words)?.into())?;
-        page.to_display_list(true).map_err(words)
+        let page = self.pdf.load_page(index).map_err(message)?;
+        self.check_size(&page.bounds().map_err(message)?.into())?;
+        page.to_display_list(true).map_err(message)
     }
 
-    /// The page tree or the page refers to something that the file does not have.
-    fn is_cut_off(&self, number: PageNumber) -> Result<bool, mupdf::Error> {
+    /// Whether the page's object or content is missing from the file.
+    fn is_missing(&self, number: PageNumber) -> Result<bool, mupdf::Error> {
         let index = i32::try_from(number.get() - 1).unwrap_or(i32::MAX);
         let page = PdfPage::try_from(self.pdf.load_page(index)?)?.object();
         if !page.is_dict()? {
@@ -133,8 +138,8 @@ impl Document {
         Ok(contents.len()? > 0)
     }
 
-    fn layer(&self, list: &DisplayList) -> Result<TextLayer, String> {
-        let layer = TextLayer::extract(list).map_err(words)?;
+    fn text_layer(&self, list: &DisplayList) -> Result<TextLayer, String> {
+        let layer = TextLayer::extract(list).map_err(message)?;
         if layer.text.len() > MAX_TEXT_BYTES {
             let bytes = layer.text.len();
             return Err(format!("the page has {bytes} bytes of text; the limit is {MAX_TEXT_BYTES}"));
@@ -162,14 +167,14 @@ pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
     PageReading { number, text: String::new(), reason: Reason::Unreadable, image: None, fault: Some(fault) }
 }
 
-/// MuPDF's message without the wrapping, in words for people.
-pub(crate) fn words(error: mupdf::Error) -> String {
+/// MuPDF's message without its wrapping, reworded where it is unclear.
+pub(crate) fn message(error: mupdf::Error) -> String {
     let message = match error {
         mupdf::Error::MuPdf(error) => error.message,
         other => other.to_string(),
     };
     if message == "Invalid number of pages" {
-        // MuPDF compares the claim with the number of objects in the file.
+        // MuPDF compares the page count with the number of objects in the file.
         return "it claims an impossible number of pages".into();
     }
     if message.contains("alloc") {

@@ -1,18 +1,18 @@
-//! Reads PDFs with MuPDF, in processes that a hostile file may kill without harm.
+//! Reads PDFs with MuPDF in child processes, so that a hostile file can crash only its own child.
 //!
 //! ```text
-//! IsolatedPdf ──frames──> child::run() ──> Document ──> page: text, marks, classify, render
+//! IsolatedPdf ──frames──> child::run() ──> Document ──> page: text, graphics, classify, render
 //!  (the port)              (a process)      (MuPDF)
 //! ```
 //!
-//! [`IsolatedPdf`] is what a program uses. [`Document`] does the same work in the calling process
-//! and is for benchmarks and for files that are trusted.
+//! Programs use [`IsolatedPdf`]. [`Document`] does the same work in the calling process and is for
+//! benchmarks and trusted files.
 
 pub mod child;
 mod document;
-mod gate;
 mod isolation;
 mod page;
+mod precheck;
 
-pub use document::{Care, Document};
-pub use isolation::{ChildCommand, IsolatedPdf, Losses};
+pub use document::{Document, ReadMode};
+pub use isolation::{ChildCommand, ChildFailures, IsolatedPdf};

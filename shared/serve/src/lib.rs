@@ -10,7 +10,7 @@ use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 use axum::Router;
 use everypage_api::{Api, Workers};
 use everypage_core::{app::Stop, domain::ids::JobId, ports::Fault, store::keys};
-use everypage_local::{Engine, OpenError};
+use everypage_local::{LocalBackend, OpenError};
 use everypage_system::prometheus::Prometheus;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
@@ -37,7 +37,7 @@ pub enum ServeError {
 
 /// A server that listens and does not answer yet.
 pub struct Server {
-    engine: Arc<Engine>,
+    engine: Arc<LocalBackend>,
     listener: TcpListener,
     address: SocketAddr,
     /// Nobody needs a key, for there is none.
@@ -47,17 +47,17 @@ pub struct Server {
 }
 
 /// Pages of ended jobs come to the process that serves.
-struct Here(Arc<Engine>);
+struct Here(Arc<LocalBackend>);
 
 impl Workers for Here {
     fn attend(&self, job: &JobId) {
-        self.0.attend(job);
+        self.0.resume(job);
     }
 }
 
 impl Server {
     /// Takes the address. Without any key it has to be one that only this machine reaches.
-    pub async fn bind(engine: Arc<Engine>, address: SocketAddr) -> Result<Self, ServeError> {
+    pub async fn bind(engine: Arc<LocalBackend>, address: SocketAddr) -> Result<Self, ServeError> {
         let open = !keys::any(&engine.app).await?;
         if open && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
@@ -114,7 +114,7 @@ impl Server {
     /// within its grace and leaves the rest to the next start.
     pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
         // Before documents come in, so that others see that this process lives.
-        self.engine.adopt().await?;
+        self.engine.recover_jobs().await?;
         let router = self.router(stop)?;
         let clock = self.engine.app.clock.clone();
         let answering = connections::serve(&self.listener, router, clock.clone(), stop);

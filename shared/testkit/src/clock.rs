@@ -1,4 +1,4 @@
-//! Clocks that tests move.
+//! Clocks that tests control.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use everypage_core::ports::clock::{Clock, after};
 use jiff::Timestamp;
 
-/// 2026-11-16T00:00:00Z, an arbitrary beginning of time for tests.
+/// 2026-11-16T00:00:00Z, an arbitrary start of time for tests.
 pub fn epoch() -> Timestamp {
     Timestamp::from_second(1_794_787_200).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Moves only when told, or by being slept on. For code that runs one thing at a time.
+/// Advances only by [`ManualClock::advance`] and by `sleep`. For code that runs one task at a time.
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl Default for ManualClock {
@@ -39,8 +39,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Tokio's paused time as a clock: whenever every task waits, time jumps to the next thing that
-/// happens. For concurrent code; the runtime must be started paused.
+/// Tokio's paused time as a clock: whenever every task waits, time jumps to the next timer. For
+/// concurrent code; the runtime must be started paused.
 pub struct VirtualClock {
     start: tokio::time::Instant,
 }
@@ -57,7 +57,7 @@ impl Clock for VirtualClock {
         after(epoch(), self.start.elapsed())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told to ask")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that other code must use")]
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }

@@ -1,5 +1,5 @@
-//! Ports whose calls somebody interferes with: refused before they happen, or done with their reply
-//! lost. [`Faults`] strikes chosen calls; a simulation brings weather of its own.
+//! Ports with injected faults: a call is refused before it happens, or happens and its reply is lost.
+//! [`Faults`] fails chosen calls; the simulation has a [`FaultInjector`] of its own.
 
 use std::{
     path::Path,
@@ -37,7 +37,7 @@ use everypage_core::{
 pub enum Mode {
     /// The call never happens.
     Refuse,
-    /// The call happens, but its answer never arrives.
+    /// The call happens, but its reply never arrives.
     LoseReply,
     /// The call, and every call after it, never returns: the process has stopped.
     Stop,
@@ -48,7 +48,7 @@ pub enum Mode {
 pub struct Faults {
     calls: AtomicUsize,
     plan: Option<(usize, usize, Mode)>,
-    struck: Mutex<Option<&'static str>>,
+    failed_call: Mutex<Option<&'static str>>,
     resumed: AtomicBool,
     stopped: tokio::sync::Notify,
 }
@@ -68,13 +68,13 @@ impl Faults {
         Self::at(at, usize::MAX / 2, Mode::Stop)
     }
 
-    /// Ends when a call was stopped.
+    /// Resolves when a call was stopped.
     pub fn stopped(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let this = self.clone();
         async move { this.stopped.notified().await }
     }
 
-    /// No more faults from here on: another process has started.
+    /// No more faults from now on: another process has started.
     pub fn resume(&self) {
         self.resumed.store(true, Ordering::SeqCst);
     }
@@ -83,62 +83,62 @@ impl Faults {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// The call that was failed first, if any was.
-    pub fn struck(&self) -> Option<&'static str> {
-        *self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The first call that was made to fail, if any.
+    pub fn failed_call(&self) -> Option<&'static str> {
+        *self.failed_call.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// What becomes of a call.
+/// What is injected into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    Happens,
-    Refused(Fault),
-    /// It happens, and its caller is told this.
-    ReplyLost(Fault),
+pub enum Injection {
+    None,
+    Refuse(Fault),
+    /// The call happens, and its caller gets this fault.
+    LoseReply(Fault),
 }
 
-/// Decides over every call of a process to its ports.
+/// Decides what happens to every call of a process to its ports.
 #[async_trait]
-pub trait Interference: Send + Sync {
-    /// May take its time, or never end: then the process hangs in this call.
-    async fn before(&self, call: &'static str) -> Fate;
+pub trait FaultInjector: Send + Sync {
+    /// May delay the call, or never return: then the process hangs in this call.
+    async fn before(&self, call: &'static str) -> Injection;
 
-    /// On the way back of a call that happened.
+    /// Runs before the reply of a call that happened is returned.
     async fn after(&self) {}
 }
 
 #[async_trait]
-impl Interference for Faults {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for Faults {
+    async fn before(&self, call: &'static str) -> Injection {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
         let plan = self.plan.filter(|_| !self.resumed.load(Ordering::SeqCst));
-        let Some((at, times, mode)) = plan else { return Fate::Happens };
+        let Some((at, times, mode)) = plan else { return Injection::None };
         if !(at..at + times).contains(&number) {
-            return Fate::Happens;
+            return Injection::None;
         }
-        self.struck.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(call);
+        self.failed_call.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(call);
         let fault = Fault::Unreachable { service: "test", detail: format!("{call} was made to fail") };
         match mode {
             Mode::Stop => {
                 self.stopped.notify_one();
                 std::future::pending().await
             }
-            Mode::Refuse => Fate::Refused(fault),
-            Mode::LoseReply => Fate::ReplyLost(fault),
+            Mode::Refuse => Injection::Refuse(fault),
+            Mode::LoseReply => Injection::LoseReply(fault),
         }
     }
 }
 
-/// A port whose calls are interfered with.
+/// A port with injected faults.
 pub struct Faulty<P: ?Sized> {
     inner: Arc<P>,
-    interference: Arc<dyn Interference>,
+    injector: Arc<dyn FaultInjector>,
 }
 
 impl<P: ?Sized> Faulty<P> {
-    pub fn new(inner: Arc<P>, interference: Arc<dyn Interference>) -> Self {
-        Self { inner, interference }
+    pub fn new(inner: Arc<P>, injector: Arc<dyn FaultInjector>) -> Self {
+        Self { inner, injector }
     }
 
     async fn around<T>(
@@ -146,14 +146,14 @@ impl<P: ?Sized> Faulty<P> {
         name: &'static str,
         call: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        match self.interference.before(name).await {
-            Fate::Refused(fault) => Err(fault),
-            Fate::Happens => {
-                let answer = call.await;
-                self.interference.after().await;
-                answer
+        match self.injector.before(name).await {
+            Injection::Refuse(fault) => Err(fault),
+            Injection::None => {
+                let reply = call.await;
+                self.injector.after().await;
+                reply
             }
-            Fate::ReplyLost(fault) => {
+            Injection::LoseReply(fault) => {
                 call.await?;
                 Err(fault)
             }

@@ -1,4 +1,4 @@
-//! The least of an HTTP client: one request, one connection, the whole answer.
+//! A minimal HTTP client: one request, one connection, the whole response.
 
 use std::{io, net::SocketAddr};
 
@@ -46,6 +46,6 @@ pub async fn send(
     let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(|| io::Error::other(format!("no answer: {text:?}")))?;
+    let status = status.ok_or_else(|| io::Error::other(format!("no HTTP response: {text:?}")))?;
     Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
 }

@@ -1,10 +1,10 @@
-//! Names and dice that come out the same every time.
+//! Deterministic ids and random numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everypage_core::ports::ids::Ids;
 
-/// Counts up; its dice are a fixed walk over all numbers.
+/// Ids count up; random numbers are a fixed sequence.
 #[derive(Default)]
 pub struct CountingIds {
     next: AtomicU64,

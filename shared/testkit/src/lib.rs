@@ -1,8 +1,12 @@
-//! True models of the world for tests: doubles that keep every guarantee of their port, a clock
-//! that tests move, and the exams that every adapter sits.
+//! Test doubles that keep every guarantee of their port, a clock that tests control, and the
+//! conformance suites that every adapter runs.
 
 #[cfg(feature = "doubles")]
 pub mod clock;
+#[cfg(feature = "doubles")]
+pub mod conformance;
+#[cfg(feature = "doubles")]
+pub mod fake_payment_server;
 #[cfg(feature = "doubles")]
 pub mod faulty;
 #[cfg(feature = "doubles")]
@@ -11,13 +15,10 @@ pub mod http;
 pub mod ids;
 #[cfg(feature = "doubles")]
 pub mod memory;
-pub mod paper;
 #[cfg(feature = "doubles")]
 pub mod pdf;
-pub mod provider;
-#[cfg(feature = "doubles")]
-pub mod suites;
-#[cfg(feature = "doubles")]
-pub mod till;
+pub mod sample_pdf;
 #[cfg(feature = "doubles")]
 pub mod vision;
+
+pub use everypage_scripted_provider as provider;

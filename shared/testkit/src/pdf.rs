@@ -1,4 +1,4 @@
-//! A PDF reader for documents that tests write in a line: no C, no child process.
+//! A fake PDF reader for documents that tests declare in one line: no C, no child process.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use everypage_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A document as a test wants it: its pages, and what opens it.
+/// A document as a test declares it: its pages and its password.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FakeDocument {
     pub password: Option<String>,
@@ -30,13 +30,13 @@ pub struct FakePage {
 }
 
 impl FakeDocument {
-    /// `count` pages, all of which need eyes.
+    /// `count` pages, all of them with graphics.
     pub fn graphics(count: u32) -> Self {
         let page = |number| FakePage { text: format!("layer of page {number}"), reason: Reason::Image };
         Self { password: None, pages: (1..=count).map(page).collect() }
     }
 
-    /// Pages that alternate between text and figures.
+    /// Pages that alternate between text only and graphics.
     pub fn mixed(count: u32) -> Self {
         let mut document = Self::graphics(count);
         for page in document.pages.iter_mut().step_by(2) {
@@ -58,19 +58,19 @@ pub struct FakePdf {
 }
 
 impl FakePdf {
-    /// Takes its time over every image.
+    /// A reader that needs `image` for each page that it renders.
     pub fn slow(clock: Arc<dyn Clock>, image: Duration) -> Self {
         Self { slow: Some((clock, image)), absent: false }
     }
 
-    /// As in a function that can't open documents.
+    /// No reader, as in a Lambda function without one.
     pub fn absent() -> Self {
         Self { slow: None, absent: true }
     }
 
     fn open(&self, file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError> {
         if self.absent {
-            return Err(PdfError::Unavailable("there is no reader here".into()));
+            return Err(PdfError::Unavailable("this process has no PDF reader".into()));
         }
         open(file, password)
     }

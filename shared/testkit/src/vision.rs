@@ -1,4 +1,4 @@
-//! A model for tests: a function from target and page to what happens, and a count of calls.
+//! A fake model: a function from target and page to a reply, and a record of the calls.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use everypage_core::{
     },
 };
 
-/// What a model does when asked.
+/// What a model does when it is called.
 #[derive(Clone, Debug)]
 pub enum Reply {
     Answer(String),
@@ -37,7 +37,7 @@ type Behaviour = dyn Fn(&Target, u32) -> Reply + Send + Sync;
 struct Counts {
     calls: Vec<(Target, u32)>,
     in_flight: HashMap<Target, usize>,
-    most_in_flight: HashMap<Target, usize>,
+    max_in_flight: HashMap<Target, usize>,
 }
 
 pub struct FakeVision {
@@ -59,11 +59,11 @@ impl FakeVision {
         Self::new(clock, |target, page| Reply::Answer(read_by(target, page)))
     }
 
-    pub fn now_does(&self, behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static) {
+    pub fn set_behaviour(&self, behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static) {
         *lock(&self.behaviour) = Arc::new(behaviour);
     }
 
-    /// Every call so far: who was asked for which page.
+    /// Every call so far: which model for which page.
     pub fn calls(&self) -> Vec<(Target, u32)> {
         lock(&self.counts).calls.clone()
     }
@@ -72,9 +72,9 @@ impl FakeVision {
         self.calls().iter().filter(|(target, _)| target.model == model).count()
     }
 
-    pub fn most_in_flight(&self, model: &str) -> usize {
+    pub fn max_in_flight(&self, model: &str) -> usize {
         let counts = lock(&self.counts);
-        counts.most_in_flight.iter().filter(|(target, _)| target.model == model).map(|(_, most)| *most).sum()
+        counts.max_in_flight.iter().filter(|(target, _)| target.model == model).map(|(_, max)| *max).sum()
     }
 }
 
@@ -86,7 +86,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Counts a call out again, also when it is dropped in the middle.
+/// Counts a call as in flight until it is dropped, even when it is cancelled.
 struct InFlight(Arc<Mutex<Counts>>, Target);
 
 impl Drop for InFlight {
@@ -112,12 +112,12 @@ impl Vision for FakeVision {
             let now = counts.in_flight.entry(target.clone()).or_default();
             *now += 1;
             let now = *now;
-            let most = counts.most_in_flight.entry(target.clone()).or_default();
-            *most = (*most).max(now);
+            let max = counts.max_in_flight.entry(target.clone()).or_default();
+            *max = (*max).max(now);
             InFlight(self.counts.clone(), target.clone())
         };
         let behaviour = lock(&self.behaviour).clone();
-        // Even the fastest model is not there before its caller has let go of the thread.
+        // Even the fastest model answers only after its caller has yielded the thread.
         tokio::task::yield_now().await;
         let answer = |finish, text| {
             let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };

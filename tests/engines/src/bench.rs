@@ -12,8 +12,8 @@ use everypage_core::{
     store::{jobs, tenants},
 };
 use everypage_testkit::{
+    fake_payment_server::FakePaymentServer,
     provider::{Script, ScriptedProvider},
-    till::Till,
 };
 
 use crate::collector::{Collector, Span};
@@ -32,7 +32,7 @@ pub trait Bench: Send + Sync {
     fn provider(&self) -> &ScriptedProvider;
 
     /// The payment service that the engine's credits are bought through.
-    fn till(&self) -> &Till;
+    fn payment_server(&self) -> &FakePaymentServer;
 
     /// Where the engine's spans go.
     fn collector(&self) -> &Collector;

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
-use everypage_aws::{Clients, Place, Stack, queue_variable};
+use everypage_aws::{Clients, Stack, StackResources, queue_variable};
 use everypage_core::{
     app::{App, Outside},
     config::Settings,
@@ -23,7 +23,7 @@ use everypage_core::{
 };
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, Providers};
-use everypage_testkit::{provider::ScriptedProvider, till::Till};
+use everypage_testkit::{fake_payment_server::FakePaymentServer, provider::ScriptedProvider};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub struct Deployed {
     pub stack: Stack,
     pub outputs: Value,
     provider: ScriptedProvider,
-    till: Till,
+    payment_server: FakePaymentServer,
     collector: Collector,
 }
 
@@ -54,7 +54,7 @@ impl Deployed {
     /// Starts an emulator that lives as long as this process, and deploys the stack into it.
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
-        let till = Till::start().await.unwrap();
+        let payment_server = FakePaymentServer::start().await.unwrap();
         let collector = Collector::start().await;
         let keeper = std::process::id().to_string();
         let endpoint = said(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
@@ -64,7 +64,7 @@ impl Deployed {
             .args([
                 format!("OpenAiBaseUrl={}", provider.openai_base_url()),
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
-                format!("PaymentUrl={}", till.url()),
+                format!("PaymentUrl={}", payment_server.url()),
                 format!("CreditPriceUsd={CREDIT_PRICE}"),
                 format!("PageVisibility={}s", VISIBILITY.as_secs()),
                 format!("TracesEndpoint={}", collector.endpoint()),
@@ -88,8 +88,8 @@ impl Deployed {
         .to_string();
         let secret = text(&outputs, "ProviderKeysSecretArn");
         clients.secrets.put_secret_value().secret_id(secret).secret_string(keys).send().await.unwrap();
-        let stack = connect(&clients, &outputs, &till);
-        Self { endpoint, clients, stack, outputs, provider, till, collector }
+        let stack = connect(&clients, &outputs, &payment_server);
+        Self { endpoint, clients, stack, outputs, provider, payment_server, collector }
     }
 
     pub fn output(&self, name: &str) -> String {
@@ -163,12 +163,12 @@ fn text(outputs: &Value, name: &str) -> String {
 }
 
 /// The use cases over the stack's storage, connected as its functions are.
-fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
+fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServer) -> Stack {
     let lanes = |name: &str, kind: &str, output: &str| {
         let lane = Priority::ALL.into_iter().find(|lane| queue_variable(kind, *lane) == name)?;
         Some(text(outputs, &format!("{lane:?}{output}")))
     };
-    let place = Place::read(|name| {
+    let resources = StackResources::read(|name| {
         let output = match name {
             "TABLE_NAME" => "TableName",
             "BUCKET_NAME" => "BucketName",
@@ -186,7 +186,7 @@ fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
     let settings = Settings::read(|name| match name {
         // As the API has them: who changes a plan makes it anew.
         "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
-        "PAYMENT_URL" => Some(till.url()),
+        "PAYMENT_URL" => Some(payment_server.url()),
         "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
         _ => None,
     });
@@ -200,7 +200,7 @@ fn connect(clients: &Clients, outputs: &Value, till: &Till) -> Stack {
         payments: Arc::new(HttpPayments::of(&settings).unwrap()),
         traces: Arc::new(NoTraces),
     };
-    Stack::connect(clients.clone(), place.unwrap(), settings, outside).unwrap()
+    Stack::connect(clients.clone(), resources.unwrap(), settings, outside).unwrap()
 }
 
 #[async_trait(?Send)]
@@ -213,8 +213,8 @@ impl Bench for Deployed {
         &self.provider
     }
 
-    fn till(&self) -> &Till {
-        &self.till
+    fn payment_server(&self) -> &FakePaymentServer {
+        &self.payment_server
     }
 
     fn collector(&self) -> &Collector {

@@ -12,10 +12,10 @@ use everypage_core::{
     domain::{ids::JobId, secret::Secret},
     usecases::upload::{Object, arrived},
 };
-use everypage_local::Engine;
+use everypage_local::LocalBackend;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use everypage_providers::{HttpHooks, HttpPayments, OtlpTraces, Providers};
-use everypage_testkit::{provider::ScriptedProvider, till::Till};
+use everypage_testkit::{fake_payment_server::FakePaymentServer, provider::ScriptedProvider};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -28,22 +28,22 @@ pub struct OneMachine {
     folder: tempfile::TempDir,
     settings: Settings,
     provider: ScriptedProvider,
-    till: Till,
+    payment_server: FakePaymentServer,
     collector: Collector,
-    running: Mutex<Option<(Arc<Engine>, JoinHandle<()>)>>,
+    running: Mutex<Option<(Arc<LocalBackend>, JoinHandle<()>)>>,
 }
 
 impl OneMachine {
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
-        let till = Till::start().await.unwrap();
+        let payment_server = FakePaymentServer::start().await.unwrap();
         let collector = Collector::start().await;
         let visibility = format!("{}s", VISIBILITY.as_secs());
         let settings = Settings::read(|name| match name {
             "OPENAI_BASE_URL" => Some(provider.openai_base_url()),
             "ANTHROPIC_BASE_URL" => Some(provider.anthropic_base_url()),
             "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
-            "PAYMENT_URL" => Some(till.url()),
+            "PAYMENT_URL" => Some(payment_server.url()),
             "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
             "PAGE_VISIBILITY" => Some(visibility.clone()),
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(collector.endpoint()),
@@ -53,7 +53,7 @@ impl OneMachine {
             folder: tempfile::tempdir().unwrap(),
             settings: settings.unwrap().settings,
             provider,
-            till,
+            payment_server,
             collector,
             running: Mutex::new(None),
         };
@@ -72,7 +72,7 @@ impl OneMachine {
             payments: Arc::new(HttpPayments::of(&self.settings).unwrap()),
             traces: Arc::new(OtlpTraces::of(&self.settings, "everypage").unwrap().unwrap()),
         };
-        let engine = Engine::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
+        let engine = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
         let engine = Arc::new(engine);
         let driven = {
             let engine = engine.clone();
@@ -92,8 +92,8 @@ impl Bench for OneMachine {
         &self.provider
     }
 
-    fn till(&self) -> &Till {
-        &self.till
+    fn payment_server(&self) -> &FakePaymentServer {
+        &self.payment_server
     }
 
     fn collector(&self) -> &Collector {
@@ -123,7 +123,7 @@ impl Bench for OneMachine {
 
     async fn take_on(&self, job: &JobId) {
         let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
-        assert!(engine.take_on(job).await.unwrap());
+        assert!(engine.claim(job).await.unwrap());
     }
 
     fn check_services(&self, spans: &[Span]) {

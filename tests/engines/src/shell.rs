@@ -7,7 +7,7 @@ use everypage_core::{
     store::purchases,
     usecases::purchase::{self, Wish},
 };
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 use tokio::{io::AsyncWriteExt, process::Command};
@@ -92,7 +92,7 @@ impl<'a> Shell<'a> {
 
     pub fn document(&self, words: &[&str]) -> NamedTempFile {
         let file = tempfile::Builder::new().suffix(".pdf").tempfile_in(self.folder.path()).unwrap();
-        std::fs::write(file.path(), paper::saying(words)).unwrap();
+        std::fs::write(file.path(), sample_pdf::pages_with_text(words)).unwrap();
         file
     }
 
@@ -237,7 +237,8 @@ async fn jobs_and_letters(bench: &Deployed) {
     }
     // An upload that was refused: a letter with nothing to be sent back.
     let put = bench.clients.s3.put_object().bucket(bench.output("BucketName")).key("incoming/desk/open.pdf");
-    let put = put.body(paper::saying(&["at the desk"]).into()).metadata("password", LOCKED_WITH);
+    let put =
+        put.body(sample_pdf::pages_with_text(&["at the desk"]).into()).metadata("password", LOCKED_WITH);
     put.send().await.unwrap();
     let letters = async || {
         let letters = shell.json(&["dlq", "list"]).await;

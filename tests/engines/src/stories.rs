@@ -19,7 +19,7 @@ use everypage_core::{
         verify::verify_account,
     },
 };
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 
 use crate::{
     bench::{Bench, Document, ended, tenant, until},
@@ -35,7 +35,13 @@ const LONG: Duration = Duration::from_secs(150);
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(2);
 
 fn document<'a>(tenant: &'a str, words: &[&str]) -> Document<'a> {
-    Document { tenant, name: "report.pdf", bytes: paper::saying(words), password: None, traceparent: None }
+    Document {
+        tenant,
+        name: "report.pdf",
+        bytes: sample_pdf::pages_with_text(words),
+        password: None,
+        traceparent: None,
+    }
 }
 
 async fn tell(bench: &dyn Bench, story: &str, job: &Job) {
@@ -206,7 +212,7 @@ async fn credits_are_missing_bought_and_paid(bench: &dyn Bench) {
     let account = accounts::load(&app, &tenant_id).await.unwrap().value;
     assert_eq!((account.balance, account.reserved, account.ordered), (7, 0, 0));
     assert_eq!(verify_account(&app, &tenant_id).await.unwrap(), Vec::<String>::new());
-    let paid = bench.till().payments.kept();
+    let paid = bench.payment_server().payments.charges();
     let paid: Vec<_> = paid.iter().filter(|charge| charge.tenant == tenant_id).collect();
     assert_eq!((paid.len(), paid[0].amount.0), (1, 500_000));
 }

@@ -29,7 +29,7 @@ use everypage_engines::{
     shell::{self, Shell},
     stories::{self, LOCKED_WITH},
 };
-use everypage_testkit::paper;
+use everypage_testkit::sample_pdf;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -108,7 +108,8 @@ async fn the_command_line_submits(bench: &Deployed) {
 
     // Nobody waits for an answer to an upload: what is refused is told among the dead letters.
     let put = bench.clients.s3.put_object().bucket(bench.output("BucketName")).key("incoming/shell/open.pdf");
-    let put = put.body(paper::saying(&["from a shell"]).into()).metadata("password", LOCKED_WITH);
+    let put =
+        put.body(sample_pdf::pages_with_text(&["from a shell"]).into()).metadata("password", LOCKED_WITH);
     put.send().await.unwrap();
     until("the refusal", Duration::from_secs(60), async || {
         let letters = shell.say(&["dlq", "list"]).await;
@@ -160,7 +161,7 @@ async fn many_pages_wait_at_once(bench: &Deployed) {
     // A lane that nobody else uses here.
     tenant(&bench.app(), "hang-wide", &[("JOB_TIMEOUT", "20s"), ("PRIORITY", "low")]).await;
     let words: Vec<String> = (1..=PAGES).map(|page| format!("page {page}")).collect();
-    let bytes = paper::saying(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let bytes = sample_pdf::pages_with_text(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let document =
         Document { tenant: "hang-wide", name: "wide.pdf", bytes, password: None, traceparent: None };
     let id = bench.submit(document).await;
@@ -191,7 +192,7 @@ async fn many_pages_wait_at_once(bench: &Deployed) {
 async fn a_document_put_over_another_is_read_too(bench: &Deployed) {
     tenant(&bench.app(), "over", &[]).await;
     let document = |words: &str| {
-        let bytes = paper::saying(&[words]);
+        let bytes = sample_pdf::pages_with_text(&[words]);
         Document { tenant: "over", name: "report.pdf", bytes, password: None, traceparent: None }
     };
     let (first, second) =
@@ -239,7 +240,7 @@ async fn the_api_takes_documents(bench: &Deployed) {
         ask(http.get(format!("{api}/v1/jobs/{id}/result?format=text")), key.expose()).await
     };
     let posted = http.post(format!("{api}/v1/jobs")).header("content-type", "application/pdf");
-    let (status, job) = ask(posted.body(paper::saying(&["in the body"])), key.expose()).await;
+    let (status, job) = ask(posted.body(sample_pdf::pages_with_text(&["in the body"])), key.expose()).await;
     assert_eq!(status, 202, "{job}");
     let id = job["id"].as_str().unwrap();
     let (status, text) = done(id).await;
@@ -254,7 +255,8 @@ async fn the_api_takes_documents(bench: &Deployed) {
     let asked = http.post(format!("{api}/v1/jobs")).header("content-type", "application/json").body(wish);
     let (status, upload) = ask(asked, key.expose()).await;
     assert_eq!((status, &upload["status"]), (201, &json!("awaiting_upload")), "{upload}");
-    let mut put = http.put(upload["upload"]["url"].as_str().unwrap()).body(paper::saying(&["by a link"]));
+    let mut put =
+        http.put(upload["upload"]["url"].as_str().unwrap()).body(sample_pdf::pages_with_text(&["by a link"]));
     for (name, value) in upload["upload"]["headers"].as_object().unwrap() {
         put = put.header(name, value.as_str().unwrap());
     }
@@ -287,7 +289,7 @@ async fn the_api_mends_and_stops(bench: &Deployed) {
         })
         .await;
     };
-    let stopped = submit("?tier=fast", paper::saying(&["never mind"])).await;
+    let stopped = submit("?tier=fast", sample_pdf::pages_with_text(&["never mind"])).await;
     until("a call that hangs", Duration::from_secs(120), async || {
         (bench.provider().calls_to("hang-clerk") > 0).then_some(())
     })
@@ -338,13 +340,15 @@ async fn the_api_sells_credits(bench: &Deployed) {
     assert_eq!(ask(buy()).await.0, 200, "once per key");
     let (_, account) = ask(http.get(format!("{api}/v1/account"))).await;
     assert_eq!((&account["balance"], &account["price_usd"]), (&json!(20), &json!(0.05)), "{account}");
-    let kept = bench.till().payments.kept();
+    let kept = bench.payment_server().payments.charges();
     let kept: Vec<_> = kept.iter().filter(|charge| charge.tenant.as_str() == "till").collect();
     assert_eq!((kept.len(), kept[0].amount.0), (1, 1_000_000));
     let method = kept[0].method.as_ref().map(|method| method.expose());
     assert_eq!(method, Some("card-of-ann"), "sealed on the way, and opened for the service");
     let asked = format!("Bearer {PAYMENT_KEY}");
-    assert!(bench.till().headers().iter().any(|headers| headers["authorization"] == asked.as_str()));
+    assert!(
+        bench.payment_server().headers().iter().any(|headers| headers["authorization"] == asked.as_str())
+    );
 }
 
 /// By the sweep, signed, and in the job's trace.
@@ -359,7 +363,7 @@ async fn a_tenants_server_is_told(bench: &Deployed) {
     });
     tokio::spawn(async move { axum::serve(listener, router).await });
     let secret = webhooks::set(&bench.app(), &TenantId::new("hooked"), &url).await.unwrap();
-    let bytes = paper::saying(&["tell me"]);
+    let bytes = sample_pdf::pages_with_text(&["tell me"]);
     let document = Document { tenant: "hooked", name: "a.pdf", bytes, password: None, traceparent: None };
     let id = bench.submit(document).await;
     let job = ended(bench, &id, Duration::from_secs(150)).await;
@@ -380,7 +384,7 @@ async fn twenty_documents_at_once(bench: &Deployed) {
     tenant(&bench.app(), "crowd", &[("JOB_TIMEOUT", "5m")]).await;
     let jobs = join_all((1..=20).map(async |number: u32| {
         let name = format!("{number}.pdf");
-        let bytes = paper::saying(&[&format!("document {number}"), "second page"]);
+        let bytes = sample_pdf::pages_with_text(&[&format!("document {number}"), "second page"]);
         let id = bench
             .submit(Document { tenant: "crowd", name: &name, bytes, password: None, traceparent: None })
             .await;

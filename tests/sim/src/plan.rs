@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use everypage_core::domain::{document::Reason, outcome::MicroUsd};
 use everypage_testkit::{
-    memory::Mood,
+    memory::PaymentBehaviour,
     pdf::{FakeDocument, FakePage},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -40,8 +40,8 @@ pub struct Purse {
     pub granted: u64,
     /// When somebody buys more, and what the payment service is up to then.
     pub buys_at: Duration,
-    pub charges: Vec<Mood>,
-    pub refunds: Vec<Mood>,
+    pub charges: Vec<PaymentBehaviour>,
+    pub refunds: Vec<PaymentBehaviour>,
 }
 
 /// More than all documents of a plan can use.
@@ -189,14 +189,19 @@ impl Plan {
             return;
         }
         let moods = |dice: &mut StdRng, most: usize| {
-            let all = [Mood::Fine, Mood::Away, Mood::LosesReply, Mood::Declines];
+            let all = [
+                PaymentBehaviour::Succeeds,
+                PaymentBehaviour::Unavailable,
+                PaymentBehaviour::LosesReply,
+                PaymentBehaviour::Declines,
+            ];
             (0..dice.random_range(0..=most)).map(|_| *pick(dice, &all)).collect()
         };
         let granted = if dice.random_bool(0.5) { PLENTY } else { dice.random_range(0..=12) };
         let buys_at = seconds(dice, 0, self.timeout.as_secs());
         let charges = moods(dice, 5);
         // Of more a person would have to know.
-        let refunds: Vec<Mood> = moods(dice, 2);
+        let refunds: Vec<PaymentBehaviour> = moods(dice, 2);
         self.purse = Some(Purse { granted, buys_at, charges, refunds });
         self.settings.extend([
             ("CREDITS", "prepaid".into()),

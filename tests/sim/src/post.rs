@@ -105,9 +105,9 @@ impl Queue for Post {
             Messages::ComeBackAfter(after) => hidden.min(after),
             _ => hidden,
         });
-        let dead = self.queue.dead();
+        let dead = self.queue.dead_letter_count();
         let received = self.queue.receive(max, hidden).await?;
-        for _ in dead..self.queue.dead() {
+        for _ in dead..self.queue.dead_letter_count() {
             self.witness.struck("messages: buried by the queue");
         }
         for delivery in &received {

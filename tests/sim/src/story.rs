@@ -83,8 +83,8 @@ async fn tell(world: Arc<World>) -> Verdict {
     let subscribed = webhooks::set(&world.onlooker(), &tenant(), "https://example.com/hook").await;
     world.witness.must("webhook", subscribed.map(drop).map_err(|fault| fault.to_string()));
     if let Some(purse) = &world.plan.purse {
-        world.payments.charges_will(purse.charges.iter().copied());
-        world.payments.refunds_will(purse.refunds.iter().copied());
+        world.payments.script_charges(purse.charges.iter().copied());
+        world.payments.script_refunds(purse.refunds.iter().copied());
         grant(&world, purse.granted).await;
     }
     world.repair();

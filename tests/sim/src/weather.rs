@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::ports::{Fault, clock::Clock};
-use everypage_testkit::faulty::{Fate, Interference};
+use everypage_testkit::faulty::{FaultInjector, Injection};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -73,8 +73,8 @@ impl Weather {
 }
 
 #[async_trait]
-impl Interference for Weather {
-    async fn before(&self, call: &'static str) -> Fate {
+impl FaultInjector for Weather {
+    async fn before(&self, call: &'static str) -> Injection {
         if let Some(back_after) = self.dies_now() {
             let _ = self.dies.send(back_after);
             std::future::pending::<()>().await;
@@ -89,11 +89,11 @@ impl Interference for Weather {
             let detail = format!("{call} was made to fail");
             let fault = Fault::Unreachable { service: "simulation", detail };
             let fate = match failing {
-                Failing::Refuses => Fate::Refused(fault),
-                Failing::LosesReplies => Fate::ReplyLost(fault),
+                Failing::Refuses => Injection::Refuse(fault),
+                Failing::LosesReplies => Injection::LoseReply(fault),
                 Failing::Throttles => {
                     let retry_after = (self.roll(2) == 0).then(|| Duration::from_millis(self.roll(3000)));
-                    Fate::Refused(Fault::Throttled { service: "simulation", retry_after })
+                    Injection::Refuse(Fault::Throttled { service: "simulation", retry_after })
                 }
                 Failing::Dawdles(by) => {
                     self.witness.clock.sleep(*by).await;
@@ -103,7 +103,7 @@ impl Interference for Weather {
             self.witness.note(|| format!("process {}: {call}: {fate:?}", self.process));
             return fate;
         }
-        Fate::Happens
+        Injection::None
     }
 
     async fn after(&self) {

@@ -360,7 +360,10 @@ impl Records for Watched {
         limit: usize,
     ) -> Result<Listing, Fault> {
         if !self.lags {
-            return Ok(self.witness.records.list_index_now(index, partition, after, descending, limit));
+            return Ok(self
+                .witness
+                .records
+                .list_index_without_lag(index, partition, after, descending, limit));
         }
         self.witness.records.list_index(index, partition, after, descending, limit).await
     }

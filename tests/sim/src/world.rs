@@ -145,7 +145,7 @@ impl World {
         );
         let (plan, witness) = (Arc::new(plan), Arc::new(witness));
         let queue = Arc::new(if plan.queue_buries {
-            MemoryQueue::burying_after(clock, settings.max_receive_count)
+            MemoryQueue::with_dead_letter_queue(clock, settings.max_receive_count)
         } else {
             MemoryQueue::new(clock)
         });
@@ -420,7 +420,7 @@ async fn drive_jobs(
                     if !world.state().drivers.contains_key(&job.id) {
                         free(world, app, &job.id).await;
                         // Counts as started here, unless it was a moment ago.
-                        flow.begin(&job.id);
+                        flow.enqueue(&job.id);
                     }
                 }
                 look = app.clock.sleep(LOOK_FOR_ORPHANS);

@@ -4,10 +4,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use everypage_aws::{Clients, Place, S3Blobs, SfnFlow, SqsQueue, Stack};
+use everypage_aws::{Clients, S3Blobs, SfnFlow, SqsQueue, Stack, StackResources};
 use everypage_core::domain::ids::{JobId, Priority};
 use everypage_testkit::memory::MemoryRecords;
-use everypage_tests::world::Process;
+use everypage_tests::harness::Process;
 use serde_json::{Value, json};
 
 /// For adapters that have nowhere to go.
@@ -27,7 +27,7 @@ pub async fn stack(process: &Process, endpoint: &str) -> Stack {
         Priority::ALL.into_iter().map(|lane| (lane, format!("https://q/{lane:?}"))).collect();
     Stack {
         app: process.app.clone(),
-        place: Place::read(|name| Some(name.to_owned())).unwrap(),
+        resources: StackResources::read(|name| Some(name.to_owned())).unwrap(),
         blobs: Arc::new(S3Blobs::new(clients.s3, "bucket")),
         queue: Arc::new(SqsQueue::new(clients.sqs, lanes).unwrap()),
         flow: Arc::new(SfnFlow::new(clients.sfn, "arn", Arc::new(MemoryRecords::default()))),

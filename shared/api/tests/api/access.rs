@@ -1,7 +1,7 @@
 use everypage_api::{Role, authenticate};
 use everypage_core::{domain::ids::TenantId, store::keys};
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 
 use crate::support::{Service, caller, operator, request, stranger, user, with_header};
 
@@ -25,12 +25,12 @@ async fn who_is_not_known_gets_in_nowhere() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_opens_what_its_tenant_has_until_it_is_revoked() {
-    let service = Service::of(World::new(&[]), |api| api.checking_keys());
+    let service = Service::of(Harness::new(&[]), |api| api.checking_keys());
     let app = &service.process.app;
     let (key, secret) = keys::create(app, user(), "laptop").await.unwrap();
     let (second, _) = keys::create(app, operator(), "console").await.unwrap();
     assert!(secret.expose().starts_with("ep_") && secret.expose().len() == 51);
-    for item in service.world.records.dump() {
+    for item in service.harness.records.dump() {
         assert!(!item.draft.body.contains(secret.expose()), "a key in clear");
     }
     let send = |header: String| {
@@ -120,7 +120,7 @@ async fn what_is_for_operators_is_forbidden_to_users() {
 #[tokio::test(start_paused = true)]
 async fn who_asks_too_often_is_told_when_to_come_back() {
     let limited = |api: everypage_api::Api| api.limiting(2.try_into().unwrap());
-    let service = Service::of(World::new(&[]), limited);
+    let service = Service::of(Harness::new(&[]), limited);
     for _ in 0..4 {
         assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
     }
@@ -128,18 +128,18 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     refused.is_problem(429, "too_many_requests").says("RATE_LIMIT");
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(service.get(stranger(), "/v1/jobs").await.status, 200, "somebody else");
-    service.world.clock_moves(std::time::Duration::from_secs(1)).await;
+    service.harness.advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn files_beside_the_api_count_for_nobody() {
-    let world = World::new(&[]);
-    let api = everypage_api::Api::new(world.start("a").app).limiting(1.try_into().unwrap());
+    let harness = Harness::new(&[]);
+    let api = everypage_api::Api::new(harness.start("a").app).limiting(1.try_into().unwrap());
     let files = axum::Router::new().route("/main.js", axum::routing::get(|| async { "" }));
     let router = everypage_api::router_beside(api, files);
-    let process = world.start("a");
-    let service = Service { world, process, router };
+    let process = harness.start("a");
+    let service = Service { harness, process, router };
     for _ in 0..20 {
         assert_eq!(service.get(user(), "/main.js").await.status, 200);
     }

@@ -8,7 +8,7 @@ use everypage_core::{
     store::accounts,
     usecases::purchase,
 };
-use everypage_testkit::{memory::Mood, pdf::FakeDocument, vision::Reply};
+use everypage_testkit::{memory::PaymentBehaviour, pdf::FakeDocument, vision::Reply};
 use serde_json::json;
 
 use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
@@ -62,7 +62,7 @@ async fn a_job_without_credits_is_rejected_and_a_heal_is_refused() {
     assert!(job.text("/error/reason").contains("4 are needed and 0 are available"), "{job:?}");
 
     buy(&service, 1, None).await;
-    service.world.vision.now_does(|_, _| Reply::down());
+    service.harness.vision.set_behaviour(|_, _| Reply::down());
     let id = service.finished(&FakeDocument::graphics(1)).await;
     let cause = Cause::Operator { by: "ann".into(), note: "spent elsewhere".into() };
     let spent = AccountEvent::Deducted { credits: 1, cause };
@@ -86,10 +86,10 @@ async fn the_same_key_buys_once_and_another_amount_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn what_can_t_be_paid_is_said_and_a_slow_payment_goes_on() {
     let service = Service::new(&SHOP);
-    service.world.payments.charges_will([Mood::Declines]);
+    service.harness.payments.script_charges([PaymentBehaviour::Declines]);
     buy(&service, 10, None).await.is_problem(402, "not_paid").says("the card was declined");
     // A service that is away is not waited for longer than a caller waits.
-    service.world.payments.charges_will([Mood::Away; 3]);
+    service.harness.payments.script_charges([PaymentBehaviour::Unavailable; 3]);
     let later = buy(&service, 10, None).await;
     assert_eq!((later.status, later.text("/state")), (StatusCode::ACCEPTED, "RUNNING".into()));
     assert_eq!(service.get(user(), "/v1/account").await.at("/ordered"), 10);

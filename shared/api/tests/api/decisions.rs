@@ -15,7 +15,7 @@ async fn a_plan_that_waits_goes_on_when_an_operator_agrees() {
     assert_eq!((approved.status.as_u16(), approved.text("/state")), (200, "APPROVED".into()));
     let again = service.post(operator(), &format!("{path}/approve"), "").await;
     again.is_problem(409, "illegal_transition").says("does not wait");
-    service.world.start("b").finish(&JobId::new(&id)).await;
+    service.harness.start("b").finish(&JobId::new(&id)).await;
     let events = service.get(user(), &format!("{path}/events")).await;
     let by = events.items().into_iter().find(|event| event["type"] == "job.approved").unwrap();
     assert_eq!(by["data"]["by"], "someone of acme");
@@ -52,7 +52,7 @@ async fn a_changed_plan_is_carried_out() {
     assert_eq!((modified.status.as_u16(), modified.text("/state")), (200, "APPROVED".into()), "{modified:?}");
     assert_eq!((modified.at("/plan/version"), modified.at("/plan/ai_pages")), (2.into(), 2.into()));
     assert_eq!(modified.text("/deadline"), "2026-11-16T00:20:01Z");
-    service.world.start("b").finish(&JobId::new(&id)).await;
+    service.harness.start("b").finish(&JobId::new(&id)).await;
     let pages = service.get(user(), &format!("/v1/jobs/{id}/pages")).await.items();
     let sources: Vec<&str> = pages.iter().map(|page| page["source"].as_str().unwrap()).collect();
     assert_eq!(sources, ["mupdf", "ai", "ai", "mupdf"]);

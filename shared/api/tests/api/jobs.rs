@@ -12,9 +12,9 @@ use crate::support::{Service, operator, request, stranger, user};
 async fn a_job_is_seen_from_its_beginning_to_its_end() {
     let service = Service::new(&[("WORKER_CONCURRENCY", "1"), ("MAX_INFLIGHT_PER_MODEL", "1")]);
     service
-        .world
+        .harness
         .vision
-        .now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(10), read_by(target, page)));
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(10), read_by(target, page)));
     let id = service.job("", &FakeDocument::mixed(8)).await;
     let path = format!("/v1/jobs/{id}");
     let queued = service.get(user(), &path).await;
@@ -24,7 +24,7 @@ async fn a_job_is_seen_from_its_beginning_to_its_end() {
     assert_eq!(queued.at("/links/result"), serde_json::Value::Null);
     assert_eq!(service.get(user(), &format!("{path}/pages")).await.items().len(), 0);
 
-    service.process.die_after(&JobId::new(&id), Duration::from_secs(25)).await;
+    service.process.kill_after(&JobId::new(&id), Duration::from_secs(25)).await;
     let working = service.get(user(), &path).await;
     assert_eq!(working.text("/status"), "processing");
     // Two of four pages for AI are settled.
@@ -49,7 +49,7 @@ async fn a_job_is_seen_from_its_beginning_to_its_end() {
     assert_eq!(pages.at("/items/1/source"), "ai");
     assert_eq!(pages.at("/items/0/source"), "mupdf");
 
-    service.world.start("b").finish(&JobId::new(&id)).await;
+    service.harness.start("b").finish(&JobId::new(&id)).await;
     let done = service.get(user(), &path).await;
     assert_eq!((done.text("/status"), done.at("/progress")), ("success".into(), 100.into()));
     assert_eq!(done.text("/message"), "every page has its text");
@@ -90,7 +90,7 @@ async fn jobs_are_listed_newest_first_in_pieces_and_by_status() {
     let mut ids = Vec::new();
     for count in 1..=7 {
         ids.push(service.job("", &FakeDocument::graphics(count)).await);
-        service.world.clock_moves(Duration::from_secs(1)).await;
+        service.harness.advance(Duration::from_secs(1)).await;
     }
     for index in [1, 3] {
         service.process.finish(&JobId::new(&ids[index])).await;
@@ -214,7 +214,7 @@ async fn jobs_are_found_by_name_or_id() {
     for (number, name) in ["Harbour%20Report.pdf", "invoice.pdf", "harbour-map.pdf"].into_iter().enumerate() {
         let document = FakeDocument::graphics(number as u32 + 1);
         ids.push(service.job(&format!("?name={name}"), &document).await);
-        service.world.clock_moves(Duration::from_secs(1)).await;
+        service.harness.advance(Duration::from_secs(1)).await;
     }
     for (search, found) in
         [("harbour", vec![2, 0]), ("INVOICE", vec![1]), ("nothing", vec![]), ("&status=success", vec![])]
@@ -232,7 +232,7 @@ async fn jobs_are_found_by_name_or_id() {
 async fn figures_count_each_job_in_its_span() {
     let service = Service::new(&[]);
     service.finished(&FakeDocument::graphics(2)).await;
-    service.world.clock_moves(Duration::from_secs(3600)).await;
+    service.harness.advance(Duration::from_secs(3600)).await;
     service.finished(&FakeDocument::graphics(3)).await;
     service.job("", &FakeDocument::graphics(4)).await;
     let stats = service.get(user(), "/v1/stats?window=2h&spans=4").await;

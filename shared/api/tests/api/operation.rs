@@ -14,23 +14,26 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 
 use crate::support::{Service, caller, operator, request, stranger, user, with_header};
 
 /// A service with so many dead letters, each of the only page of a job.
 async fn with_letters(count: u32) -> (Service, Vec<String>) {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    service
+        .harness
+        .vision
+        .set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let mut ids = Vec::new();
     for number in 0..count {
         let mut document = FakeDocument::graphics(1);
         document.pages[0].text = format!("layer of page of document {number}");
         ids.push(service.finished(&document).await);
         // Until the breakers have forgotten.
-        service.world.clock_moves(Duration::from_secs(700)).await;
+        service.harness.advance(Duration::from_secs(700)).await;
     }
-    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
+    service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     (service, ids)
 }
 
@@ -60,7 +63,10 @@ async fn dead_letters_are_listed_for_their_tenant_without_their_text() {
 #[tokio::test(start_paused = true)]
 async fn a_listing_and_its_places_tell_nothing_of_other_tenants() {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    service
+        .harness
+        .vision
+        .set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let mut foreign = Vec::new();
     for number in 0..6 {
         let mut document = FakeDocument::graphics(1);
@@ -69,7 +75,7 @@ async fn a_listing_and_its_places_tell_nothing_of_other_tenants() {
         let id = service.put_in(caller, "", &document).await.text("/id");
         service.process.finish(&JobId::new(&id)).await;
         foreign.extend((number % 2 == 1).then_some(id));
-        service.world.clock_moves(Duration::from_secs(700)).await;
+        service.harness.advance(Duration::from_secs(700)).await;
     }
     let (mut cursor, mut seen) = (String::new(), 0);
     loop {
@@ -183,11 +189,11 @@ async fn letters_are_purged_only_when_their_number_is_confirmed() {
 async fn the_load_tells_what_waits_and_what_is_in_flight() {
     let service = Service::new(&[]);
     service
-        .world
+        .harness
         .vision
-        .now_does(|target, page| Reply::AnswerAfter(Duration::from_secs(60), read_by(target, page)));
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(60), read_by(target, page)));
     let id = service.job("", &FakeDocument::graphics(5)).await;
-    service.process.die_after(&JobId::new(&id), Duration::from_secs(10)).await;
+    service.process.kill_after(&JobId::new(&id), Duration::from_secs(10)).await;
     let load = service.get(operator(), "/v1/load").await;
     let models = load.at("/models").as_array().unwrap().clone();
     let busy: Vec<_> = models.iter().filter(|model| model["in_flight"] != 0).collect();
@@ -201,7 +207,7 @@ async fn the_load_tells_what_waits_and_what_is_in_flight() {
 async fn metrics_are_told_where_somebody_records_them() {
     Service::new(&[]).get(operator(), "/metrics").await.is_problem(404, "no_metrics");
     let recording = |api: everypage_api::Api| api.with_metrics(Arc::new(|| "everypage_x 1\n".to_owned()));
-    let service = Service::of(World::new(&[]), recording);
+    let service = Service::of(Harness::new(&[]), recording);
     let told = service.get(operator(), "/metrics").await;
     assert_eq!((told.status.as_u16(), told.body.as_slice()), (200, b"everypage_x 1\n".as_slice()));
     assert!(told.header("content-type").starts_with("text/plain; version=0.0.4"));
@@ -210,10 +216,10 @@ async fn metrics_are_told_where_somebody_records_them() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_redrive_answers_with_what_is_left() {
     let (service, _) = with_letters(5).await;
-    let before = service.world.clock.now();
+    let before = service.harness.clock.now();
     let answer = service.post(operator(), "/v1/dlq/redrive", "{\"all\":true,\"rate\":0.1}").await;
     assert_eq!((answer.at("/redriven").as_array().unwrap().len(), answer.at("/left")), (2, 3.into()));
-    assert_eq!(service.world.clock.now().duration_since(before).as_secs(), 10);
+    assert_eq!(service.harness.clock.now().duration_since(before).as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,9 +287,9 @@ impl Workers for Noting {
 #[tokio::test(start_paused = true)]
 async fn whoever_works_is_told_of_what_was_sent_and_of_nothing_else() {
     let workers = Arc::new(Noting::default());
-    let world = World::new(&[]);
-    world.vision.now_does(|_, _| Reply::down());
-    let service = Service::of(world, |api| api.with_workers(workers.clone()));
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let service = Service::of(harness, |api| api.with_workers(workers.clone()));
     let failed = FakeDocument { password: Some("sesame".into()), ..FakeDocument::graphics(1) };
     let failed = service.finished(&failed).await;
     service.post(user(), &format!("/v1/jobs/{failed}/heal"), "").await.is_problem(409, "nothing_to_heal");
@@ -297,7 +303,7 @@ async fn whoever_works_is_told_of_what_was_sent_and_of_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn breakers_are_shown_to_operators() {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|_, _| Reply::down());
+    service.harness.vision.set_behaviour(|_, _| Reply::down());
     service.finished(&FakeDocument::graphics(1)).await;
     let breakers = service.get(caller("any", Role::Operator), "/v1/breakers").await;
     assert_eq!(breakers.items().len(), 4, "{breakers:?}");

@@ -5,14 +5,14 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 
 use crate::support::{Service, request, user, with_header};
 
 #[tokio::test(start_paused = true)]
 async fn a_page_has_its_text_and_every_settlement() {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|target, page| match page {
+    service.harness.vision.set_behaviour(|target, page| match page {
         2 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
         _ => Reply::Answer(read_by(target, page)),
     });
@@ -26,8 +26,8 @@ async fn a_page_has_its_text_and_every_settlement() {
     assert_eq!(fallen.at("/settlements").as_array().unwrap().len(), 1);
     assert_eq!(fallen.at("/settlements/0/attempts").as_array().unwrap().len(), 4, "{fallen:?}");
     // Healed, it has two.
-    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    service.world.clock_moves(Duration::from_secs(700)).await;
+    service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    service.harness.advance(Duration::from_secs(700)).await;
     service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
     service.process.work_for(Duration::from_secs(10)).await;
     let healed = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
@@ -45,7 +45,7 @@ async fn a_page_has_its_text_and_every_settlement() {
 #[tokio::test(start_paused = true)]
 async fn a_page_can_be_looked_at_while_the_job_goes_on() {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|target, page| match page {
+    service.harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Answer(read_by(target, page)),
         _ => Reply::AnswerAfter(Duration::from_secs(100), read_by(target, page)),
     });
@@ -55,7 +55,7 @@ async fn a_page_can_be_looked_at_while_the_job_goes_on() {
         .await
         .is_problem(404, "unknown_page")
         .says("not opened");
-    service.process.die_after(&JobId::new(&id), Duration::from_secs(10)).await;
+    service.process.kill_after(&JobId::new(&id), Duration::from_secs(10)).await;
     let read = service.get(user(), &format!("/v1/jobs/{id}/pages/1")).await;
     assert!(read.text("/text").contains("page 1 read by"), "{read:?}");
     let waiting = service.get(user(), &format!("/v1/jobs/{id}/pages/2")).await;
@@ -70,7 +70,7 @@ async fn a_pages_picture_is_the_one_that_was_sent_or_drawn() {
     let mut document = FakeDocument::graphics(2);
     document.pages[1].reason = everypage_core::domain::document::Reason::Text;
     for draws in [false, true] {
-        let service = Service::of(World::new(&[]), |api| if draws { api.drawing() } else { api });
+        let service = Service::of(Harness::new(&[]), |api| if draws { api.drawing() } else { api });
         let id = service.finished(&document).await;
         let path = |page: u32| format!("/v1/jobs/{id}/pages/{page}/image");
         let sent = service.get(user(), &path(1)).await;

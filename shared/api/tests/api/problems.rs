@@ -2,7 +2,7 @@ use everypage_testkit::{
     faulty::{Faults, Mode},
     pdf::FakeDocument,
 };
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 use proptest::prelude::*;
 
 use crate::support::{Service, operator, request, user, with_header};
@@ -29,16 +29,16 @@ async fn what_the_framework_refuses_has_the_same_shape() {
 #[tokio::test(start_paused = true)]
 async fn a_storage_that_does_not_answer_is_503_and_tells_nothing() {
     // Tried four times: with the intervals of 1 s, 4 s and 16 s in between.
-    let service = Service::of(World::with_faults(&[], Faults::at(0, 4, Mode::Refuse), false), |api| api);
+    let service = Service::of(Harness::with_faults(&[], Faults::at(0, 4, Mode::Refuse), false), |api| api);
     let answer = service.get(user(), "/v1/jobs/1").await;
     answer.is_problem(503, "unavailable");
     assert_eq!(answer.header("retry-after"), "5");
     service.get(user(), "/v1/jobs/1").await.is_problem(404, "unknown_job");
-    let service = Service::of(World::with_faults(&[], Faults::at(0, 1, Mode::Refuse), false), |api| api);
+    let service = Service::of(Harness::with_faults(&[], Faults::at(0, 1, Mode::Refuse), false), |api| api);
     service.get(user(), "/readyz").await.is_problem(503, "unavailable").says("storage");
     assert_eq!(service.get(user(), "/healthz").await.status, 200);
     assert_eq!(service.get(user(), "/readyz").await.status, 200);
-    let service = Service::of(World::with_faults(&[], Faults::stop_at(0), false), |api| api);
+    let service = Service::of(Harness::with_faults(&[], Faults::stop_at(0), false), |api| api);
     service.get(user(), "/readyz").await.is_problem(503, "unavailable").says("too long");
 }
 
@@ -47,7 +47,7 @@ async fn a_record_that_can_not_be_read_is_our_fault_and_told_as_such() {
     let service = Service::new(&[]);
     let id = service.job("", &FakeDocument::graphics(1)).await;
     let key = everypage_core::store::jobs::key(&everypage_core::domain::ids::JobId::new(&id));
-    service.world.records.forge(&key, "{\"secret\":\"of the house\"}".into());
+    service.harness.records.forge(&key, "{\"secret\":\"of the house\"}".into());
     let answer = service.get(user(), &format!("/v1/jobs/{id}")).await;
     answer.is_problem(500, "internal");
     assert!(!format!("{answer:?}").contains("house"));

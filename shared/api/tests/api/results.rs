@@ -63,15 +63,15 @@ async fn who_has_a_version_is_not_sent_it_again() {
 #[tokio::test(start_paused = true)]
 async fn a_healed_result_is_a_new_version_beside_the_old_one() {
     let service = Service::new(&[]);
-    service.world.vision.now_does(|_, _| Reply::down());
+    service.harness.vision.set_behaviour(|_, _| Reply::down());
     let id = service.finished(&FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}");
     let seen = service.get(user(), &path).await;
     assert_eq!(seen.text("/message"), "2 pages kept MuPDF's text where an AI's was planned");
     let first = service.get(user(), &format!("{path}/result?format=json")).await;
 
-    service.world.vision.now_does(|target, page| Reply::Answer(read_by(target, page)));
-    service.world.clock_moves(Duration::from_secs(700)).await;
+    service.harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
+    service.harness.advance(Duration::from_secs(700)).await;
     let healing = service.post(user(), &format!("{path}/heal"), "{\"deadline\":\"1m\"}").await;
     assert_eq!(healing.status, 202, "{healing:?}");
     assert_eq!((healing.at("/sent"), healing.at("/version")), (serde_json::json!([1, 2]), 1.into()));

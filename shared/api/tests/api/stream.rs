@@ -13,7 +13,7 @@ use everypage_core::{
     store::trail,
 };
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::World;
+use everypage_tests::harness::Harness;
 use futures::StreamExt;
 use tower::ServiceExt;
 
@@ -21,7 +21,7 @@ use crate::support::{Service, request, stranger, user, with_header};
 
 fn streaming() -> (Service, Stop) {
     let stop = Stop::default();
-    (Service::of(World::new(&[]), |api| api.streaming(stop.clone())), stop)
+    (Service::of(Harness::new(&[]), |api| api.streaming(stop.clone())), stop)
 }
 
 /// What a stream has sent, taken apart.
@@ -107,7 +107,7 @@ async fn a_tenants_stream_tells_of_its_own_jobs_until_the_service_stops() {
         let id = service.finished(&FakeDocument::graphics(1)).await;
         let document = FakeDocument::graphics(2);
         let foreign = service.put_in(stranger(), "", &document).await;
-        service.world.clock_moves(Duration::from_secs(20)).await;
+        service.harness.advance(Duration::from_secs(20)).await;
         stop.ask();
         (id, foreign.text("/id"))
     };
@@ -156,7 +156,7 @@ async fn a_long_past_comes_in_pieces() {
 async fn nobody_hears_of_more_than_a_day_ago() {
     let (service, _) = streaming();
     service.finished(&FakeDocument::graphics(1)).await;
-    service.world.clock_moves(Duration::from_secs(25 * 3600)).await;
+    service.harness.advance(Duration::from_secs(25 * 3600)).await;
     service.job("", &FakeDocument::graphics(2)).await;
     let (_, mut stream) = open(&service, "/v1/events", Some("2001-01-01T00:00:00.000Z_x")).await;
     let heard = pieces(&service, &mut stream).await.concat();
@@ -178,7 +178,7 @@ async fn a_stream_ends_after_a_while_and_who_heard_nothing_knows_where_to_go_on(
     assert_eq!(heard.kinds, Vec::<String>::new());
     // In between something happens.
     service.job("", &FakeDocument::graphics(1)).await;
-    service.world.clock_moves(Duration::from_secs(60)).await;
+    service.harness.advance(Duration::from_secs(60)).await;
     let (_, mut stream) = open(&service, "/v1/events", heard.ids.last().map(String::as_str)).await;
     let missed = pieces(&service, &mut stream).await.concat();
     assert!(missed.contains("event: job.acked"), "{missed}");
@@ -193,7 +193,7 @@ async fn an_event_that_is_stored_late_is_heard_once() {
     let tenant = TenantId::new("acme");
     let event = trail::since(app, &tenant, None, Some("job.acked"), 1).await.unwrap().remove(0);
     let (_, mut stream) = open(&service, "/v1/events", None).await;
-    service.world.clock_moves(Duration::from_secs(100)).await;
+    service.harness.advance(Duration::from_secs(100)).await;
     service.job("", &FakeDocument::graphics(2)).await;
     let before = pieces(&service, &mut stream).await.concat();
     assert!(before.contains("event: job.acked"), "{before}");

@@ -91,7 +91,7 @@ async fn a_password_comes_in_a_header_and_is_seen_nowhere() {
     let answer = service.send(Some(user()), with_password).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     assert!(!format!("{answer:?}").contains("sesame"));
-    for item in service.world.records.dump() {
+    for item in service.harness.records.dump() {
         assert!(!item.draft.body.contains("sesame"), "{:?}", item.draft.key);
     }
     let job = service.process.finish(&JobId::new(answer.text("/id"))).await;
@@ -149,7 +149,7 @@ async fn every_bad_option_is_told_at_once_and_nothing_is_stored() {
         errors.as_array().unwrap().iter().map(|error| error["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["pages", "tier", "deadline", "colour", "ai_pages"]);
     service.put_in(user(), "?name=%20", &FakeDocument::graphics(1)).await.is_problem(422, "bad_options");
-    assert_eq!(service.world.blobs.keys(), Vec::<String>::new());
+    assert_eq!(service.harness.blobs.keys(), Vec::<String>::new());
     assert_eq!(jobs::open(&service.process.app).await.unwrap(), []);
 }
 

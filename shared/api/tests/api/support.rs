@@ -20,13 +20,13 @@ use everypage_core::{
     },
 };
 use everypage_testkit::pdf::FakeDocument;
-use everypage_tests::world::{Process, World};
+use everypage_tests::harness::{Harness, Process};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
 pub struct Service {
-    pub world: World,
+    pub harness: Harness,
     pub process: Process,
     pub router: Router,
 }
@@ -49,13 +49,13 @@ pub fn stranger() -> Caller {
 
 impl Service {
     pub fn new(pairs: &[(&str, &str)]) -> Self {
-        Self::of(World::new(pairs), |api| api)
+        Self::of(Harness::new(pairs), |api| api)
     }
 
-    pub fn of(world: World, change: impl FnOnce(Api) -> Api) -> Self {
-        let process = world.start("a");
+    pub fn of(harness: Harness, change: impl FnOnce(Api) -> Api) -> Self {
+        let process = harness.start("a");
         let router = router(change(Api::new(process.app.clone())));
-        Self { world, process, router }
+        Self { harness, process, router }
     }
 
     pub async fn send(&self, caller: Option<Caller>, mut request: Request<Body>) -> Answer {
@@ -101,7 +101,7 @@ impl Service {
     /// Lets the job come to where it waits for a person.
     pub async fn proposed(&self, query: &str, document: &FakeDocument) -> String {
         let id = self.job(query, document).await;
-        self.process.die_after(&JobId::new(&id), Duration::from_secs(1)).await;
+        self.process.kill_after(&JobId::new(&id), Duration::from_secs(1)).await;
         let seen = self.get(user(), &format!("/v1/jobs/{id}")).await;
         assert_eq!(seen.text("/status"), "awaiting_approval", "{seen:?}");
         id
@@ -204,6 +204,6 @@ impl UploadLinks for FakeLinks {
 impl Service {
     pub fn with_links(pairs: &[(&str, &str)]) -> (Self, Arc<FakeLinks>) {
         let links = Arc::new(FakeLinks::default());
-        (Self::of(World::new(pairs), |api| api.with_links(links.clone())), links)
+        (Self::of(Harness::new(pairs), |api| api.with_links(links.clone())), links)
     }
 }

@@ -11,7 +11,7 @@ use everypage_core::{
     },
 };
 use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
-use everypage_tests::world::{World, file_of};
+use everypage_tests::harness::{Harness, temp_file};
 
 use crate::support::{Answer, Service, operator, request, stranger, user, with_header};
 
@@ -32,7 +32,7 @@ async fn arrive_with(
     document: &FakeDocument,
     metadata: &[(&str, &str)],
 ) -> Result<Submitted, ArrivalError> {
-    let file = file_of(document.bytes());
+    let file = temp_file(document.bytes());
     let metadata: BTreeMap<String, String> =
         metadata.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     arrived(
@@ -55,7 +55,7 @@ async fn a_large_document_is_uploaded_past_the_api() {
     assert_eq!(begun.text("/upload/headers/content-type"), "application/pdf");
     let key = links.take();
     assert_eq!(key, format!("incoming/acme/{id}/Bericht_f_r_2026.pdf"));
-    for item in service.world.records.dump() {
+    for item in service.harness.records.dump() {
         assert!(!item.draft.body.contains("sesame"), "a password in clear");
     }
 
@@ -92,7 +92,7 @@ async fn a_large_document_is_uploaded_past_the_api() {
     assert!(arrive(&service, &other, &document).await.unwrap().existed);
     let stays = format!("{key}2");
     for object in [key.as_str(), &format!("{key}.json"), &other, &stays] {
-        service.world.blobs.put_new(object, vec![1]).await.unwrap();
+        service.harness.blobs.put_new(object, vec![1]).await.unwrap();
     }
     // Once the job is deleted its upload is unknown too, and no notice brings it back.
     let sha256 = seen.text("/document/sha256");
@@ -103,8 +103,8 @@ async fn a_large_document_is_uploaded_past_the_api() {
         matches!(arrive(&service, &key, &document).await, Err(ArrivalError::Refused(f)) if f.code == "job_deleted")
     );
     // Nothing tells of the document any more.
-    assert_eq!(service.world.blobs.keys(), [stays]);
-    for item in service.world.records.dump() {
+    assert_eq!(service.harness.blobs.keys(), [stays]);
+    for item in service.harness.records.dump() {
         let told = ["Bericht", &sha256].iter().any(|word| item.draft.body.contains(word));
         assert!(!told, "{:?}: {}", item.draft.key, item.draft.body);
         let upload = item.draft.key.partition.starts_with("upload#");
@@ -137,22 +137,22 @@ async fn a_crash_anywhere_on_the_way_makes_one_job() {
     let document = FakeDocument::graphics(1);
     let mut crashed = 0;
     for at in 0.. {
-        let world = World::new(&[]);
+        let harness = Harness::new(&[]);
         let links = std::sync::Arc::new(crate::support::FakeLinks::default());
-        let mut service = Service::of(world, |api| api.with_links(links.clone()));
+        let mut service = Service::of(harness, |api| api.with_links(links.clone()));
         let id = begin(&service, "{\"upload\":true,\"name\":\"a.pdf\"}").await.text("/id");
         let key = links.take();
 
         let faults = Faults::stop_at(at);
-        service.world.faults = faults.clone();
-        service.process = service.world.start("dying");
+        service.harness.faults = faults.clone();
+        service.process = service.harness.start("dying");
         let survived = tokio::select! {
             done = arrive(&service, &key, &document) => { done.unwrap(); true }
             () = faults.stopped() => false,
         };
         crashed += usize::from(!survived);
-        service.world.faults = Faults::none();
-        service.process = service.world.start("next");
+        service.harness.faults = Faults::none();
+        service.process = service.harness.start("next");
         let app = service.process.app.clone();
         // What a crash left is told truly: a job or an upload, and never nothing.
         let left = service.get(user(), &format!("/v1/jobs/{id}")).await;
@@ -209,7 +209,7 @@ async fn what_can_not_become_a_job_says_so_under_the_uploads_id() {
 async fn a_link_that_ran_out_unused_is_told() {
     let (service, _) = Service::with_links(&[]);
     let id = begin(&service, "{\"upload\":true}").await.text("/id");
-    service.world.clock_moves(Duration::from_secs(3601)).await;
+    service.harness.advance(Duration::from_secs(3601)).await;
     let seen = service.get(user(), &format!("/v1/jobs/{id}")).await;
     assert_eq!(seen.text("/status"), "awaiting_upload");
     assert!(seen.text("/message").contains("begin anew"));
@@ -283,7 +283,7 @@ async fn another_tenants_upload_is_not_taken_for_ones_own() {
 #[tokio::test(start_paused = true)]
 async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
     let service = Service::new(&[]);
-    let file = file_of(FakeDocument::graphics(1).bytes());
+    let file = temp_file(FakeDocument::graphics(1).bytes());
     let app = &service.process.app;
     let submission = || everypage_core::usecases::intake::Submission {
         tenant: user().tenant,
@@ -300,7 +300,7 @@ async fn a_chosen_id_is_one_job_even_when_two_come_at_once() {
     let (a, b) =
         futures::join!(submit_as(app, chosen(), submission()), submit_as(app, chosen(), submission()));
     assert_eq!((a.unwrap().job.id, b.unwrap().job.id), (JobId::new("chosen"), JobId::new("chosen")));
-    assert_eq!(service.world.blobs.keys(), ["jobs/chosen/source.pdf"]);
+    assert_eq!(service.harness.blobs.keys(), ["jobs/chosen/source.pdf"]);
     let done = service.process.finish(&JobId::new("chosen")).await;
     assert!(done.failure.is_none());
 }
@@ -314,7 +314,7 @@ async fn the_same_announcement_by_its_key_is_the_same_upload_and_then_its_job() 
         service.send(Some(user()), with_header(asked, "idempotency-key", key)).await
     };
     let first = ask("a.pdf", "order 7").await;
-    service.world.clock_moves(Duration::from_secs(1800)).await;
+    service.harness.advance(Duration::from_secs(1800)).await;
     let again = ask("a.pdf", "order 7").await;
     assert_eq!((again.status, again.text("/id")), (StatusCode::CREATED, first.text("/id")));
     assert_eq!(again.text("/upload/expires_at"), "2026-11-16T01:30:00Z", "the link is good anew");

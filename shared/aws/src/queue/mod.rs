@@ -1,5 +1,5 @@
-//! Lanes as SQS queues. On AWS, Lambda receives the messages itself; `receive` is for redriving
-//! and for workers outside of Lambda.
+//! Lanes as SQS queues. Lambda receives the messages itself; `receive` is for redriving and for
+//! workers outside of Lambda.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,20 +29,20 @@ const SERVICE: &str = "SQS";
 const MESSAGES_PER_CALL: usize = 10;
 const BYTES_PER_CALL: usize = 1 << 20;
 const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
-/// Entries that SQS did not take although the call succeeded are mostly taken the second time.
-const TRIES_PER_ENTRY: usize = 3;
-/// Every so many looks a lower lane goes first, each in its turn: none starves.
-const FAIR_TURN: usize = 5;
+/// Entries that SQS rejected in a successful call mostly succeed on the second try.
+const MAX_TRIES_PER_ENTRY: usize = 3;
+/// Every fifth receive starts with one of the lower lanes, in rotation: none starves.
+const FAIR_RECEIVE_INTERVAL: usize = 5;
 
 pub struct SqsQueue {
     client: Client,
     urls: HashMap<Priority, String>,
     /// One per distinct queue, the highest lane first.
     lanes: Vec<Lane>,
-    /// The lanes' dead letter queues. Nothing is ever sent there but by SQS itself, which can't redrive
-    /// a queue with a message whose lane it does not know (`CouldNotDetermineMessageSource`).
-    dead: Vec<Lane>,
-    looks: AtomicUsize,
+    /// The lanes' dead-letter queues. Only SQS sends messages there: it can't redrive a queue with a
+    /// message of unknown source (`CouldNotDetermineMessageSource`).
+    dead_letter_queues: Vec<Lane>,
+    receives: AtomicUsize,
 }
 
 #[derive(Clone)]
@@ -62,8 +62,8 @@ impl Lane {
 }
 
 impl SqsQueue {
-    /// One URL per priority; several priorities may share one. A priority without a queue uses
-    /// that of the next lower one, else of the next higher.
+    /// Takes one URL per priority; several priorities may share one. A priority without a queue uses the
+    /// queue of the next lower one, else of the next higher.
     pub fn new(client: Client, urls: BTreeMap<Priority, String>) -> Result<Self, Fault> {
         let nearest = |wanted: Priority| {
             let lower = urls.range(..=wanted).next_back();
@@ -71,7 +71,9 @@ impl SqsQueue {
         };
         let all: Option<HashMap<_, _>> =
             Priority::ALL.into_iter().map(|priority| Some((priority, nearest(priority)?))).collect();
-        let all = all.ok_or_else(|| Fault::broken(SERVICE, "no queue is configured"))?;
+        let all = all.ok_or_else(|| {
+            Fault::broken(SERVICE, "no queue is configured: set QUEUE_URL_NORMAL or another lane's URL")
+        })?;
         let mut lanes: Vec<Lane> = Vec::new();
         for priority in Priority::ALL.into_iter().rev() {
             let url = &all[&priority];
@@ -79,47 +81,48 @@ impl SqsQueue {
                 lanes.push(Lane::new(url, priority));
             }
         }
-        Ok(Self { client, urls: all, lanes, dead: vec![], looks: AtomicUsize::new(0) })
+        Ok(Self { client, urls: all, lanes, dead_letter_queues: vec![], receives: AtomicUsize::new(0) })
     }
 
-    /// With the dead letter queues of its lanes.
+    /// Adds the dead-letter queues of the lanes.
     pub fn with_dead_letter_queues(mut self, urls: &BTreeMap<Priority, String>) -> Self {
-        self.dead = urls.iter().map(|(priority, url)| Lane::new(url, *priority)).collect();
+        self.dead_letter_queues = urls.iter().map(|(priority, url)| Lane::new(url, *priority)).collect();
         self
     }
 
-    /// Where pages of this priority are sent.
+    /// The URL of the queue for pages of this priority.
     pub fn url_of(&self, lane: Priority) -> &str {
         &self.urls[&lane]
     }
 
-    /// The lane with this ARN; the lowest when it is none of ours.
+    /// The lane whose queue has this ARN; the lowest when none has.
     pub fn lane_of(&self, queue_arn: &str) -> Priority {
         let name = queue_arn.rsplit(':').next().unwrap_or_default();
         self.lanes.iter().find(|lane| lane.name == name).map_or(Priority::Low, |lane| lane.priority)
     }
 
-    /// The receipt of a message that Lambda received for us from the queue with this ARN.
+    /// The receipt of a message that Lambda received from the queue with this ARN.
     pub fn receipt(queue_arn: &str, handle: &str) -> Receipt {
         Receipt(format!("{}/{handle}", queue_arn.rsplit(':').next().unwrap_or_default()))
     }
 
-    /// The queue's URL and SQS's own handle. Queue names have no slash.
+    /// Splits a receipt into the queue's URL and SQS's receipt handle. Queue names have no slash.
     fn parts<'a>(&'a self, receipt: &'a Receipt) -> Result<(&'a str, &'a str), Fault> {
-        let unknown = || Fault::broken(SERVICE, "a receipt of none of our queues");
+        let unknown = || Fault::broken(SERVICE, "the receipt is of an unknown queue");
         let (name, handle) = receipt.0.split_once('/').ok_or_else(unknown)?;
-        let lane = self.lanes.iter().chain(&self.dead).find(|lane| lane.name == name).ok_or_else(unknown)?;
+        let mut lanes = self.lanes.iter().chain(&self.dead_letter_queues);
+        let lane = lanes.find(|lane| lane.name == name).ok_or_else(unknown)?;
         Ok((&lane.url, handle))
     }
 
-    /// The lanes in the order of this look.
+    /// The order in which the next receive polls the lanes.
     fn order(&self) -> Vec<Lane> {
-        let look = self.looks.fetch_add(1, Ordering::Relaxed) + 1;
+        let receive = self.receives.fetch_add(1, Ordering::Relaxed) + 1;
         let mut lanes = self.lanes.clone();
-        if look.is_multiple_of(FAIR_TURN) && lanes.len() > 1 {
-            // The highest lane needs no turn; the others take theirs from the lowest up.
+        if receive.is_multiple_of(FAIR_RECEIVE_INTERVAL) && lanes.len() > 1 {
+            // The highest lane is first otherwise; the others rotate from the lowest up.
             let lower = lanes.len() - 1;
-            let chosen = lanes.remove(lower - (look / FAIR_TURN - 1) % lower);
+            let chosen = lanes.remove(lower - (receive / FAIR_RECEIVE_INTERVAL - 1) % lower);
             lanes.insert(0, chosen);
         }
         lanes
@@ -139,15 +142,15 @@ impl SqsQueue {
             .visibility_timeout(seconds(visibility))
             .wait_time_seconds(0)
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
-        let answer = call.send().await.map_err(|error| fault(SERVICE, error))?;
-        Ok(answer.messages.unwrap_or_default().into_iter().map(|message| delivery(lane, message)).collect())
+        let response = call.send().await.map_err(|error| fault(SERVICE, error))?;
+        Ok(response.messages.unwrap_or_default().into_iter().map(|message| delivery(lane, message)).collect())
     }
 
     async fn send_batch(&self, url: &str, batch: &[&Outgoing]) -> Result<(), Fault> {
-        let mut left: Vec<usize> = (0..batch.len()).collect();
+        let mut unsent: Vec<usize> = (0..batch.len()).collect();
         let mut reason = String::new();
-        for _ in 0..TRIES_PER_ENTRY {
-            let entries = left.iter().map(|index| {
+        for _ in 0..MAX_TRIES_PER_ENTRY {
+            let entries = unsent.iter().map(|index| {
                 let body = printable(&batch[*index].body);
                 SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body).build()
             });
@@ -157,13 +160,13 @@ impl SqsQueue {
             let failed = call.await.map_err(|error| fault(SERVICE, error))?.failed;
             let Some(first) = failed.first() else { return Ok(()) };
             reason = format!("{} {}", first.code(), first.message().unwrap_or_default());
-            if let Some(ours) = failed.iter().find(|entry| entry.sender_fault()) {
-                let detail = format!("{} {}", ours.code(), ours.message().unwrap_or_default());
+            if let Some(invalid) = failed.iter().find(|entry| entry.sender_fault()) {
+                let detail = format!("{} {}", invalid.code(), invalid.message().unwrap_or_default());
                 return Err(Fault::broken(SERVICE, detail));
             }
-            left = failed.iter().filter_map(|entry| entry.id().parse().ok()).collect();
+            unsent = failed.iter().filter_map(|entry| entry.id().parse().ok()).collect();
         }
-        // Others of the call were sent, so this is not `Throttled`.
+        // Other entries of the call were sent, so this is not `Throttled`.
         Err(Fault::unreachable(SERVICE, reason))
     }
 }
@@ -183,18 +186,19 @@ fn delivery(lane: &Lane, message: Message) -> Delivery {
     }
 }
 
-/// Whole seconds, as SQS counts; a part of one is one.
+/// The visibility in whole seconds, rounded up, as SQS takes it.
 fn seconds(visibility: Duration) -> i32 {
     let visibility = visibility.min(MAX_VISIBILITY);
     visibility.as_secs() as i32 + i32::from(visibility.subsec_nanos() > 0)
 }
 
-/// SQS refuses two characters that a PDF may hold. Bodies are JSON: there they can be spelt out.
+/// Escapes two characters that SQS rejects and a PDF may contain. Bodies are JSON, so the escapes are
+/// equivalent.
 fn printable(body: &str) -> String {
     body.replace('\u{FFFE}', "\\ufffe").replace('\u{FFFF}', "\\uffff")
 }
 
-/// Splits into calls that SQS takes, in order.
+/// Splits messages, in order, into batches within SQS's limits for one call.
 fn batches<'a>(messages: &[&'a Outgoing]) -> Vec<Vec<&'a Outgoing>> {
     let mut batches: Vec<Vec<&Outgoing>> = Vec::new();
     let mut bytes = 0;
@@ -214,7 +218,7 @@ fn batches<'a>(messages: &[&'a Outgoing]) -> Vec<Vec<&'a Outgoing>> {
     batches
 }
 
-/// SQS's words for a receipt whose time has run out.
+/// Whether an error means that the receipt has expired.
 fn is_void(code: Option<&str>, message: Option<&str>) -> bool {
     match code {
         Some(code) if code.ends_with("ReceiptHandleIsInvalid") || code.ends_with("MessageNotInflight") => {
@@ -237,7 +241,7 @@ impl Queue for SqsQueue {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
         if let Some(message) = messages.iter().find(|message| message.body.len() > BYTES_PER_CALL) {
             let detail =
-                format!("message {} has {} bytes; SQS takes 1 MiB", message.name, message.body.len());
+                format!("message {} has {} bytes; the limit is 1 MiB", message.name, message.body.len());
             return Err(Fault::broken(SERVICE, detail));
         }
         for lane in &self.lanes {
@@ -254,16 +258,16 @@ impl Queue for SqsQueue {
         let mut received = Vec::new();
         for lane in self.order() {
             while received.len() < max {
-                let asked = (max - received.len()).min(MESSAGES_PER_CALL);
-                match self.receive_from(&lane, asked, visibility).await {
+                let limit = (max - received.len()).min(MESSAGES_PER_CALL);
+                match self.receive_from(&lane, limit, visibility).await {
                     Ok(found) => {
-                        let enough = found.len() < asked;
+                        let is_lane_empty = found.len() < limit;
                         received.extend(found);
-                        if enough {
+                        if is_lane_empty {
                             break;
                         }
                     }
-                    // What was received is hidden from others: it must not be lost to this error.
+                    // Messages received so far are hidden from other consumers: return them.
                     Err(fault) if !received.is_empty() => {
                         warn!(%fault, lane = lane.name, "receiving stopped early");
                         return Ok(received);
@@ -294,7 +298,7 @@ impl Queue for SqsQueue {
 
     async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let mut received = Vec::new();
-        for lane in &self.dead {
+        for lane in &self.dead_letter_queues {
             if received.len() < max {
                 received.extend(self.receive_from(lane, max - received.len(), visibility).await?);
             }
@@ -302,7 +306,7 @@ impl Queue for SqsQueue {
         Ok(received)
     }
 
-    /// SQS publishes them itself, every minute.
+    /// Always empty: SQS publishes the depths to CloudWatch itself.
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         Ok(vec![])
     }

@@ -3,16 +3,16 @@ use everypage_core::domain::ids::JobId;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::replay::{answer, bodies, clients};
+use crate::test_clients::{bodies, clients, response};
 
 fn message(body: impl Into<String>, lane: Priority) -> Outgoing {
     let body = body.into();
     Outgoing { name: "m".into(), job: JobId::new("j"), lane, body }
 }
 
-fn queue(answers: &[(u16, Value)]) -> (SqsQueue, StaticReplayClient) {
+fn queue(responses: &[(u16, Value)]) -> (SqsQueue, StaticReplayClient) {
     let (clients, sent) =
-        clients(answers.iter().map(|(status, body)| answer(*status, &body.to_string())).collect());
+        clients(responses.iter().map(|(status, body)| response(*status, &body.to_string())).collect());
     let urls = [
         (Priority::Low, "http://q/0/low"),
         (Priority::Normal, "http://q/0/normal"),
@@ -23,7 +23,7 @@ fn queue(answers: &[(u16, Value)]) -> (SqsQueue, StaticReplayClient) {
 }
 
 #[test]
-fn calls_hold_ten_messages_and_a_mebibyte() {
+fn a_batch_has_at_most_ten_messages_and_one_mebibyte() {
     let sizes = |bodies: Vec<usize>| {
         let messages: Vec<_> = bodies.iter().map(|size| message("x".repeat(*size), Priority::Low)).collect();
         batches(&messages.iter().collect::<Vec<_>>()).iter().map(Vec::len).collect::<Vec<_>>()
@@ -34,7 +34,7 @@ fn calls_hold_ten_messages_and_a_mebibyte() {
 }
 
 #[test]
-fn priorities_without_a_queue_share_their_neighbours() {
+fn a_priority_without_a_queue_uses_its_neighbours() {
     let (queue, _) = queue(&[]);
     let names: Vec<_> = queue.lanes.iter().map(|lane| (lane.name.as_str(), lane.priority)).collect();
     assert_eq!(names, [("high", Priority::Urgent), ("normal", Priority::Normal), ("low", Priority::Low)]);
@@ -43,7 +43,7 @@ fn priorities_without_a_queue_share_their_neighbours() {
 }
 
 #[test]
-fn every_fifth_look_begins_with_another_of_the_lower_lanes() {
+fn every_fifth_receive_starts_with_another_of_the_lower_lanes() {
     let (queue, _) = queue(&[]);
     let firsts: Vec<_> = (0..20).map(|_| queue.order()[0].name.clone()).collect();
     assert_eq!(firsts.iter().filter(|name| *name == "high").count(), 16);
@@ -52,7 +52,7 @@ fn every_fifth_look_begins_with_another_of_the_lower_lanes() {
 }
 
 #[tokio::test]
-async fn entries_that_were_not_taken_are_sent_again_and_only_those() {
+async fn only_rejected_entries_are_sent_again() {
     let failed =
         json!({"Successful": [], "Failed": [{"Id": "1", "SenderFault": false, "Code": "InternalError"}]});
     let (queue, sent) = queue(&[(200, failed), (200, json!({"Successful": [], "Failed": []}))]);
@@ -68,15 +68,15 @@ async fn entries_that_were_not_taken_are_sent_again_and_only_those() {
 }
 
 #[tokio::test]
-async fn an_entry_that_stays_out_is_unreachable_and_one_of_our_making_is_broken() {
-    let failed = |ours: bool| {
-        (200, json!({"Successful": [], "Failed": [{"Id": "0", "SenderFault": ours, "Code": "Sorry"}]}))
+async fn an_entry_that_keeps_failing_is_unreachable_and_an_invalid_one_is_broken() {
+    let failed = |sender_fault: bool| {
+        (200, json!({"Successful": [], "Failed": [{"Id": "0", "SenderFault": sender_fault, "Code": "Code"}]}))
     };
-    let (stays, _) = queue(&[failed(false), failed(false), failed(false)]);
-    let fault = stays.send(&[message("a", Priority::Low)]).await.unwrap_err();
+    let (failing, _) = queue(&[failed(false), failed(false), failed(false)]);
+    let fault = failing.send(&[message("a", Priority::Low)]).await.unwrap_err();
     assert!(matches!(fault, Fault::Unreachable { .. }), "{fault}");
-    let (ours, _) = queue(&[failed(true)]);
-    let fault = ours.send(&[message("a", Priority::Low)]).await.unwrap_err();
+    let (invalid, _) = queue(&[failed(true)]);
+    let fault = invalid.send(&[message("a", Priority::Low)]).await.unwrap_err();
     assert!(matches!(fault, Fault::Broken { .. }), "{fault}");
     let (too_big, sent) = queue(&[]);
     assert!(too_big.send(&[message("x".repeat(BYTES_PER_CALL + 1), Priority::Low)]).await.is_err());
@@ -84,7 +84,7 @@ async fn an_entry_that_stays_out_is_unreachable_and_one_of_our_making_is_broken(
 }
 
 #[tokio::test]
-async fn what_was_received_is_not_lost_when_the_next_lane_fails() {
+async fn received_messages_are_returned_when_the_next_lane_fails() {
     let one = json!({"Messages": [{"MessageId": "id", "ReceiptHandle": "h/1", "Body": "b",
         "Attributes": {"ApproximateReceiveCount": "3"}}]});
     let (queue, sent) = queue(&[(200, one), (500, json!({})), (200, json!({}))]);
@@ -107,14 +107,14 @@ async fn a_receipt_made_from_a_lambda_event_names_its_queue() {
 }
 
 #[tokio::test]
-async fn a_receipt_whose_time_is_over_is_no_error() {
-    let over = "Value h for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
-                available for visibility timeout change.";
+async fn an_expired_receipt_is_no_error() {
+    let expired = "Value h for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
+                   available for visibility timeout change.";
     let too_long = "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]";
     for (code, message, void) in [
         ("com.amazonaws.sqs#MessageNotInflight", "", true),
         ("com.amazonaws.sqs#ReceiptHandleIsInvalid", "", true),
-        ("InvalidParameterValue", over, true),
+        ("InvalidParameterValue", expired, true),
         ("InvalidParameterValue", too_long, false),
         ("com.amazonaws.sqs#QueueDoesNotExist", "", false),
     ] {
@@ -125,7 +125,7 @@ async fn a_receipt_whose_time_is_over_is_no_error() {
 }
 
 #[test]
-fn characters_that_sqs_refuses_are_spelt_out() {
+fn characters_that_sqs_rejects_are_escaped() {
     let text = "a\u{FFFE}b\u{FFFF}";
     let sent = printable(&serde_json::to_string(text).unwrap());
     assert!(!sent.contains(['\u{FFFE}', '\u{FFFF}']));

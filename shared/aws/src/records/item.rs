@@ -1,4 +1,4 @@
-//! How an item looks in the table.
+//! The encoding of records as DynamoDB items.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ pub fn encode(draft: &Draft, version: u64, stamp: &str) -> Attributes {
         }
     }
     if let Some(expires) = draft.expires {
-        // DynamoDB counts whole seconds; rounded up, so that nothing goes before its time.
+        // DynamoDB's time to live is in whole seconds; rounded up, so that no item expires early.
         set("expires", number((expires.as_millisecond() + 999).div_euclid(1000)));
         set("expires_ms", number(expires.as_millisecond()));
     }

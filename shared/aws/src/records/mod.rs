@@ -1,8 +1,8 @@
 //! Records as items of one DynamoDB table.
 //!
-//! The table has string keys `pk` and `sk`, two sparse indexes over all attributes, `tenant`
+//! The table has string keys `pk` and `sk`, two sparse indexes that project all attributes, `tenant`
 //! (`tenant_pk`, `tenant_sk`) and `state` (`state_pk`, `state_sk`), and its time to live in
-//! `expires`. Billing per request is assumed: no capacity is reserved here.
+//! `expires`. It is assumed to be billed per request, without provisioned capacity.
 
 mod item;
 mod write;
@@ -38,29 +38,29 @@ impl DynamoRecords {
         Self { client, table: table.into() }
     }
 
-    async fn get_some(&self, keys: &[Key]) -> Result<Vec<Item>, Fault> {
-        let mut wanted: Vec<Attributes> = keys.iter().map(key_attributes).collect();
+    async fn get_batch(&self, keys: &[Key]) -> Result<Vec<Item>, Fault> {
+        let mut pending: Vec<Attributes> = keys.iter().map(key_attributes).collect();
         let mut found = Vec::with_capacity(keys.len());
-        while !wanted.is_empty() {
-            let asked = wanted.len();
-            let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+        while !pending.is_empty() {
+            let requested = pending.len();
+            let request = KeysAndAttributes::builder().set_keys(Some(pending)).consistent_read(true).build();
             let request = request.map_err(|error| Fault::broken(SERVICE, error))?;
             let call = self.client.batch_get_item().request_items(&self.table, request).send();
-            let answer = call.await.map_err(|error| fault(SERVICE, error))?;
-            for attributes in answer.responses.unwrap_or_default().into_values().flatten() {
+            let response = call.await.map_err(|error| fault(SERVICE, error))?;
+            for attributes in response.responses.unwrap_or_default().into_values().flatten() {
                 found.push(decode(&attributes)?);
             }
-            let mut unprocessed = answer.unprocessed_keys.unwrap_or_default();
-            wanted = unprocessed.remove(&self.table).map(|rest| rest.keys).unwrap_or_default();
-            // Some were cut off by the size of the answer: ask on. No progress at all: a pause.
-            if wanted.len() == asked {
+            let mut unprocessed = response.unprocessed_keys.unwrap_or_default();
+            pending = unprocessed.remove(&self.table).map(|rest| rest.keys).unwrap_or_default();
+            // Keys beyond the size limit of a response are requested again; no progress is throttling.
+            if pending.len() == requested {
                 return Err(Fault::Throttled { service: SERVICE, retry_after: None });
             }
         }
         Ok(found)
     }
 
-    /// Follows a query over DynamoDB's pages of 1 MB until `limit` items are there or no more are.
+    /// Runs a query over DynamoDB's pages of 1 MB until it has `limit` items or there are no more.
     async fn query(
         &self,
         query: QueryFluentBuilder,
@@ -70,7 +70,7 @@ impl DynamoRecords {
     ) -> Result<Listing, Fault> {
         let mut items = Vec::new();
         loop {
-            // At least 1: DynamoDB refuses 0.
+            // At least 1: DynamoDB rejects 0.
             let missing = limit.saturating_sub(items.len()).clamp(1, 10_000);
             let page = query
                 .clone()
@@ -96,15 +96,15 @@ impl DynamoRecords {
 impl Records for DynamoRecords {
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
         let call = self.client.get_item().table_name(&self.table).consistent_read(true);
-        let answer = call.set_key(Some(key_attributes(key))).send().await;
-        let answer = answer.map_err(|error| fault(SERVICE, error))?;
-        answer.item().map(decode).transpose()
+        let response = call.set_key(Some(key_attributes(key))).send().await;
+        let response = response.map_err(|error| fault(SERVICE, error))?;
+        response.item().map(decode).transpose()
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
-        // DynamoDB refuses a key that is named twice, and answers in any order.
+        // DynamoDB rejects duplicate keys, and returns items in any order.
         let distinct: Vec<Key> = keys.iter().cloned().collect::<HashSet<_>>().into_iter().collect();
-        let parts = try_join_all(distinct.chunks(KEYS_PER_CALL).map(|part| self.get_some(part))).await?;
+        let parts = try_join_all(distinct.chunks(KEYS_PER_CALL).map(|part| self.get_batch(part))).await?;
         let found: HashMap<Key, Item> =
             parts.into_iter().flatten().map(|item| (item.draft.key.clone(), item)).collect();
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
@@ -117,7 +117,7 @@ impl Records for DynamoRecords {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        // DynamoDB refuses a start outside of what the condition allows.
+        // DynamoDB rejects a start key outside of the key condition.
         let start = match after {
             Some(after) if after.starts_with(prefix) => Some(key_attributes(&Key::new(partition, after))),
             Some(after) if after > prefix => return Ok(Listing::default()),
@@ -125,7 +125,7 @@ impl Records for DynamoRecords {
         };
         let query =
             self.client.query().consistent_read(true).expression_attribute_values(":pk", text(partition));
-        // It also refuses an empty prefix.
+        // It also rejects an empty prefix.
         let query = if prefix.is_empty() {
             query.key_condition_expression("pk = :pk")
         } else {

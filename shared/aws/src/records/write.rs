@@ -26,13 +26,15 @@ use super::{
 };
 use crate::fault::{by_code, fault};
 
-const SHOW_WHAT_IS_THERE: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
+const RETURN_EXISTING: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
-/// The expression, and the values that it names.
+/// The condition expression of a write, and the values that it refers to.
 fn condition(when: When) -> (&'static str, Option<HashMap<String, AttributeValue>>) {
     match when {
         When::Absent => ("attribute_not_exists(pk)", None),
-        When::Version(version) => ("version = :held", Some([(":held".to_owned(), number(version))].into())),
+        When::Version(version) => {
+            ("version = :expected", Some([(":expected".to_owned(), number(version))].into()))
+        }
     }
 }
 
@@ -53,7 +55,7 @@ impl DynamoRecords {
                     .set_item(Some(encode(draft, when.next_version(), stamp)))
                     .condition_expression(expression)
                     .set_expression_attribute_values(values)
-                    .return_values_on_condition_check_failure(SHOW_WHAT_IS_THERE);
+                    .return_values_on_condition_check_failure(RETURN_EXISTING);
                 match call.send().await {
                     Ok(_) => Ok(Written::Applied),
                     Err(error) => match error.as_service_error() {
@@ -72,7 +74,7 @@ impl DynamoRecords {
                     .set_key(Some(key_attributes(key)))
                     .condition_expression(expression)
                     .set_expression_attribute_values(values)
-                    .return_values_on_condition_check_failure(SHOW_WHAT_IS_THERE);
+                    .return_values_on_condition_check_failure(RETURN_EXISTING);
                 match call.send().await {
                     Ok(_) => Ok(Written::Applied),
                     Err(error) => match error.as_service_error() {
@@ -96,11 +98,11 @@ impl DynamoRecords {
             .client_request_token(request_token(batch));
         match call.send().await {
             Ok(_) => Ok(Written::Applied),
-            Err(SdkError::ServiceError(answer)) => match answer.err() {
+            Err(SdkError::ServiceError(response)) => match response.err() {
                 TransactWriteItemsError::TransactionCanceledException(cancelled) => {
-                    cancelled_for(cancelled.cancellation_reasons())
+                    interpret_cancellation(cancelled.cancellation_reasons())
                 }
-                _ => Err(fault(SERVICE, SdkError::ServiceError(answer))),
+                _ => Err(fault(SERVICE, SdkError::ServiceError(response))),
             },
             Err(error) => Err(fault(SERVICE, error)),
         }
@@ -116,7 +118,7 @@ impl DynamoRecords {
                     .set_item(Some(encode(draft, when.next_version(), stamp)))
                     .condition_expression(expression)
                     .set_expression_attribute_values(values)
-                    .return_values_on_condition_check_failure(SHOW_WHAT_IS_THERE)
+                    .return_values_on_condition_check_failure(RETURN_EXISTING)
                     .build()
                     .map_err(|error| Fault::broken(SERVICE, error))?,
             ),
@@ -126,7 +128,7 @@ impl DynamoRecords {
                     .set_key(Some(key_attributes(key)))
                     .condition_expression(expression)
                     .set_expression_attribute_values(values)
-                    .return_values_on_condition_check_failure(SHOW_WHAT_IS_THERE)
+                    .return_values_on_condition_check_failure(RETURN_EXISTING)
                     .build()
                     .map_err(|error| Fault::broken(SERVICE, error))?,
             ),
@@ -135,16 +137,17 @@ impl DynamoRecords {
     }
 }
 
-/// The same batch sent again within ten minutes is applied once: DynamoDB remembers the token.
-/// It covers the changes too, because the same token with other changes is an error.
+/// The token by which DynamoDB applies a batch once that is sent again within ten minutes. It depends
+/// on the changes too, because reusing a token with other changes is an error.
 fn request_token(batch: &Batch) -> String {
     let mut token = sha256_hex(format!("{batch:?}").as_bytes());
     token.truncate(36);
     token
 }
 
-/// A condition that did not hold is an answer; everything else that stops a transaction passes.
-fn cancelled_for(reasons: &[CancellationReason]) -> Result<Written, Fault> {
+/// Interprets the cancellation of a transaction: a failed condition is a result, and every other reason
+/// but an invalid request is transient.
+fn interpret_cancellation(reasons: &[CancellationReason]) -> Result<Written, Fault> {
     let code = |reason: &CancellationReason| reason.code().unwrap_or("None").to_owned();
     if let Some(index) = reasons.iter().position(|reason| code(reason) == "ConditionalCheckFailed") {
         return refused(index, reasons[index].item());
@@ -152,7 +155,7 @@ fn cancelled_for(reasons: &[CancellationReason]) -> Result<Written, Fault> {
     let reason = reasons.iter().find(|reason| code(reason) != "None");
     let message = reason.and_then(|reason| reason.message()).unwrap_or_default();
     match reason.map(code).as_deref() {
-        // Wrong in itself: the same however often it is sent.
+        // Invalid requests: a retry would fail in the same way.
         Some(code @ ("ValidationError" | "ItemCollectionSizeLimitExceeded")) => {
             Err(by_code(SERVICE, code, message, 400, None))
         }
@@ -172,23 +175,26 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_failed_outranks_a_conflict() {
+    fn a_failed_condition_takes_precedence_over_a_conflict() {
         let reasons = [reason("TransactionConflict"), reason("None"), reason("ConditionalCheckFailed")];
-        assert_eq!(cancelled_for(&reasons).unwrap(), Written::Refused { index: 2, existing: None });
+        assert_eq!(interpret_cancellation(&reasons).unwrap(), Written::Refused { index: 2, existing: None });
     }
 
     #[test]
-    fn what_passes_is_a_pause_and_what_is_wrong_is_not() {
+    fn a_transient_reason_is_throttling_and_an_invalid_request_is_not() {
         for code in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "None"] {
-            let fault = cancelled_for(&[reason("None"), reason(code)]).unwrap_err();
+            let fault = interpret_cancellation(&[reason("None"), reason(code)]).unwrap_err();
             assert!(matches!(fault, Fault::Throttled { .. }), "{code}");
         }
-        assert!(matches!(cancelled_for(&[]).unwrap_err(), Fault::Throttled { .. }));
-        assert!(matches!(cancelled_for(&[reason("ValidationError")]).unwrap_err(), Fault::Broken { .. }));
+        assert!(matches!(interpret_cancellation(&[]).unwrap_err(), Fault::Throttled { .. }));
+        assert!(matches!(
+            interpret_cancellation(&[reason("ValidationError")]).unwrap_err(),
+            Fault::Broken { .. }
+        ));
     }
 
     #[test]
-    fn a_batch_sent_again_has_the_same_token_and_another_has_not() {
+    fn the_same_batch_has_the_same_token_and_another_batch_has_another() {
         let put = |body: &str| Change::Put {
             draft: Draft::new(Key::new("p", "s"), body.into()),
             when: When::Absent,

@@ -1,4 +1,4 @@
-//! The exam of the bus: EventBridge, with a rule that sends all of ours to an inbox.
+//! Conformance of the event bus: EventBridge, with a rule that sends all events of Everypage to an inbox.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use async_trait::async_trait;
 use aws_sdk_eventbridge::types::Target;
 use everypage_aws::EventBridgeBus;
 use everypage_core::domain::event::Event;
-use everypage_testkit::suites::bus::{Listener, Subject};
+use everypage_testkit::conformance::bus::{Subject, Subscriber};
 
 use super::{emulator, inbox::Inbox};
 
 struct Rule(Inbox);
 
 #[async_trait]
-impl Listener for Rule {
-    async fn heard(&self, count: usize) -> Vec<Event> {
+impl Subscriber for Rule {
+    async fn received(&self, count: usize) -> Vec<Event> {
         let envelopes = self.0.arrived(count, |_| true).await;
         envelopes.iter().map(|envelope| serde_json::from_value(envelope["detail"].clone()).unwrap()).collect()
     }
 }
 
-everypage_testkit::bus_exam!(async {
+everypage_testkit::bus_conformance!(async {
     let clients = emulator::connect().await;
     let inbox = Inbox::new(&clients).await;
-    let (eventbridge, bus) = (clients.eventbridge, emulator::fresh("bus"));
+    let (eventbridge, bus) = (clients.eventbridge, emulator::unique_name("bus"));
     eventbridge.create_event_bus().name(&bus).send().await.unwrap();
     let rule = eventbridge.put_rule().name("ours").event_bus_name(&bus);
     rule.event_pattern(r#"{"source":["everypage"]}"#).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! An emulator, and things made anew in it for each test.
+//! The emulator, and resources created in it for each test.
 
 use std::{
     collections::BTreeMap,
@@ -15,30 +15,30 @@ use aws_sdk_dynamodb::types::{
 };
 use everypage_aws::{Clients, SqsQueue};
 use everypage_core::{domain::ids::Priority, ports::clock::Clock};
-use everypage_testkit::suites::queue::Subject;
+use everypage_testkit::conformance::queue::Subject;
 use jiff::Timestamp;
 
-/// The exam's minute. Half of it must be enough for a few calls on a busy machine.
+/// The suite's minute. Half of it must suffice for a few calls on a busy machine.
 const MINUTE: Duration = Duration::from_secs(3);
 
 pub async fn connect() -> Clients {
     Clients::connect(Some(endpoint()), Some("eu-west-1".into())).await
 }
 
-/// One emulator for a whole run, started by whoever asks first.
+/// The address of the run's emulator, which the first call starts.
 fn endpoint() -> String {
     static ENDPOINT: OnceLock<String> = OnceLock::new();
     ENDPOINT.get_or_init(|| variable("TEST_AWS_ENDPOINT").unwrap_or_else(start)).clone()
 }
 
 fn start() -> String {
-    // Nextest runs every test in a process of its own: theirs is shared, and ends with nextest.
-    let keeper = match variable("NEXTEST") {
+    // Nextest runs every test in a separate process: the emulator is shared, and ends with nextest.
+    let parent = match variable("NEXTEST") {
         Some(_) => std::os::unix::process::parent_id(),
         None => std::process::id(),
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/emulator");
-    let started = Command::new(script).arg(keeper.to_string()).output().unwrap();
+    let started = Command::new(script).arg(parent.to_string()).output().unwrap();
     assert!(started.status.success(), "no emulator: {}", String::from_utf8_lossy(&started.stderr));
     String::from_utf8(started.stdout).unwrap().trim().to_owned()
 }
@@ -48,9 +48,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A name that no other test has, of any run.
-#[expect(clippy::disallowed_methods, reason = "an emulator that goes on running must not see a name twice")]
-pub fn fresh(kind: &str) -> String {
+/// A name that no other test of any run has.
+#[expect(clippy::disallowed_methods, reason = "a running emulator must not see a name twice")]
+pub fn unique_name(kind: &str) -> String {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     format!("{kind}-{}-{}-{count}", Timestamp::now().as_millisecond(), std::process::id())
@@ -70,9 +70,9 @@ fn index(name: &str) -> GlobalSecondaryIndex {
         .unwrap()
 }
 
-/// A table as the template makes it.
+/// Creates a table with the template's schema.
 pub async fn table(clients: &Clients) -> String {
-    let name = fresh("records");
+    let name = unique_name("records");
     let mut call = clients
         .dynamodb
         .create_table()
@@ -91,21 +91,21 @@ pub async fn table(clients: &Clients) -> String {
 }
 
 pub async fn bucket(clients: &Clients) -> String {
-    let name = fresh("blobs");
-    let place = aws_sdk_s3::types::CreateBucketConfiguration::builder()
+    let name = unique_name("blobs");
+    let configuration = aws_sdk_s3::types::CreateBucketConfiguration::builder()
         .location_constraint(aws_sdk_s3::types::BucketLocationConstraint::EuWest1)
         .build();
-    clients.s3.create_bucket().bucket(&name).create_bucket_configuration(place).send().await.unwrap();
+    clients.s3.create_bucket().bucket(&name).create_bucket_configuration(configuration).send().await.unwrap();
     name
 }
 
-/// A queue for each priority, with a dead letter queue; `poison` lies in one of those.
+/// Creates a queue for each priority, with a dead-letter queue; one of those holds the message `poison`.
 pub async fn queue(clients: &Clients) -> SqsQueue {
     let (mut urls, mut dead) = (BTreeMap::new(), BTreeMap::new());
     for priority in Priority::ALL {
-        let made = clients.sqs.create_queue().queue_name(fresh("lane")).send().await.unwrap();
+        let made = clients.sqs.create_queue().queue_name(unique_name("lane")).send().await.unwrap();
         urls.insert(priority, made.queue_url.unwrap());
-        let made = clients.sqs.create_queue().queue_name(fresh("dead")).send().await.unwrap();
+        let made = clients.sqs.create_queue().queue_name(unique_name("dead")).send().await.unwrap();
         dead.insert(priority, made.queue_url.unwrap());
     }
     let poison = clients.sqs.send_message().queue_url(&dead[&Priority::High]).message_body("poison");
@@ -115,22 +115,22 @@ pub async fn queue(clients: &Clients) -> SqsQueue {
 
 pub async fn queue_in_real_time() -> Subject {
     let queue = queue(&connect().await).await;
-    // How deep the lanes are SQS tells CloudWatch by itself.
+    // SQS publishes the depths to CloudWatch itself.
     Subject::in_real_time(Arc::new(queue), Arc::new(RealClock), MINUTE)
-        .with_a_dead_message()
-        .that_tells_no_depths()
+        .with_dead_letter_queue()
+        .without_depths()
 }
 
 struct RealClock;
 
 #[async_trait]
-#[expect(clippy::disallowed_methods, reason = "nobody can move an emulator's time")]
+#[expect(clippy::disallowed_methods, reason = "an emulator's time can't be set")]
 impl Clock for RealClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    /// A little longer, so that what is hidden until then is certainly back.
+    /// Sleeps a little longer, so that messages hidden until then are certainly visible again.
     async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time + Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! The exam of the flow: Step Functions, with a state machine that tells the exam what it is told.
+//! Conformance of the flow: Step Functions, with a state machine that reports each signal to the suite.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use everypage_core::domain::{
     job::State,
 };
 use everypage_testkit::{
+    conformance::flow::{Driver, Signal, Subject},
     memory::MemoryRecords,
-    suites::flow::{Driver, Subject, Told},
 };
 use serde_json::{Value, json};
 
 use super::{emulator, inbox::Inbox};
 
-/// What an execution waits for, all at once. Each sends the inbox its token and, when it is answered,
-/// says so.
+/// The signals that an execution waits for in parallel. Each branch sends its token to the inbox and,
+/// when the token is completed, a second message.
 const WAITS: [&str; 3] = ["page 1", "page 2", "change"];
 
 struct Machine {
@@ -38,7 +38,7 @@ impl Machine {
         let made = clients
             .sfn
             .create_state_machine()
-            .name(emulator::fresh("flow"))
+            .name(emulator::unique_name("flow"))
             .role_arn("arn:aws:iam::000000000000:role/flow")
             .definition(definition.to_string());
         let arn = made.send().await.unwrap().state_machine_arn;
@@ -73,7 +73,7 @@ impl Machine {
     }
 }
 
-/// A branch that waits for one thing.
+/// A branch that waits for one signal.
 fn waiting(inbox: &str, what: &str) -> Value {
     let job = "$$.Execution.Input.job_id";
     json!({"StartAt": "Wait", "States": {
@@ -84,9 +84,9 @@ fn waiting(inbox: &str, what: &str) -> Value {
                 "QueueUrl": inbox,
                 "MessageBody": {"job.$": job, "waits_for": what, "token.$": "$$.Task.Token"},
             },
-            "Next": "Say",
+            "Next": "Report",
         },
-        "Say": {
+        "Report": {
             "Type": "Task",
             "Resource": "arn:aws:states:::sqs:sendMessage",
             "Parameters": {"QueueUrl": inbox, "MessageBody": {"job.$": job, "has": what}},
@@ -107,23 +107,23 @@ impl Driver for Machine {
 
     async fn listen(&self, job: &JobId) {
         let token = self.token(job, "change").await;
-        self.flow.remember(job, &token, State::Acked).await.unwrap();
+        self.flow.store_token(job, &token, State::Acked).await.unwrap();
     }
 
-    async fn told(&self, job: &JobId, count: usize) -> Vec<Told> {
-        let said = |body: &Value| body["job"] == job.as_str() && body["has"].is_string();
-        let told = |body: &Value| match body["has"].as_str().unwrap().strip_prefix("page ") {
-            Some(page) => Told::Settled(PageNumber::new(page.parse().unwrap()).unwrap()),
-            None => Told::Woken,
+    async fn signals(&self, job: &JobId, count: usize) -> Vec<Signal> {
+        let reported = |body: &Value| body["job"] == job.as_str() && body["has"].is_string();
+        let signal = |body: &Value| match body["has"].as_str().unwrap().strip_prefix("page ") {
+            Some(page) => Signal::Settled(PageNumber::new(page.parse().unwrap()).unwrap()),
+            None => Signal::Woken,
         };
-        self.inbox.arrived(count, said).await.iter().map(told).collect()
+        self.inbox.arrived(count, reported).await.iter().map(signal).collect()
     }
 
-    /// By failing all that the executions wait for: ministack keeps the tokens of one that is stopped.
+    /// Fails everything that the executions wait for: ministack keeps the tokens of a stopped execution.
     async fn end(&self, job: &JobId) {
         for what in WAITS {
             let token = self.token(job, what).await;
-            // One that was answered before is answered.
+            // Fails for a token that was completed before.
             let _ = self.sfn.send_task_failure().task_token(token.as_str()).send().await;
         }
         for execution in self.executions(job).await {
@@ -131,11 +131,11 @@ impl Driver for Machine {
                 tokio::task::yield_now().await;
             }
         }
-        self.inbox.forget(|body| body["job"] == job.as_str());
+        self.inbox.discard(|body| body["job"] == job.as_str());
     }
 }
 
-everypage_testkit::flow_exam!(async {
+everypage_testkit::flow_conformance!(async {
     let machine = Machine::new(&emulator::connect().await).await;
     Subject::new(machine.flow.clone(), Arc::new(machine))
 });

@@ -1,4 +1,4 @@
-//! A queue of the emulator's to look into: what other services send arrives here as JSON.
+//! A queue of the emulator that receives, as JSON, what other services send.
 
 use std::sync::Mutex;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::emulator;
 
-/// Receives of a second each, before what is waited for counts as lost.
-const PATIENCE: usize = 20;
+/// Receives of one second each, before an expected message counts as lost.
+const MAX_RECEIVES: usize = 20;
 
 pub struct Inbox {
     sqs: Client,
@@ -21,7 +21,7 @@ pub struct Inbox {
 impl Inbox {
     pub async fn new(clients: &Clients) -> Self {
         let sqs = clients.sqs.clone();
-        let made = sqs.create_queue().queue_name(emulator::fresh("inbox")).send().await.unwrap();
+        let made = sqs.create_queue().queue_name(emulator::unique_name("inbox")).send().await.unwrap();
         let url = made.queue_url.unwrap();
         let arn = QueueAttributeName::QueueArn;
         let call = sqs.get_queue_attributes().queue_url(&url).attribute_names(arn.clone());
@@ -29,11 +29,11 @@ impl Inbox {
         Self { sqs, url, arn, seen: Mutex::default() }
     }
 
-    /// All messages that are `wanted`; at least `count`, for which it waits.
-    pub async fn arrived(&self, count: usize, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    /// Returns all messages that match `filter`, and waits for at least `count`.
+    pub async fn arrived(&self, count: usize, filter: impl Fn(&Value) -> bool) -> Vec<Value> {
         let found =
-            || self.seen.lock().unwrap().iter().filter(|body| wanted(body)).cloned().collect::<Vec<_>>();
-        for _ in 0..PATIENCE {
+            || self.seen.lock().unwrap().iter().filter(|body| filter(body)).cloned().collect::<Vec<_>>();
+        for _ in 0..MAX_RECEIVES {
             while self.receive(0).await {}
             if found().len() >= count {
                 break;
@@ -43,7 +43,7 @@ impl Inbox {
         found()
     }
 
-    /// Whether anything came.
+    /// Receives once; returns whether there were messages.
     async fn receive(&self, wait_seconds: i32) -> bool {
         let call = self.sqs.receive_message().queue_url(&self.url).max_number_of_messages(10);
         let messages =
@@ -57,7 +57,8 @@ impl Inbox {
         !messages.is_empty()
     }
 
-    pub fn forget(&self, unwanted: impl Fn(&Value) -> bool) {
-        self.seen.lock().unwrap().retain(|body| !unwanted(body));
+    /// Discards the received messages that match `filter`.
+    pub fn discard(&self, filter: impl Fn(&Value) -> bool) {
+        self.seen.lock().unwrap().retain(|body| !filter(body));
     }
 }

@@ -1,11 +1,11 @@
-//! The exam of notices: an SNS topic that an inbox is subscribed to.
+//! Conformance of notices: an SNS topic that an inbox is subscribed to.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_aws::SnsNotifier;
 use everypage_core::{domain::ids::TenantId, ports::notifier::Notice};
-use everypage_testkit::suites::notifier::{Reader, Subject};
+use everypage_testkit::conformance::notifier::{Recipient, Subject};
 use serde_json::Value;
 
 use super::{emulator, inbox::Inbox};
@@ -13,8 +13,8 @@ use super::{emulator, inbox::Inbox};
 struct Subscriber(Inbox);
 
 #[async_trait]
-impl Reader for Subscriber {
-    async fn told(&self, count: usize) -> Vec<Notice> {
+impl Recipient for Subscriber {
+    async fn notices(&self, count: usize) -> Vec<Notice> {
         self.0.arrived(count, |_| true).await.iter().map(notice).collect()
     }
 }
@@ -30,10 +30,10 @@ fn notice(message: &Value) -> Notice {
     }
 }
 
-everypage_testkit::notifier_exam!(async {
+everypage_testkit::notifier_conformance!(async {
     let clients = emulator::connect().await;
     let inbox = Inbox::new(&clients).await;
-    let made = clients.sns.create_topic().name(emulator::fresh("notices")).send().await.unwrap();
+    let made = clients.sns.create_topic().name(emulator::unique_name("notices")).send().await.unwrap();
     let topic = made.topic_arn.unwrap();
     let subscription = clients.sns.subscribe().topic_arn(&topic).protocol("sqs").endpoint(&inbox.arn);
     subscription.send().await.unwrap();

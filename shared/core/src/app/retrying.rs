@@ -16,7 +16,7 @@ use crate::{
         Fault, Next,
         blobs::{Blobs, LocalFile, Stored},
         clock::Clock,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
     },
@@ -182,7 +182,7 @@ impl Flow for Retrying<dyn Flow> {
         self.retry(|_| self.inner.start(job, redrives, trace)).await
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         self.retry(|_| self.inner.settle(token)).await
     }
 

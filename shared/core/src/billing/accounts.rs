@@ -10,7 +10,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{Versioned, ListPage, decode, encode, list_page, read_all, read_index},
+    records::{ListPage, Versioned, decode, encode, list_page, read_all, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

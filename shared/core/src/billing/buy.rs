@@ -213,7 +213,12 @@ async fn take(billing: &Billing, kept: &Versioned<Purchase>, step: Step) -> Resu
     }
 }
 
-async fn not_taken(billing: &Billing, kept: &Versioned<Purchase>, step: Step, why: NotTaken) -> Result<(), Fault> {
+async fn not_taken(
+    billing: &Billing,
+    kept: &Versioned<Purchase>,
+    step: Step,
+    why: NotTaken,
+) -> Result<(), Fault> {
     let purchase = &kept.value;
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?why, "step not taken");
     let events = purchase.not_taken(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
@@ -377,7 +382,9 @@ pub async fn run(billing: &Billing) {
     }
     loop {
         let pause = match go_on_with_due(billing, Timestamp::MAX).await {
-            Ok((0, next)) => next.map_or(POLL_INTERVAL, |next| until(billing.store.clock.now(), next).min(POLL_INTERVAL)),
+            Ok((0, next)) => {
+                next.map_or(POLL_INTERVAL, |next| until(billing.store.clock.now(), next).min(POLL_INTERVAL))
+            }
             Ok(_) => continue,
             Err(fault) => {
                 warn!(%fault, "purchases not looked for yet");

@@ -18,7 +18,7 @@ use crate::{
         records::{Change, Draft, Index, IndexEntry, When, Written},
         vault::Vault,
     },
-    records::{self, Versioned, ListPage, decode, encode},
+    records::{self, ListPage, Versioned, decode, encode},
     secret::Secret,
 };
 

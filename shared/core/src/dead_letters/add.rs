@@ -3,7 +3,7 @@
 use tracing::{error, warn};
 
 use crate::{
-    dead_letters::{self, DeadLetterEvent, DeadLetter, DeadLetters, Subject},
+    dead_letters::{self, DeadLetter, DeadLetterEvent, DeadLetters, Subject},
     digest::sha256_hex,
     event::Head,
     events::Store,
@@ -115,7 +115,11 @@ fn is_new(death: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> bool 
     known.is_none_or(|known| known.value.redrive_count < death.redrive_count)
 }
 
-fn letter(store: &Store, death: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> (DeadLetter, DeadLetterEvent) {
+fn letter(
+    store: &Store,
+    death: &NewDeadLetter,
+    known: Option<&Versioned<DeadLetter>>,
+) -> (DeadLetter, DeadLetterEvent) {
     let now = store.clock.now();
     let letter = DeadLetter {
         id: death.id.clone(),

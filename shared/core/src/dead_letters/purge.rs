@@ -1,6 +1,6 @@
 //! Discarding a dead letter.
 
-use super::{DeadLetterEvent, DeadLetter, load, save};
+use super::{DeadLetter, DeadLetterEvent, load, save};
 use crate::{events::Store, ids::DeadLetterId, job::StepError};
 
 /// Lets a dead letter go: it is no longer listed, and its message is forgotten.

@@ -13,7 +13,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    records::{self, BATCH_SIZE, Versioned, ListPage, decode, encode, read_index},
+    records::{self, BATCH_SIZE, ListPage, Versioned, decode, encode, read_index},
 };
 
 /// What a dead letter is about.

@@ -53,9 +53,7 @@ async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, 
             State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
                 cancel_unseen(finisher, &job).await?
             }
-            State::Received | State::Acked => {
-                prepare::understand_partial(&finisher.preparer, &job).await?
-            }
+            State::Received | State::Acked => prepare::understand_partial(&finisher.preparer, &job).await?,
             State::Understood => propose::propose(&finisher.planner, &job).await?,
             // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
             State::Proposed | State::Modified => {
@@ -129,11 +127,12 @@ async fn cancel_unseen(finisher: &Finisher, job: &Job) -> Result<Job, StepError>
     if let Ok(understood) = prepare::understand_partial(&finisher.preparer, job).await {
         return Ok(understood);
     }
-    let kept = jobs::advance_and_delete_password(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
-        State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
-        _ => vec![],
-    })
-    .await?;
+    let kept =
+        jobs::advance_and_delete_password(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
+            State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
+            _ => vec![],
+        })
+        .await?;
     Ok(kept.value)
 }
 

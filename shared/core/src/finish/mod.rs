@@ -2,6 +2,7 @@
 
 pub mod delete;
 pub mod finalize;
+pub mod format;
 pub mod heal;
 pub mod healing;
 pub mod invariants;

@@ -1,7 +1,5 @@
 //! The result: every page once, in order, under its true number, in three forms.
 
-use std::fmt::Write;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +9,7 @@ use crate::{
     job::ResultMetadata,
     money::MicroUsd,
     providers::target::Target,
-    read::outcome::{ModelCall, Outcome},
+    read::outcome::{ModelCall, Settlement},
     source::Source,
 };
 
@@ -71,7 +69,7 @@ pub struct PageInput {
     /// Why MuPDF could not read it.
     pub fault: Option<String>,
     pub sent_to_ai: bool,
-    pub settled: Option<(Outcome, Option<String>)>,
+    pub settled: Option<(Settlement, Option<String>)>,
 }
 
 /// Why a result is made now.
@@ -85,7 +83,7 @@ pub enum Cause {
 /// One page's line of the result: the AI's text where it is there, MuPDF's where not.
 fn page_result(input: PageInput, cause: Cause) -> PageResult {
     let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
-    let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Outcome::is_ai));
+    let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Settlement::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
         (Some(_), _, _) => Source::AI,
         // An AI's outcome whose text is gone is no AI text.
@@ -122,7 +120,7 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         latency_ms: calls.iter().map(|call| call.latency_ms).sum(),
         input_tokens: calls.iter().map(|call| call.input_tokens).sum(),
         output_tokens: calls.iter().map(|call| call.output_tokens).sum(),
-        cost_micro_usd: outcome.as_ref().map(Outcome::cost).unwrap_or_default(),
+        cost_micro_usd: outcome.as_ref().map(Settlement::cost).unwrap_or_default(),
         started_at: outcome.as_ref().map(|outcome| outcome.started_at),
         settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
         calls,
@@ -185,43 +183,6 @@ pub fn assemble(
         created_at,
         metadata,
         pages,
-    }
-}
-
-impl ResultDocument {
-    /// `=== Page N ===` before each page, a blank line between.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        for (index, page) in self.pages.iter().enumerate() {
-            if index > 0 {
-                out.push('\n');
-            }
-            let _ = writeln!(out, "=== Page {} ===", page.page);
-            if !page.text.is_empty() {
-                let _ = writeln!(out, "{}", page.text);
-            }
-        }
-        out
-    }
-
-    /// Each page under an anchor `#page-N`, with a comment that says where its text came from.
-    pub fn markdown(&self) -> String {
-        let mut out = String::new();
-        for (index, page) in self.pages.iter().enumerate() {
-            if index > 0 {
-                out.push_str("\n---\n\n");
-            }
-            let by = match (&page.read_by.provider, &page.read_by.model) {
-                (Some(provider), Some(model)) => format!(", {provider}:{model}"),
-                _ => String::new(),
-            };
-            let _ =
-                writeln!(out, "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->", page.page, page.source);
-            if !page.text.is_empty() {
-                let _ = writeln!(out, "\n{}", page.text);
-            }
-        }
-        out
     }
 }
 

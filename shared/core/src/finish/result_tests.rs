@@ -1,24 +1,29 @@
 use super::*;
 use proptest::prelude::*;
 
-use crate::providers::target::Provider;
+use crate::{finish::format::Format, providers::target::Provider};
 
 fn number(page: u32) -> PageNumber {
     PageNumber::new(page).unwrap()
 }
 
-fn ai(text: &str) -> (Outcome, Option<String>) {
+fn ai(text: &str) -> (Settlement, Option<String>) {
     let at = Timestamp::UNIX_EPOCH;
-    let outcome = Outcome::read_by(Target::new(Provider::OpenAi, "m"), text, vec![], at, at);
+    let outcome = Settlement::read_by(Target::new(Provider::OpenAi, "m"), text, vec![], at, at);
     (outcome, Some(text.to_owned()))
 }
 
-fn fallback() -> (Outcome, Option<String>) {
+fn fallback() -> (Settlement, Option<String>) {
     let at = Timestamp::UNIX_EPOCH;
-    (Outcome::fallback("all models failed".into(), vec![], at, at), None)
+    (Settlement::fallback("all models failed".into(), vec![], at, at), None)
 }
 
-fn input(page: u32, text: Option<&str>, sent: bool, settled: Option<(Outcome, Option<String>)>) -> PageInput {
+fn input(
+    page: u32,
+    text: Option<&str>,
+    sent: bool,
+    settled: Option<(Settlement, Option<String>)>,
+) -> PageInput {
     let reason = if sent { Reason::Image } else { Reason::Text };
     PageInput {
         page: number(page),
@@ -47,20 +52,26 @@ fn document(cause: Cause) -> ResultDocument {
     )
 }
 
+fn rendered(format: Format, document: &ResultDocument) -> String {
+    String::from_utf8(format.render(document)).unwrap()
+}
+
 #[test]
 fn each_page_says_where_its_text_came_from() {
-    use Source::*;
-    let sources = |cause| document(cause).pages.iter().map(|page| page.source).collect::<Vec<_>>();
+    let sources = |cause| document(cause).pages.iter().map(|page| page.source.name()).collect::<Vec<_>>();
     assert_eq!(
         sources(Cause::Deadline),
-        [Mupdf, Ai, MupdfFallback, MupdfTimeoutFallback, MupdfTimeoutFallback]
+        ["mupdf", "ai", "mupdf_fallback", "mupdf_timeout_fallback", "mupdf_timeout_fallback"]
     );
-    assert_eq!(sources(Cause::Cancelled), [Mupdf, Ai, MupdfFallback, MupdfFallback, MupdfFallback]);
+    assert_eq!(
+        sources(Cause::Cancelled),
+        ["mupdf", "ai", "mupdf_fallback", "mupdf_fallback", "mupdf_fallback"]
+    );
 }
 
 #[test]
 fn the_plain_form_names_every_page() {
-    insta::assert_snapshot!(document(Cause::Deadline).text(), @r"
+    insta::assert_snapshot!(rendered(Format::Text, &document(Cause::Deadline)), @r"
     === Page 1 ===
     one
 
@@ -80,7 +91,7 @@ fn the_plain_form_names_every_page() {
 
 #[test]
 fn the_markdown_form_has_an_anchor_for_every_page() {
-    insta::assert_snapshot!(document(Cause::Deadline).markdown(), @r#"
+    insta::assert_snapshot!(rendered(Format::Markdown, &document(Cause::Deadline)), @r#"
     <a id="page-1"></a>
     <!-- page 1: mupdf -->
 

@@ -1,5 +1,6 @@
 //! Making, storing and reading versions of a result.
 
+use super::format::Format;
 use std::collections::HashSet;
 
 use crate::{
@@ -17,43 +18,12 @@ use crate::{
     read::pages,
 };
 
-/// The three forms of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    Text,
-    Markdown,
-    Json,
+fn key(job: &Job, version: u32, format: Format) -> String {
+    blob::result(&job.id, job.redrives, version, format.extension())
 }
 
-impl Format {
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Text => "txt",
-            Self::Markdown => "md",
-            Self::Json => "json",
-        }
-    }
-}
-
-impl std::str::FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "text" | "txt" => Ok(Self::Text),
-            "markdown" | "md" => Ok(Self::Markdown),
-            "json" => Ok(Self::Json),
-            _ => Err(format!("{text:?} is not a form of a result: text, markdown or json")),
-        }
-    }
-}
-
-fn key(job: &Job, version: u32, form: Format) -> String {
-    blob::result(&job.id, job.redrives, version, form.extension())
-}
-
-/// Publishes `version` from what is stored now. Of two publishers of one version the first wins
-/// and both answer with its work: the JSON form decides, the others are made from it.
+/// Publishes `version` from what is stored now. Of two publishers of one version the first wins and both
+/// return its work: the JSON decides, the other formats are rendered from it.
 pub async fn publish(
     store: &Store,
     blobs: &dyn Blobs,
@@ -63,8 +33,7 @@ pub async fn publish(
 ) -> Result<ResultRef, StepError> {
     let made = make(store, blobs, job, version, cause).await?;
     invariants::assert(|| super::invariants::whole(&made));
-    let bytes = serde_json::to_vec_pretty(&made)
-        .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })?;
+    let bytes = Format::Json.render(&made);
     let (document, bytes) = match blobs.put_new(&key(job, version, Format::Json), bytes.clone()).await? {
         Stored::Created => (made, bytes),
         Stored::Existed => {
@@ -72,8 +41,9 @@ pub async fn publish(
             (parse(&bytes)?, bytes)
         }
     };
-    blobs.put_new(&key(job, version, Format::Text), document.text().into_bytes()).await?;
-    blobs.put_new(&key(job, version, Format::Markdown), document.markdown().into_bytes()).await?;
+    for format in Format::ALL.iter().filter(|format| **format != Format::Json) {
+        blobs.put_new(&key(job, version, *format), format.render(&document)).await?;
+    }
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }
 
@@ -130,16 +100,16 @@ async fn stored(
     blobs: &dyn Blobs,
     job: &Job,
     version: u32,
-    form: Format,
+    format: Format,
 ) -> Result<Option<Vec<u8>>, StepError> {
-    Ok(blobs.get(&key(job, version, form)).await?)
+    Ok(blobs.get(&key(job, version, format)).await?)
 }
 
 /// A published version's bytes; the latest without a `version`. `None` when there is none.
 pub async fn read(
     blobs: &dyn Blobs,
     job: &Job,
-    form: Format,
+    format: Format,
     version: Option<u32>,
 ) -> Result<Option<Vec<u8>>, StepError> {
     let Some(latest) = job.result.as_ref().map(|result| result.version) else {
@@ -149,7 +119,7 @@ pub async fn read(
     if version == 0 || version > latest {
         return Ok(None);
     }
-    stored(blobs, job, version, form).await
+    stored(blobs, job, version, format).await
 }
 
 pub async fn read_document(

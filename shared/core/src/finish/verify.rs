@@ -7,11 +7,7 @@ use crate::{
     digest::sha256_hex,
     event::{Aggregate, Event, Head, decode, verify},
     events::{Store, trail},
-    finish::{
-        finalize::SealedPages,
-        result::ResultDocument,
-        results::{self, Format},
-    },
+    finish::{finalize::SealedPages, format::Format, result::ResultDocument, results},
     ids::{JobId, PageNumber, TenantId},
     job::{Job, JobEvent, StepError, jobs},
     keys::blob,
@@ -158,10 +154,10 @@ async fn check_results(
             continue;
         }
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
-        for (form, made) in [(Format::Text, document.text()), (Format::Markdown, document.markdown())] {
-            let kept = results::read(blobs, job, form, Some(version)).await?;
-            if kept.is_none_or(|kept| kept != made.as_bytes()) {
-                let name = form.extension();
+        for format in Format::ALL {
+            let stored = results::read(blobs, job, *format, Some(version)).await?;
+            if stored.is_none_or(|stored| stored != format.render(&document)) {
+                let name = format.extension();
                 report
                     .findings
                     .push(format!("result version {version}: its .{name} is missing or was changed"));

@@ -1,5 +1,4 @@
-//! What a caller may ask of a job, by the names of the command line's options, as text. Only
-//! `engine` is `--primary-engine` there.
+//! Options of a job that a caller overrides, by the names of the command line's options, as text.
 
 use std::{collections::BTreeMap, fmt::Display, str::FromStr, time::Duration};
 
@@ -21,7 +20,7 @@ pub struct OptionOverrides {
     pub deadline: Option<Duration>,
     pub priority: Option<Priority>,
     /// Start anew even if the same was asked before.
-    pub again: bool,
+    pub force: bool,
 }
 
 /// An option that can't be used, and what is accepted.
@@ -39,7 +38,7 @@ impl OptionError {
 }
 
 impl OptionOverrides {
-    pub const NAMES: [&str; 7] = ["pages", "ai_pages", "tier", "engine", "deadline", "priority", "again"];
+    pub const NAMES: [&str; 7] = ["pages", "ai_pages", "tier", "provider", "deadline", "priority", "force"];
 
     /// Takes one option. `ai-pages` is `ai_pages`, in any case, for doors that know no underscore.
     /// False when there is no option of that name.
@@ -52,15 +51,15 @@ impl OptionOverrides {
             "pages" => self.pages = Some(read(&name, value)?),
             "ai_pages" => self.ai_pages = Some(read(&name, value)?),
             "tier" => self.tier = Some(read(&name, value)?),
-            "engine" => self.provider = Some(read(&name, value)?),
+            "provider" => self.provider = Some(read(&name, value)?),
             "priority" => self.priority = Some(read(&name, value)?),
             "deadline" => {
                 let time = parse_duration(value)
                     .map_err(|wanted| OptionError::new(&name, format!("{value:?} is not {wanted}")))?;
                 self.deadline = Some(time);
             }
-            "again" => {
-                self.again = match value.to_ascii_lowercase().as_str() {
+            "force" => {
+                self.force = match value.to_ascii_lowercase().as_str() {
                     "true" | "1" | "yes" => true,
                     "false" | "0" | "no" => false,
                     _ => return Err(OptionError::new(&name, format!("{value:?} is not true or false"))),
@@ -73,7 +72,9 @@ impl OptionOverrides {
 
     /// Reads options out of a map that may hold other things, such as an object's metadata;
     /// answers every mistake.
-    pub fn among<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, Vec<OptionError>> {
+    pub fn among<'a>(
+        map: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Self, Vec<OptionError>> {
         let mut wishes = Self::default();
         let taken = map.into_iter().map(|(name, value)| wishes.take(name, value));
         let mistakes: Vec<OptionError> = taken.filter_map(Result::err).collect();
@@ -90,10 +91,10 @@ impl OptionOverrides {
             ("pages", self.pages.as_ref().map(ToString::to_string)),
             ("ai_pages", ai_pages),
             ("tier", self.tier.map(|tier| tier.to_string())),
-            ("engine", self.provider.map(|engine| engine.to_string())),
+            ("provider", self.provider.map(|provider| provider.to_string())),
             ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
             ("priority", self.priority.map(|priority| priority.level().to_string())),
-            ("again", self.again.then(|| "true".to_owned())),
+            ("force", self.force.then(|| "true".to_owned())),
         ];
         told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
@@ -105,7 +106,7 @@ impl OptionOverrides {
             pages: self.pages.clone().unwrap_or(default.pages),
             ai_pages: self.ai_pages.unwrap_or(default.ai_pages),
             tier: self.tier.unwrap_or(default.tier),
-            provider: self.provider.unwrap_or(default.engine),
+            provider: self.provider.unwrap_or(default.provider),
             job_timeout_ms: self.deadline.map_or(default.job_timeout_ms, milliseconds),
             priority: self.priority.unwrap_or(default.priority),
             ..default
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_told_and_says_what_is_accepted() {
-        let given = map(&[("pages", "0"), ("tier", "best"), ("deadline", "soon"), ("again", "perhaps")]);
+        let given = map(&[("pages", "0"), ("tier", "best"), ("deadline", "soon"), ("force", "perhaps")]);
         let mistakes = OptionOverrides::among(&given).unwrap_err();
         let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 4, "{told:?}");
@@ -142,16 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_is_read_again() {
+    fn what_is_passed_on_is_read_force() {
         assert!(OptionOverrides::default().told().is_empty());
         let all = map(&[
             ("pages", "1-10,12,40-"),
             ("ai_pages", "all"),
             ("tier", "fast"),
-            ("engine", "anthropic"),
+            ("provider", "anthropic"),
             ("deadline", "90s"),
             ("priority", "urgent"),
-            ("again", "true"),
+            ("force", "true"),
         ]);
         let wishes = OptionOverrides::among(&all).unwrap();
         let told = wishes.told();

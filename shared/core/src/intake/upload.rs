@@ -205,7 +205,8 @@ pub async fn arrived(intake: &Intake, object: Object<'_>) -> Result<Submitted, A
         None => upload.options.clone(),
         Some(told) => {
             // Written by another version if they can't be read.
-            let wishes = OptionOverrides::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
+            let wishes =
+                OptionOverrides::among(told).map_err(|mistakes| refusal("bad_options", listed(&mistakes)))?;
             wishes
                 .over(JobOptions::from_settings(&*tenants::settings(&intake.tenants, &upload.tenant).await?))
         }
@@ -329,7 +330,7 @@ async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Versioned<Upl
     let traceparent = said("traceparent").and_then(|text| text.parse().ok());
     let failure =
         (!mistakes.is_empty()).then(|| Failure { code: "bad_options".into(), reason: listed(&mistakes) });
-    let again = wishes.again.then(|| id.clone());
+    let forced = wishes.force.then(|| id.clone());
     let now = intake.store.clock.now();
     let upload = Upload {
         id,
@@ -339,7 +340,7 @@ async fn record_of(intake: &Intake, object: &Object<'_>) -> Result<Versioned<Upl
         name: name.unwrap_or_else(|| rest.rsplit('/').next().unwrap_or(rest).to_owned()),
         options: wishes.over(default),
         wishes: None,
-        idempotency_key: key.or(again),
+        idempotency_key: key.or(forced),
         traceparent,
         sealed_password,
         key: object.key.to_owned(),

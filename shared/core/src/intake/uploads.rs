@@ -14,7 +14,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
-    records::{self, Versioned, ListPage, decode, encode, read_all},
+    records::{self, ListPage, Versioned, decode, encode, read_all},
     time::after,
     trace::TraceContext,
 };

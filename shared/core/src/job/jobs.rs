@@ -14,7 +14,7 @@ use crate::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
-    records::{self, Versioned, ListPage, decode, encode, read_index},
+    records::{self, ListPage, Versioned, decode, encode, read_index},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

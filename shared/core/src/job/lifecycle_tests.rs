@@ -1,5 +1,15 @@
 use super::*;
+use crate::{
+    document::ImageStyle,
+    event::Actor,
+    ids::TenantId,
+    job::{DocumentInfo, JobOptions, PageSelection, ResultMetadata},
+    money::MicroUsd,
+    providers::target::{Provider, Tier},
+    settings::AiPages,
+};
 use proptest::prelude::*;
+use std::time::Duration;
 
 fn received() -> JobEvent {
     JobEvent::Received(Received {
@@ -84,7 +94,7 @@ impl Trail {
         let at = Timestamp::UNIX_EPOCH;
         let mut next = Job::apply(self.job.as_ref(), &id, &correlation, event, at)?;
         let head = self.job.as_ref().map(|job| job.head.clone()).unwrap_or_default();
-        let metadata = next.metadata("test", "test");
+        let metadata = next.metadata(Actor::Intake, "test");
         let event_id = crate::ids::EventId::new(self.events.len().to_string());
         let (stored, head) = head.append(Aggregate::Job(id), event_id, event, at, correlation, metadata);
         next.head = head;

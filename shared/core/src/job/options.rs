@@ -35,7 +35,7 @@ impl JobOptions {
             ai_pages: settings.ai_pages,
             image_for_all: settings.image_for_all,
             tier: settings.tier,
-            provider: settings.providers.first().map_or(Provider::OpenAi, |engine| engine.provider),
+            provider: settings.providers.first().map_or(Provider::default(), |one| one.provider),
             image: settings.image,
             job_timeout_ms: settings.job_timeout.as_millis() as u64,
             priority: settings.priority,

@@ -42,8 +42,9 @@ mod tests {
     }
 
     fn names(tier: Tier) -> Vec<String> {
-        let failover_order =
-            FailoverOrder { providers: vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))] };
+        let failover_order = FailoverOrder {
+            providers: vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))],
+        };
         failover_order.steps(tier).iter().map(Target::to_string).collect()
     }
 

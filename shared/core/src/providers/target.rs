@@ -1,41 +1,134 @@
-//! Who is asked to read a page: a provider and one of its models.
+//! The targets of model calls: providers, their models, and one model of one provider.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Whose models read pages. The first one is the default of `PRIMARY_ENGINE`.
+///
+/// To add one, see docs/adding-a-provider.md.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+#[strum(parse_err_ty = String, parse_err_fn = unknown_provider)]
 pub enum Provider {
+    #[default]
     OpenAi,
     Anthropic,
 }
 
-impl Provider {
-    pub const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
+fn unknown_provider(text: &str) -> String {
+    format!("unknown provider {text:?} (accepted: {})", Provider::NAMES.join(", "))
+}
 
-    pub fn name(self) -> &'static str {
+/// The names of the settings of one provider.
+pub struct ProviderVariables {
+    pub primary_model: &'static str,
+    pub secondary_model: &'static str,
+    pub fast_model: &'static str,
+    pub api_key: &'static str,
+    pub base_url: &'static str,
+}
+
+impl ProviderVariables {
+    /// The variables that a tenant may have values of its own for.
+    pub fn of_models(&self) -> [&'static str; 3] {
+        [self.primary_model, self.secondary_model, self.fast_model]
+    }
+}
+
+/// Variables that start with the provider's name. A macro, because names of settings are constants.
+macro_rules! variables {
+    ($prefix:literal) => {
+        ProviderVariables {
+            primary_model: concat!($prefix, "_PRIMARY_MODEL"),
+            secondary_model: concat!($prefix, "_SECONDARY_MODEL"),
+            fast_model: concat!($prefix, "_FAST_MODEL"),
+            api_key: concat!($prefix, "_API_KEY"),
+            base_url: concat!($prefix, "_BASE_URL"),
+        }
+    };
+}
+
+/// What is known of a provider before it is called: its row of the table of providers.
+pub struct ProviderProfile {
+    pub variables: ProviderVariables,
+    pub base_url: &'static str,
+    pub primary_model: &'static str,
+    pub secondary_model: &'static str,
+    pub fast_model: &'static str,
+    pub api_key: ApiKeyRule,
+}
+
+impl Provider {
+    /// The table of providers: everything but the dialect that its API speaks (everypage-vision) and
+    /// the prices of its models.
+    pub const fn profile(self) -> ProviderProfile {
         match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
+            Self::OpenAi => ProviderProfile {
+                variables: variables!("OPENAI"),
+                base_url: "https://api.openai.com/v1",
+                primary_model: "gpt-5.4",
+                secondary_model: "gpt-5.4-mini",
+                fast_model: "gpt-5.4-nano",
+                api_key: ApiKeyRule::OptionalWithBaseUrl,
+            },
+            Self::Anthropic => ProviderProfile {
+                variables: variables!("ANTHROPIC"),
+                base_url: "https://api.anthropic.com",
+                primary_model: "claude-sonnet-4-6",
+                secondary_model: "claude-opus-4-6",
+                fast_model: "claude-haiku-4-5",
+                api_key: ApiKeyRule::Required,
+            },
         }
     }
-}
 
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The variables that hold API keys, in the order of the table.
+    pub fn api_key_variables() -> Vec<&'static str> {
+        Self::ALL.iter().map(|provider| provider.profile().variables.api_key).collect()
     }
 }
 
-impl FromStr for Provider {
-    type Err = String;
+/// When a provider can be called without an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiKeyRule {
+    Required,
+    /// Many servers that implement the provider's API at another base URL need no key.
+    OptionalWithBaseUrl,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|provider| provider.name().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("{text:?} is not an engine: openai or anthropic"))
+impl ApiKeyRule {
+    pub fn allows_calls(self, has_key: bool, has_own_base_url: bool) -> bool {
+        match self {
+            Self::Required => has_key,
+            Self::OptionalWithBaseUrl => has_key || has_own_base_url,
+        }
     }
 }
 

@@ -5,8 +5,8 @@ fn at(seconds: u64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
 }
 
-fn policy() -> Policy {
-    Policy::default()
+fn policy() -> BreakerPolicy {
+    BreakerPolicy::default()
 }
 
 fn pass(breaker: &Breaker, now: Timestamp) -> Pass {
@@ -41,7 +41,7 @@ fn the_calls_in_flight_when_it_opened_count_once() {
 
 #[test]
 fn with_a_higher_threshold_one_wave_of_failures_is_still_one() {
-    let policy = Policy { failure_threshold: 3, ..policy() };
+    let policy = BreakerPolicy { failure_threshold: 3, ..policy() };
     let mut breaker = Breaker::default();
     for wave in 0..3 {
         let Admission::Go(pass) = breaker.admit("me", at(wave), &policy) else { panic!("wave {wave}") };
@@ -110,7 +110,7 @@ fn after_a_rest_of_more_than_ten_minutes_there_is_one_probe_too() {
 
 #[test]
 fn several_good_probes_may_be_asked_for() {
-    let policy = Policy { half_open_successes: 2, ..policy() };
+    let policy = BreakerPolicy { half_open_successes: 2, ..policy() };
     let open = opened_at(0);
     let Admission::Probe { pass, next } = open.admit("a", at(30), &policy) else { panic!("no probe") };
     let between = next.succeeded(&pass, at(31), &policy).unwrap();

@@ -12,7 +12,7 @@ use crate::{
     read::{
         PageReader,
         dispatch::{settle_and_heal, settle_token},
-        outcome::Outcome,
+        outcome::Settlement,
         pages::{self, Claim},
     },
 };
@@ -94,7 +94,8 @@ pub async fn on_exhausted(
         on_deleted_job(reader, delivery, reason).await?;
         return Ok(Exhausted::GivenUp);
     }
-    let death = NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
+    let death =
+        NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
     bury(&reader.dead_letters, death).await?;
     fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)
@@ -120,10 +121,18 @@ async fn fall_back(
         let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
         let claim = pages::claim(&reader.store, &job.id, page, redrive_count, &holder, visibility).await?;
         if let Claim::Granted(held) = claim {
-            let outcome = Outcome::fallback(reason, vec![], now, now);
+            let outcome = Settlement::fallback(reason, vec![], now, now);
             // Lost only to somebody who settles it: either way the page has its text.
-            let _ = pages::settle(&reader.store, reader.blobs.as_ref(), &job, &held, redrive_count, outcome, None)
-                .await?;
+            let _ = pages::settle(
+                &reader.store,
+                reader.blobs.as_ref(),
+                &job,
+                &held,
+                redrive_count,
+                outcome,
+                None,
+            )
+            .await?;
         }
     }
     settle_token(reader.flow.as_ref(), token).await?;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     breaker::{Breaker, State},
-    outcome::Outcome,
+    outcome::Settlement,
 };
 use crate::{
     invariants::{Checked, check},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What an AI has read is not read again, and never lost.
-pub fn read_once(before: Option<&Outcome>, next: &Outcome) -> Checked {
+pub fn read_once(before: Option<&Settlement>, next: &Settlement) -> Checked {
     let lost = before.is_some_and(|before| before.is_ai() && before != next);
     check(!lost, || "a page that an AI had read was settled again".into())
 }

@@ -3,7 +3,17 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{digest::sha256_hex, money::MicroUsd, providers::target::Target, source::Source};
+use super::answer::judge;
+use crate::{
+    digest::sha256_hex,
+    money::MicroUsd,
+    ports::{
+        Fault,
+        vision::{Answer, VisionError},
+    },
+    providers::target::Target,
+    source::Source,
+};
 
 /// How one step of the failover ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,12 +85,68 @@ pub struct ModelCall {
     pub cost_micro_usd: MicroUsd,
 }
 
+impl ModelCall {
+    /// A call without a result yet.
+    pub fn new(target: &Target, started_at: Timestamp, latency_ms: u64) -> Self {
+        Self {
+            target: target.clone(),
+            result: CallResult::Unknown,
+            detail: String::new(),
+            started_at,
+            latency_ms,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost_micro_usd: MicroUsd::default(),
+        }
+    }
+
+    /// Judges the answer, against the text layer where there is a sound one.
+    pub fn add_answer(&mut self, answer: &Answer, text_layer: Option<&str>) {
+        self.result = match judge(&answer.text, answer.finish, text_layer) {
+            Ok(()) => CallResult::Answered,
+            Err(result) => {
+                self.detail = "the model answered, but not with the page".to_owned();
+                result
+            }
+        };
+        self.input_tokens = answer.usage.input_tokens;
+        self.output_tokens = answer.usage.output_tokens;
+        self.cost_micro_usd = MicroUsd::from_usd(answer.usage.cost_usd);
+    }
+
+    pub fn add_error(&mut self, error: &VisionError) {
+        self.detail = error.to_string();
+        self.result = match error {
+            VisionError::Transient { .. } => CallResult::Transient,
+            VisionError::Exhausted { .. } => CallResult::Exhausted,
+            VisionError::Configuration { .. } => CallResult::Configuration,
+            VisionError::Request { .. } => CallResult::Request,
+            VisionError::Unknown { .. } => CallResult::Unknown,
+        };
+    }
+}
+
+/// How a worker's reading of a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageOutcome {
+    /// With a model's text, or with the decision to fall back.
+    Settled(Settlement, Option<String>),
+    /// The worker has to leave and no model was called yet: another worker takes the page.
+    NotStarted,
+    /// The worker has to leave after calls that led to nothing.
+    Interrupted(Vec<ModelCall>),
+    /// The job is over, or another worker has the page: nothing is stored for it.
+    Stopped,
+    /// Our own storage failed.
+    Faulted(Fault, Vec<ModelCall>),
+}
+
 /// The latest of a page that was sent again and again: its record has a limit.
 const MAX_CALLS_KEPT: usize = 100;
 
 /// A page's settled fate. The text itself travels beside it, see [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct Settlement {
     pub source: Source,
     /// Who read it, when `source` is `ai`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +161,7 @@ pub struct Outcome {
     pub settled_at: Timestamp,
 }
 
-impl Outcome {
+impl Settlement {
     pub fn read_by(
         target: Target,
         text: &str,
@@ -145,7 +211,7 @@ impl Outcome {
 
     /// Puts the calls of an earlier outcome of the page before its own. A fallback that came of the
     /// job's deadline stays one.
-    pub fn merge_earlier(&mut self, earlier: &Outcome) {
+    pub fn merge_earlier(&mut self, earlier: &Settlement) {
         if self.source == Source::MUPDF_FALLBACK && earlier.source == Source::MUPDF_TIMEOUT_FALLBACK {
             self.source = earlier.source;
         }
@@ -195,5 +261,5 @@ impl std::fmt::Debug for Text {
 #[serde(tag = "type", content = "data")]
 pub enum PageEvent {
     #[serde(rename = "page.settled")]
-    Settled(Outcome),
+    Settled(Settlement),
 }

@@ -18,7 +18,7 @@ use crate::{
         blobs::Blobs,
         records::{Change, Draft, Key, When, Written},
     },
-    read::outcome::{ModelCall, CallResult, Outcome, PageEvent, Text},
+    read::outcome::{CallResult, ModelCall, PageEvent, Settlement, Text},
     records::{Versioned, decode, encode, read_all},
 };
 
@@ -32,7 +32,7 @@ pub struct Page {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<Settlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
     /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
@@ -137,7 +137,11 @@ pub async fn release(store: &Store, held: &Versioned<Page>) -> Result<(), Fault>
 }
 
 /// The same after calls that led to nothing, and may have to be paid all the same.
-pub async fn release_after(store: &Store, held: &Versioned<Page>, calls: Vec<ModelCall>) -> Result<(), Fault> {
+pub async fn release_after(
+    store: &Store,
+    held: &Versioned<Page>,
+    calls: Vec<ModelCall>,
+) -> Result<(), Fault> {
     let mut value = Page { lease: None, ..held.value.clone() };
     value.earlier_calls.extend(calls.into_iter().filter(|call| call.result != CallResult::BreakerOpen));
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
@@ -153,7 +157,7 @@ pub async fn settle(
     job: &Job,
     held: &Versioned<Page>,
     redrive_count: u32,
-    mut outcome: Outcome,
+    mut outcome: Settlement,
     text: Option<String>,
 ) -> Result<Result<(), LeaseLost>, Fault> {
     let page = held.value.page;
@@ -181,8 +185,15 @@ pub async fn settle(
         job.metadata(Actor::Worker, &store.environment),
     );
     let earlier_calls = vec![];
-    let value =
-        Page { lease: None, outcome: Some(outcome), text, earlier_calls, redrive_count, head, ..held.value.clone() };
+    let value = Page {
+        lease: None,
+        outcome: Some(outcome),
+        text,
+        earlier_calls,
+        redrive_count,
+        head,
+        ..held.value.clone()
+    };
     let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
     Ok(
         match store

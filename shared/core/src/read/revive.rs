@@ -2,7 +2,7 @@
 
 use super::{PageReader, pages};
 use crate::{
-    dead_letters::{self, DeadLetterEvent, DeadLetter, Revived},
+    dead_letters::{self, DeadLetter, DeadLetterEvent, Revived},
     job::{StepError, jobs, message::PageMessage},
     ports::queue::Delivery,
     time::after,
@@ -41,13 +41,22 @@ pub async fn revived(
         let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
         let now = reader.store.clock.now();
         let revived = Revived {
-            redrive_count: page.map_or(0, |kept| kept.value.redrive_count).max(letter.redrive_count).max(message.redrive_count) + 1,
+            redrive_count: page
+                .map_or(0, |kept| kept.value.redrive_count)
+                .max(letter.redrive_count)
+                .max(message.redrive_count)
+                + 1,
             deadline: after(now, job.received.options.job_timeout()),
         };
         let marked =
             DeadLetter { redriven_at: Some(now), revived: Some(revived), message: None, ..letter.clone() };
-        if dead_letters::save(&reader.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: "queue".into() })
-            .await?
+        if dead_letters::save(
+            &reader.store,
+            Some(&kept),
+            marked,
+            DeadLetterEvent::Redriven { by: "queue".into() },
+        )
+        .await?
         {
             return Ok(Some(as_it_stands(revived)));
         }

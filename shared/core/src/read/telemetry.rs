@@ -5,7 +5,7 @@ use ::metrics::SharedString;
 use super::{
     breaker::BreakerEvent,
     breakers::Guarded,
-    outcome::{ModelCall, CallResult},
+    outcome::{CallResult, ModelCall},
 };
 use crate::{
     events::Store,
@@ -131,11 +131,12 @@ pub(crate) fn cut_off(call: &mut Option<Open<'_>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Source;
 
     #[test]
     fn label_values_are_the_names_that_are_stored() {
         let stored = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        for source in [Source::AI, Source::MUPDF, Source::MUPDF_FALLBACK, Source::MUPDF_TIMEOUT_FALLBACK] {
+        for source in Source::ALL {
             assert_eq!(stored(serde_json::json!(source)), source.name());
         }
         for result in CallResult::ALL {

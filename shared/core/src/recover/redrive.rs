@@ -1,7 +1,7 @@
 //! Bringing dead letters back to work, or letting them go.
 
 use crate::{
-    dead_letters::{self, DeadLetterEvent, DeadLetter, Subject},
+    dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
     event::Actor,
     events::Store,
     ids::{DeadLetterId, JobId},

@@ -272,9 +272,11 @@ async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, S
             return Ok(Examined::Buried);
         }
     };
-    if let Some(letter) =
-        dead_letters::find(&recovery.store, &dead_letters::page_dead_letter_id(&message.job_id, message.page_id))
-            .await?
+    if let Some(letter) = dead_letters::find(
+        &recovery.store,
+        &dead_letters::page_dead_letter_id(&message.job_id, message.page_id),
+    )
+    .await?
     {
         // One that was redriven as it was died as what it then stood for.
         if let Some(revived) = letter.value.revived {

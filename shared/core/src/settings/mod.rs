@@ -8,7 +8,7 @@ mod breaker_policy;
 mod reader;
 mod strategy;
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 pub use ai_pages::AiPages;
 pub use breaker_policy::BreakerPolicy;
@@ -40,14 +40,14 @@ pub struct ProviderSettings {
     pub provider: Provider,
     pub models: Models,
     pub api_key: Option<Secret>,
-    /// Set when the calls go elsewhere than to the vendor.
+    /// Set when the calls go to another server than the provider's own.
     pub base_url: Option<String>,
 }
 
 impl ProviderSettings {
-    /// Many servers that speak OpenAI's API need no key; everything else does.
+    /// Whether calls can be made with the key and the base URL that are set.
     pub fn is_usable(&self) -> bool {
-        self.api_key.is_some() || (self.provider == Provider::OpenAi && self.base_url.is_some())
+        self.provider.profile().api_key.allows_calls(self.api_key.is_some(), self.base_url.is_some())
     }
 }
 
@@ -97,30 +97,26 @@ pub struct Purchasing {
 }
 
 /// The variables that a tenant may have values of its own for; see `store::tenants`.
-pub const TENANT_VARIABLES: [&str; 22] = [
-    "REQUEST_TIMEOUT",
-    "STEP_TIMEOUT",
-    "JOB_TIMEOUT",
-    "PRIMARY_ENGINE",
-    "SECONDARY_ENGINE",
-    "OPENAI_PRIMARY_MODEL",
-    "OPENAI_SECONDARY_MODEL",
-    "OPENAI_FAST_MODEL",
-    "ANTHROPIC_PRIMARY_MODEL",
-    "ANTHROPIC_SECONDARY_MODEL",
-    "ANTHROPIC_FAST_MODEL",
-    "MODEL_TIER",
-    "AI_PAGES",
-    "IMAGE_SEND_ALL_PAGES",
-    "AI_SYSTEM_PROMPT",
-    "APPROVAL_THRESHOLD_USD",
-    "CREDITS",
-    "CREDIT_PRICE_USD",
-    "MAX_FILE_BYTES",
-    "MAX_PAGES",
-    "PRIORITY",
-    "DEFAULT_RESPONSIBLE",
-];
+pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
+    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
+        .into_iter()
+        .chain(models)
+        .chain([
+            "MODEL_TIER",
+            "AI_PAGES",
+            "IMAGE_SEND_ALL_PAGES",
+            "AI_SYSTEM_PROMPT",
+            "APPROVAL_THRESHOLD_USD",
+            "CREDITS",
+            "CREDIT_PRICE_USD",
+            "MAX_FILE_BYTES",
+            "MAX_PAGES",
+            "PRIORITY",
+            "DEFAULT_RESPONSIBLE",
+        ])
+        .collect()
+});
 
 /// The variables as they were given, secrets among them.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -251,8 +247,10 @@ impl Settings {
 
     /// Who can be asked, the preferred engine first; those without a key are left out.
     pub fn failover_order(&self) -> FailoverOrder {
-        let usable = self.providers.iter().filter(|engine| engine.is_usable());
-        FailoverOrder { providers: usable.map(|engine| (engine.provider, engine.models.clone())).collect() }
+        let usable = self.providers.iter().filter(|provider| provider.is_usable());
+        FailoverOrder {
+            providers: usable.map(|provider| (provider.provider, provider.models.clone())).collect(),
+        }
     }
 }
 

@@ -8,10 +8,10 @@ use crate::{
     document::{ImageColor, ImageFormat, ImageStyle},
     ids::Priority,
     ports::pdf::PdfLimits,
-    providers::target::{Models, Provider, Tier},
+    providers::target::{Models, Provider, ProviderProfile, Tier},
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, ProviderSettings, Entry, LogSettings,
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Entry, LogSettings, ProviderSettings,
         Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
@@ -52,32 +52,22 @@ impl<'a> Reader<'a> {
         );
         let step_timeout =
             self.duration("STEP_TIMEOUT", None, 60_000, "one step of our own, such as opening the file");
-        let primary = self.parsed("PRIMARY_ENGINE", Provider::OpenAi, "openai or anthropic", "asked first");
-        let other = if primary == Provider::OpenAi { Provider::Anthropic } else { Provider::OpenAi };
-        let secondary =
-            self.parsed("SECONDARY_ENGINE", other, "openai or anthropic", "asked when the first fails");
-        let openai = self.provider(
-            Provider::OpenAi,
-            ["OPENAI_PRIMARY_MODEL", "OPENAI_SECONDARY_MODEL", "OPENAI_FAST_MODEL"],
-            ["gpt-5.4", "gpt-5.4-mini", "gpt-5.4-nano"],
-            ["OPENAI_API_KEY", "OPENAI_BASE_URL"],
-        );
-        let anthropic = self.provider(
-            Provider::Anthropic,
-            ["ANTHROPIC_PRIMARY_MODEL", "ANTHROPIC_SECONDARY_MODEL", "ANTHROPIC_FAST_MODEL"],
-            ["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
-            ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"],
-        );
+        let names = Provider::NAMES.join(" or ");
+        let primary = self.parsed("PRIMARY_ENGINE", Provider::default(), &names, "asked first");
+        let other = Provider::ALL.iter().copied().find(|provider| *provider != primary);
+        let other = other.unwrap_or(primary);
+        let secondary = self.parsed("SECONDARY_ENGINE", other, &names, "asked when the first fails");
+        let mut providers: Vec<ProviderSettings> =
+            Provider::ALL.iter().map(|provider| self.provider(*provider)).collect();
         for (name, chosen) in [("PRIMARY_ENGINE", primary), ("SECONDARY_ENGINE", secondary)] {
-            let engine = if chosen == Provider::OpenAi { &openai } else { &anthropic };
-            if self.raw(name).is_some() && !engine.is_usable() {
-                let key = format!("{}_API_KEY", chosen.to_string().to_uppercase());
+            let is_usable = providers.iter().any(|one| one.provider == chosen && one.is_usable());
+            if self.raw(name).is_some() && !is_usable {
+                let key = chosen.profile().variables.api_key;
                 self.warnings.push(format!("{name} is {chosen}, which is left out: {key} is not set"));
             }
         }
-        let mut providers = vec![openai, anthropic];
-        providers.sort_by_key(|engine| engine.provider != primary);
-        providers.retain(|engine| engine.provider == primary || engine.provider == secondary);
+        providers.sort_by_key(|one| one.provider != primary);
+        providers.retain(|one| one.provider == primary || one.provider == secondary);
 
         let image = ImageStyle {
             dpi: self.bounded("IMAGE_DPI", 100, 20, 600, "resolution of page images"),
@@ -108,7 +98,12 @@ impl<'a> Reader<'a> {
                 1000,
                 "good probes that close it",
             ),
-            base_cooldown: self.duration("BREAKER_BASE_BACKOFF", None, 30_000, "first rest of an open breaker"),
+            base_cooldown: self.duration(
+                "BREAKER_BASE_BACKOFF",
+                None,
+                30_000,
+                "first rest of an open breaker",
+            ),
             max_cooldown: self.duration("BREAKER_MAX_BACKOFF", None, 300_000, "longest rest"),
             ..BreakerPolicy::default()
         };
@@ -273,24 +268,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn engine(
-        &mut self,
-        provider: Provider,
-        models: [&'static str; 3],
-        defaults: [&str; 3],
-        access: [&'static str; 2],
-    ) -> ProviderSettings {
-        let mut model = |index: usize, about| {
-            let default = defaults[index].to_owned();
-            self.parsed(models[index], default, "a model's name", about)
+    fn provider(&mut self, provider: Provider) -> ProviderSettings {
+        let ProviderProfile { variables, primary_model, secondary_model, fast_model, .. } =
+            provider.profile();
+        let mut model = |variable, default: &str, about| {
+            self.parsed(variable, default.to_owned(), "a model's name", about)
         };
         let models = Models {
-            primary: model(0, "model of the primary tier"),
-            secondary: model(1, "model asked when that fails"),
-            fast: model(2, "model of the fast tier"),
+            primary: model(variables.primary_model, primary_model, "model of the primary tier"),
+            secondary: model(variables.secondary_model, secondary_model, "model asked when that fails"),
+            fast: model(variables.fast_model, fast_model, "model of the fast tier"),
         };
-        let api_key = self.secret(access[0], "key of the API");
-        let base_url = self.address(access[1], "(the vendor's)", "address of the API");
+        let api_key = self.secret(variables.api_key, "key of the API");
+        let base_url = self.address(variables.base_url, "(the provider's)", "address of the API");
         ProviderSettings { provider, models, api_key, base_url }
     }
 

@@ -60,7 +60,10 @@ fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
 #[test]
 fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
     let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.failover_order();
-    assert_eq!(one.providers.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(), [Provider::Anthropic]);
+    assert_eq!(
+        one.providers.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(),
+        [Provider::Anthropic]
+    );
     let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.failover_order();
     assert_eq!(local.providers.len(), 1);
 }

@@ -1,30 +1,31 @@
-//! The exam of the bus inside one process.
+//! Conformance of the event bus inside one process.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_core::domain::event::Event;
 use everypage_local::LocalBus;
-use everypage_testkit::suites::bus::{Listener, Subject};
+use everypage_testkit::conformance::bus::{Subject, Subscriber};
+use parking_lot::Mutex;
 use tokio::sync::broadcast::Receiver;
 
-struct Inside {
+struct BusReceiver {
     receiver: Mutex<Receiver<Event>>,
-    heard: Mutex<Vec<Event>>,
+    received: Mutex<Vec<Event>>,
 }
 
 #[async_trait]
-impl Listener for Inside {
-    /// What was published is there at once.
-    async fn heard(&self, _count: usize) -> Vec<Event> {
-        let (mut receiver, mut heard) = (self.receiver.lock().unwrap(), self.heard.lock().unwrap());
-        heard.extend(std::iter::from_fn(|| receiver.try_recv().ok()));
-        heard.clone()
+impl Subscriber for BusReceiver {
+    /// Does not wait: a published event is received immediately.
+    async fn received(&self, _count: usize) -> Vec<Event> {
+        let (mut receiver, mut received) = (self.receiver.lock(), self.received.lock());
+        received.extend(std::iter::from_fn(|| receiver.try_recv().ok()));
+        received.clone()
     }
 }
 
-everypage_testkit::bus_exam!(async {
+everypage_testkit::bus_conformance!(async {
     let bus = LocalBus::default();
-    let listener = Inside { receiver: Mutex::new(bus.subscribe()), heard: Mutex::default() };
-    Subject::new(Arc::new(bus), Arc::new(listener))
+    let subscriber = BusReceiver { receiver: Mutex::new(bus.subscribe()), received: Mutex::default() };
+    Subject::new(Arc::new(bus), Arc::new(subscriber))
 });

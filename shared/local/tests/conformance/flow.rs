@@ -1,27 +1,25 @@
-//! The exam of the flow in one process, where [`Driver`](everypage_local::Driver) takes jobs up.
+//! Conformance of the flow in one process, whose jobs [`Driver`](everypage_local::Driver) drives.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::domain::ids::{JobId, PageNumber, TaskToken};
 use everypage_local::LocalFlow;
-use everypage_testkit::suites::flow::{Driver, Subject, Told};
+use everypage_testkit::conformance::flow::{Driver, Signal, Subject};
 use futures::FutureExt;
+use parking_lot::Mutex;
 
-/// Does what the driver does, one thing at a time. Everything that it could wait for is there at once.
-struct ByHand {
+/// Does what the driver does, one step at a time and without waiting.
+struct ManualDriver {
     flow: Arc<LocalFlow>,
     starts: Mutex<HashMap<JobId, usize>>,
-    told: Mutex<HashMap<JobId, Vec<Told>>>,
+    signals: Mutex<HashMap<JobId, Vec<Signal>>>,
 }
 
 #[async_trait]
-impl Driver for ByHand {
+impl Driver for ManualDriver {
     async fn starts(&self, job: &JobId) -> usize {
-        let mut starts = self.starts.lock().unwrap();
+        let mut starts = self.starts.lock();
         while let Some(started) = self.flow.next_started().now_or_never() {
             *starts.entry(started).or_default() += 1;
         }
@@ -37,25 +35,25 @@ impl Driver for ByHand {
         self.flow.watch(job);
     }
 
-    async fn told(&self, job: &JobId, _count: usize) -> Vec<Told> {
-        let mut told = self.told.lock().unwrap();
-        let told = told.entry(job.clone()).or_default();
+    async fn signals(&self, job: &JobId, _count: usize) -> Vec<Signal> {
+        let mut signals = self.signals.lock();
+        let signals = signals.entry(job.clone()).or_default();
         if self.flow.watch(job).notified().now_or_never().is_some() {
             let settled = self.flow.take_settled(job);
-            let woken = settled.is_empty().then_some(Told::Woken);
-            told.extend(settled.into_iter().map(Told::Settled).chain(woken));
+            let woken = settled.is_empty().then_some(Signal::Woken);
+            signals.extend(settled.into_iter().map(Signal::Settled).chain(woken));
         }
-        told.clone()
+        signals.clone()
     }
 
     async fn end(&self, job: &JobId) {
         self.flow.unwatch(job);
-        self.told.lock().unwrap().remove(job);
+        self.signals.lock().remove(job);
     }
 }
 
-everypage_testkit::flow_exam!(async {
+everypage_testkit::flow_conformance!(async {
     let flow = Arc::new(LocalFlow::default());
-    let driver = ByHand { flow: flow.clone(), starts: Mutex::default(), told: Mutex::default() };
+    let driver = ManualDriver { flow: flow.clone(), starts: Mutex::default(), signals: Mutex::default() };
     Subject::new(flow, Arc::new(driver))
 });

@@ -1,14 +1,12 @@
-//! The exam of notices in the log, read as the program writes it.
+//! Conformance of notices in the log, parsed from the lines that the program writes.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::{io, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::{domain::ids::TenantId, ports::notifier::Notice};
 use everypage_local::LogNotifier;
-use everypage_testkit::suites::notifier::{Reader, Subject};
+use everypage_testkit::conformance::notifier::{Recipient, Subject};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::subscriber::DefaultGuard;
 
@@ -17,7 +15,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -27,13 +25,13 @@ impl io::Write for Log {
 
 struct LogReader {
     log: Log,
-    _listening: DefaultGuard,
+    _subscriber: DefaultGuard,
 }
 
 #[async_trait]
-impl Reader for LogReader {
-    async fn told(&self, _count: usize) -> Vec<Notice> {
-        let text = String::from_utf8(self.log.0.lock().unwrap().clone()).unwrap();
+impl Recipient for LogReader {
+    async fn notices(&self, _count: usize) -> Vec<Notice> {
+        let text = String::from_utf8(self.log.0.lock().clone()).unwrap();
         text.lines().map(|line| notice(&serde_json::from_str(line).unwrap())).collect()
     }
 }
@@ -49,10 +47,10 @@ fn notice(line: &Value) -> Notice {
     }
 }
 
-everypage_testkit::notifier_exam!(async {
+everypage_testkit::notifier_conformance!(async {
     let log = Log::default();
     let writer = log.clone();
     let lines = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone());
-    let _listening = tracing::subscriber::set_default(lines.finish());
-    Subject::new(Arc::new(LogNotifier), Arc::new(LogReader { log, _listening }))
+    let _subscriber = tracing::subscriber::set_default(lines.finish());
+    Subject::new(Arc::new(LogNotifier), Arc::new(LogReader { log, _subscriber }))
 });

@@ -1,4 +1,4 @@
-//! The parser's process on its own, for tests and benchmarks.
+//! The parser process as a separate program, for tests and benchmarks.
 
 fn main() -> std::io::Result<()> {
     everypage_pdf::child::run()

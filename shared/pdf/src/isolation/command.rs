@@ -1,9 +1,9 @@
-//! How to start a parser's process.
+//! The command that starts a parser process.
 
 use std::{ffi::OsString, path::PathBuf, process::Stdio};
 
-/// A program whose `main` calls [`child::run`](crate::child::run) when started like this; usually
-/// the current executable with a hidden subcommand.
+/// A command whose `main` calls [`child::run`](crate::child::run); usually the current executable with
+/// a hidden subcommand.
 #[derive(Clone, Debug)]
 pub struct ChildCommand {
     program: PathBuf,
@@ -21,7 +21,7 @@ impl ChildCommand {
         self
     }
 
-    /// The child sees no other variable: what parses a hostile file should hold no secrets.
+    /// Sets a variable. The child gets no others: a process that parses hostile files must hold no secrets.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
@@ -34,11 +34,11 @@ impl ChildCommand {
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // MuPDF's warnings quote the file and are of no use to the person at the terminal.
+            // MuPDF's warnings quote the file and don't help the user at the terminal.
             .stderr(Stdio::null())
-            // Ctrl-C at the terminal is for the parent to answer: it may still want this page.
+            // The parent handles Ctrl-C at the terminal: it may still need this page.
             .process_group(0)
-            // Ends a read that was cancelled, however that happened; the runtime reaps it.
+            // Ends the process of a read that was cancelled or dropped; the runtime reaps it.
             .kill_on_drop(true)
             .spawn()
     }

@@ -1,14 +1,14 @@
-//! Parsing in other processes, so that no file can take this one down.
+//! Parsing in child processes, so that no file can crash this one.
 
 mod command;
+mod failures;
 pub(crate) mod frame;
-mod losses;
 mod pool;
 mod port;
+mod process;
 mod reader;
 pub(crate) mod wire;
-mod worker;
 
 pub use command::ChildCommand;
-pub use losses::Losses;
+pub use failures::ChildFailures;
 pub use port::IsolatedPdf;

@@ -1,29 +1,30 @@
-//! At most so many parser processes at once, kept for the document they have open.
+//! The pool of parser processes: a limited number, each kept for the document that it has open.
 //!
-//! A process sees one document and no other: a file that took its parser over must not be shown the
+//! A process opens one document only: a file that compromised its parser must not get access to the
 //! next person's.
 
 use std::{
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use everypage_core::domain::secret::Secret;
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use super::{losses::Counters, worker::Worker};
-use crate::gate::FileIdentity;
+use super::{failures::Counters, process::ParserProcess};
+use crate::precheck::FileIdentity;
 
-/// A document must not stay open, decrypted, long after its job; the next range comes sooner.
-const IDLE: Duration = Duration::from_secs(10);
-/// MuPDF's caches and the heap's holes grow slowly; a new process starts in milliseconds.
-const PAGES_PER_PROCESS: u32 = 2_000;
+/// A document must not stay open, decrypted, long after its job; the next range is requested sooner.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// MuPDF's caches and heap fragmentation grow slowly; a new process starts in milliseconds.
+const MAX_PAGES_PER_PROCESS: u32 = 2_000;
 
-/// The document that a process has open. Holds no password, only a keyed hash of it.
+/// Identifies the document that a process has open. Contains a keyed hash instead of the password.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     file: FileIdentity,
@@ -34,16 +35,16 @@ pub(super) struct Pool {
     slots: Arc<Semaphore>,
     idle: Mutex<Idle>,
     hasher: RandomState,
-    pub losses: Counters,
+    pub failures: Counters,
 }
 
 #[derive(Default)]
 struct Idle {
-    workers: Vec<(u64, Key, Worker)>,
+    processes: Vec<(u64, Key, ParserProcess)>,
     next_id: u64,
 }
 
-/// The right to have one process.
+/// Permission to run one process.
 pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Pool {
@@ -52,7 +53,7 @@ impl Pool {
             slots: Arc::new(Semaphore::new(children.max(1))),
             idle: Mutex::default(),
             hasher: RandomState::new(),
-            losses: Counters::default(),
+            failures: Counters::default(),
         })
     }
 
@@ -65,43 +66,38 @@ impl Pool {
         Arc::clone(&self.slots).acquire_owned().await.ok().map(Slot)
     }
 
-    /// A living process with this document open, if one is idle; the caller holds a slot. Otherwise
-    /// the oldest idle process makes room, if there would be more of them than slots.
-    pub fn take(&self, key: &Key) -> Option<Worker> {
-        let mut idle = self.lock();
-        idle.workers.retain_mut(|(_, _, worker)| worker.is_alive());
-        match idle.workers.iter().position(|(_, held, _)| held == key) {
-            Some(at) => Some(idle.workers.swap_remove(at).2),
+    /// Takes an idle process that has this document open and is alive; the caller holds a slot. Without
+    /// one, it ends the oldest idle process if there would be more processes than slots.
+    pub fn take(&self, key: &Key) -> Option<ParserProcess> {
+        let mut idle = self.idle.lock();
+        idle.processes.retain_mut(|(_, _, process)| process.is_alive());
+        match idle.processes.iter().position(|(_, held, _)| held == key) {
+            Some(at) => Some(idle.processes.swap_remove(at).2),
             None => {
-                if idle.workers.len() > self.slots.available_permits() {
-                    drop(idle.workers.remove(0));
+                if idle.processes.len() > self.slots.available_permits() {
+                    drop(idle.processes.remove(0));
                 }
                 None
             }
         }
     }
 
-    /// Keeps a process that has answered all it was asked.
-    pub fn keep(self: &Arc<Self>, key: Key, worker: Worker) {
-        if worker.pages_read >= PAGES_PER_PROCESS {
+    /// Puts back a process that has completed all its requests.
+    pub fn put_back(self: &Arc<Self>, key: Key, process: ParserProcess) {
+        if process.pages_read >= MAX_PAGES_PER_PROCESS {
             return;
         }
-        let mut idle = self.lock();
+        let mut idle = self.idle.lock();
         let id = idle.next_id;
         idle.next_id += 1;
-        idle.workers.push((id, key, worker));
+        idle.processes.push((id, key, process));
         drop(idle);
         let pool = Arc::downgrade(self);
         tokio::spawn(async move {
-            let _ = timeout(IDLE, std::future::pending::<()>()).await;
+            let _ = timeout(IDLE_TIMEOUT, std::future::pending::<()>()).await;
             if let Some(pool) = pool.upgrade() {
-                pool.lock().workers.retain(|(other, _, _)| *other != id);
+                pool.idle.lock().processes.retain(|(other, _, _)| *other != id);
             }
         });
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
-        // A panic elsewhere can't leave the list half changed.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The port [`Pdf`], served by processes of their own.
+//! The port [`Pdf`] over child processes.
 
 use std::{
     num::NonZeroUsize,
@@ -20,17 +20,17 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::{
     command::ChildCommand,
-    losses::Losses,
+    failures::ChildFailures,
     pool::Pool,
     reader::{Reader, Source},
 };
-use crate::gate;
+use crate::precheck;
 
-/// Repairing 512 MB without a table of contents takes seconds; a minute is a trap.
+/// Repairing 512 MB without a cross-reference table takes seconds; a minute means a hostile file.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pages that a process takes at a time: few enough to share a document evenly between cores, many
-/// enough that neighbours share their fonts and images.
-const BATCH: usize = 8;
+/// Pages of one request: few enough to distribute a document evenly over the cores, many enough that
+/// neighbouring pages share fonts and images.
+const BATCH_SIZE: usize = 8;
 
 /// Reads PDFs in child processes. Cheap to clone; clones share the children.
 #[derive(Clone)]
@@ -43,13 +43,13 @@ pub struct IsolatedPdf {
 }
 
 impl IsolatedPdf {
-    /// As many children as there are cores; none is started before it is needed.
+    /// Uses as many children as there are cores; none is started before it is needed.
     pub fn new(command: ChildCommand, limits: PdfLimits) -> Self {
         let children = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self { command, limits, open_timeout: OPEN_TIMEOUT, children, pool: Pool::new(children) }
     }
 
-    /// At most so many children at once, over all documents.
+    /// Limits the number of children, over all documents.
     pub fn with_children(mut self, children: NonZeroUsize) -> Self {
         self.children = children.get();
         self.pool = Pool::new(self.children);
@@ -61,9 +61,9 @@ impl IsolatedPdf {
         self
     }
 
-    /// How children were lost so far, those included whose page was then read by another.
-    pub fn losses(&self) -> Losses {
-        self.pool.losses.read()
+    /// Counts of failed children so far, including those whose page another child then read.
+    pub fn child_failures(&self) -> ChildFailures {
+        self.pool.failures.read()
     }
 
     async fn source<'a>(
@@ -72,7 +72,7 @@ impl IsolatedPdf {
         password: Option<&'a Secret>,
     ) -> Result<Source<'a>, PdfError> {
         let (path, limits) = (file.to_owned(), self.limits);
-        let identity = tokio::task::spawn_blocking(move || gate::check(&path, &limits))
+        let identity = tokio::task::spawn_blocking(move || precheck::check(&path, &limits))
             .await
             .map_err(|error| PdfError::Unavailable(error.to_string()))??;
         Ok(Source {
@@ -97,7 +97,7 @@ impl Pdf for IsolatedPdf {
         Ok(pages)
     }
 
-    /// Uses as many children as are free. Cancelled, it kills those in the middle of a page.
+    /// Uses as many children as are free. Dropping the future kills those that are reading a page.
     async fn read(
         &self,
         file: &Path,
@@ -106,15 +106,16 @@ impl Pdf for IsolatedPdf {
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
         let source = self.source(file, password).await?;
-        let batches: Vec<&[PageNumber]> = pages.chunks(BATCH).collect();
+        let batches: Vec<&[PageNumber]> = pages.chunks(BATCH_SIZE).collect();
         let next = AtomicUsize::new(0);
-        let mut workers: FuturesUnordered<_> =
-            (0..self.children.min(batches.len())).map(|_| work(&source, &batches, &next, options)).collect();
+        let children = 0..self.children.min(batches.len());
+        let mut tasks: FuturesUnordered<_> =
+            children.map(|_| read_batches(&source, &batches, &next, options)).collect();
         let mut done: Vec<Vec<PageReading>> = vec![Vec::new(); batches.len()];
         let mut missing = batches.len();
-        // Once all is there, those still waiting for a slot need not be waited for.
+        // Tasks that still wait for a slot when all batches are read are dropped.
         while missing > 0 {
-            let Some(results) = workers.next().await else {
+            let Some(results) = tasks.next().await else {
                 return Err(PdfError::Unavailable("the parsers stopped early".into()));
             };
             for (index, readings) in results? {
@@ -126,8 +127,8 @@ impl Pdf for IsolatedPdf {
     }
 }
 
-/// One child's share: it takes the next batch until there is none left.
-async fn work(
+/// Reads batches with one child, each the next unread one, until there are no more.
+async fn read_batches(
     source: &Source<'_>,
     batches: &[&[PageNumber]],
     next: &AtomicUsize,

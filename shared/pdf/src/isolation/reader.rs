@@ -1,4 +1,4 @@
-//! Reads pages of one document through one process after another, as many as it takes.
+//! Reads pages of one document in a child process, and starts another one when it fails.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use everypage_core::{
 use super::{
     command::ChildCommand,
     pool::{Key, Pool, Slot},
-    worker::{Lost, NotOpened, Worker},
+    process::{ChildFailure, OpenError, ParserProcess},
 };
 use crate::document::unreadable;
 
-/// A document to be read, and by what means.
+/// A document to read, and what is needed to read it.
 pub(super) struct Source<'a> {
     pub pool: &'a Arc<Pool>,
     pub command: &'a ChildCommand,
@@ -25,31 +25,31 @@ pub(super) struct Source<'a> {
     pub key: Key,
 }
 
-/// Holds a slot. Dropped in the middle of something, its process dies with it.
+/// Reads a document while it holds a slot. Dropping it during a request kills its process.
 pub(super) struct Reader<'a> {
     source: &'a Source<'a>,
     _slot: Slot,
-    worker: Option<Worker>,
-    /// The parser aborted on a page that then went well with extra care; so may the next ones.
+    process: Option<ParserProcess>,
+    /// The parser aborted on a page that was then read in careful mode; later pages may need it too.
     careful: bool,
 }
 
 impl<'a> Reader<'a> {
     pub async fn start(source: &'a Source<'a>) -> Result<Self, PdfError> {
         let slot = source.pool.slot().await.ok_or_else(|| PdfError::Unavailable("shutting down".into()))?;
-        Ok(Self { source, _slot: slot, worker: source.pool.take(&source.key), careful: false })
+        Ok(Self { source, _slot: slot, process: source.pool.take(&source.key), careful: false })
     }
 
-    /// Opens the document, unless it is open already, and counts its pages.
+    /// Opens the document, unless it is open already, and returns its page count.
     pub async fn count(&mut self) -> Result<u32, PdfError> {
-        let worker = match self.worker.take() {
-            Some(worker) => worker,
+        let process = match self.process.take() {
+            Some(process) => process,
             None => self.open().await?,
         };
-        Ok(self.worker.insert(worker).page_count)
+        Ok(self.process.insert(process).page_count)
     }
 
-    /// One reading per page, in order.
+    /// Returns one reading per page, in order.
     pub async fn read(
         &mut self,
         pages: &[PageNumber],
@@ -58,75 +58,76 @@ impl<'a> Reader<'a> {
         let mut readings = Vec::with_capacity(pages.len());
         let mut retried = false;
         while let Some(rest) = pages.get(readings.len()..).filter(|rest| !rest.is_empty()) {
-            let mut worker = match self.worker.take() {
-                Some(worker) => worker,
+            let mut process = match self.process.take() {
+                Some(process) => process,
                 None => self.open().await?,
             };
-            worker.ask(rest, options, self.careful).await;
-            let Some((number, lost)) = self.collect(&mut worker, rest, &mut readings, &mut retried).await
+            process.request_pages(rest, options, self.careful).await;
+            let Some((number, failure)) = self.collect(&mut process, rest, &mut readings, &mut retried).await
             else {
-                self.worker = Some(worker);
+                self.process = Some(process);
                 break;
             };
-            let was_fresh = worker.pages_read == 0;
-            worker.bury().await;
-            self.source.pool.losses.count(&lost);
-            tracing::warn!(page = number.get(), cause = %lost, careful = self.careful, "a parser's process was lost");
-            if lost.by_abort() && !self.careful {
+            let was_fresh = process.pages_read == 0;
+            process.kill().await;
+            self.source.pool.failures.count(&failure);
+            tracing::warn!(page = number.get(), cause = %failure, careful = self.careful, "parser process failed");
+            if failure.is_abort() && !self.careful {
                 (self.careful, retried) = (true, true);
                 continue;
             }
-            // An earlier page may have damaged the process's memory: this one may be innocent.
-            if matches!(lost, Lost::Ended(_)) && !was_fresh {
+            // An earlier page may have corrupted the process's memory: retry this one in a new process.
+            if matches!(failure, ChildFailure::Exited(_)) && !was_fresh {
                 continue;
             }
             if retried {
-                // Care did not help, so it was not what the page needed.
+                // Careful mode did not help with this page: return to the normal one.
                 (self.careful, retried) = (false, false);
             }
-            readings.push(unreadable(number, fault(&lost)));
+            readings.push(unreadable(number, fault(&failure)));
         }
         Ok(readings)
     }
 
-    /// Takes answers until all are there (`None`) or the process is lost at a page.
+    /// Receives readings until all pages are read (`None`) or the process fails at a page.
     async fn collect(
         &self,
-        worker: &mut Worker,
+        process: &mut ParserProcess,
         rest: &[PageNumber],
         readings: &mut Vec<PageReading>,
         retried: &mut bool,
-    ) -> Option<(PageNumber, Lost)> {
+    ) -> Option<(PageNumber, ChildFailure)> {
         for &number in rest {
-            match worker.next_page(number, self.source.limits.page_timeout).await {
+            match process.next_page(number, self.source.limits.page_timeout).await {
                 Ok(reading) => readings.push(reading),
-                Err(lost) => return Some((number, lost)),
+                Err(failure) => return Some((number, failure)),
             }
             *retried = false;
         }
         None
     }
 
-    /// Gives the process back for the document's next range.
+    /// Puts the process back into the pool, for the document's next range.
     pub fn finish(mut self) {
-        if let Some(worker) = self.worker.take() {
-            self.source.pool.keep(self.source.key.clone(), worker);
+        if let Some(process) = self.process.take() {
+            self.source.pool.put_back(self.source.key.clone(), process);
         }
     }
 
-    async fn open(&self) -> Result<Worker, PdfError> {
+    async fn open(&self) -> Result<ParserProcess, PdfError> {
         let Source { command, file, password, limits, open_timeout, .. } = *self.source;
-        let mut worker = Worker::spawn(command)
-            .map_err(|error| PdfError::Unavailable(format!("no process for the parser: {error}")))?;
-        match worker.open(file, password, limits, open_timeout).await {
-            Ok(()) => Ok(worker),
-            Err(not_opened) => {
-                worker.bury().await;
-                Err(match not_opened {
-                    NotOpened::Refused(error) => error,
-                    NotOpened::Lost(lost) => {
-                        self.source.pool.losses.count(&lost);
-                        PdfError::ParserDied(lost.to_string())
+        let mut process = ParserProcess::spawn(command).map_err(|error| {
+            PdfError::Unavailable(format!("the parser process can't be started: {error}"))
+        })?;
+        match process.open(file, password, limits, open_timeout).await {
+            Ok(()) => Ok(process),
+            Err(error) => {
+                process.kill().await;
+                Err(match error {
+                    OpenError::Pdf(error) => error,
+                    OpenError::Child(failure) => {
+                        self.source.pool.failures.count(&failure);
+                        PdfError::ParserDied(failure.to_string())
                     }
                 })
             }
@@ -134,9 +135,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn fault(lost: &Lost) -> String {
-    match lost {
-        Lost::TimedOut(_) => lost.to_string(),
-        _ => format!("the parser {lost} at this page"),
+fn fault(failure: &ChildFailure) -> String {
+    match failure {
+        ChildFailure::TimedOut(_) => failure.to_string(),
+        _ => format!("the parser {failure} at this page"),
     }
 }

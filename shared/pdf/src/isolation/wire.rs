@@ -1,4 +1,4 @@
-//! What parent and child say to each other.
+//! The messages between parent and child.
 
 use everypage_core::{
     domain::{
@@ -9,12 +9,12 @@ use everypage_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// No `Debug`: it may hold a password.
+/// No `Debug`: it may contain a password.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
     /// The body is the file's path, which need not be UTF-8.
     Open { password: Option<String>, limits: PdfLimits },
-    /// Answered by one [`Reply::Page`] per page, in order.
+    /// The child sends one [`Reply::Page`] per page, in order.
     Read { pages: Vec<PageNumber>, options: ReadOptions, careful: bool },
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Reply {
     Opened {
         pages: u32,
     },
-    Refused(Refusal),
+    OpenFailed(WireError),
     /// The body is the text, then the image.
     Page {
         number: PageNumber,
@@ -41,9 +41,9 @@ pub(crate) struct ImageHead {
     height_px: u32,
 }
 
-/// [`PdfError`], as it can be written down.
+/// [`PdfError`] in serializable form.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Refusal {
+pub(crate) enum WireError {
     Empty,
     NotAPdf(String),
     Corrupt(String),
@@ -56,51 +56,52 @@ pub(crate) enum Refusal {
     Unavailable(String),
 }
 
-impl From<PdfError> for Refusal {
+impl From<PdfError> for WireError {
     fn from(error: PdfError) -> Self {
         match error {
             PdfError::Empty => Self::Empty,
-            PdfError::NotAPdf(why) => Self::NotAPdf(why),
-            PdfError::Corrupt(why) => Self::Corrupt(why),
+            PdfError::NotAPdf(reason) => Self::NotAPdf(reason),
+            PdfError::Corrupt(reason) => Self::Corrupt(reason),
             PdfError::PasswordNeeded => Self::PasswordNeeded,
             PdfError::PasswordWrong => Self::PasswordWrong,
             PdfError::NoPages => Self::NoPages,
             PdfError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
             PdfError::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
-            PdfError::ParserDied(why) => Self::ParserDied(why),
-            PdfError::Unavailable(why) => Self::Unavailable(why),
+            PdfError::ParserDied(reason) => Self::ParserDied(reason),
+            PdfError::Unavailable(reason) => Self::Unavailable(reason),
         }
     }
 }
 
-impl From<Refusal> for PdfError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Empty => Self::Empty,
-            Refusal::NotAPdf(why) => Self::NotAPdf(plain(&why)),
-            Refusal::Corrupt(why) => Self::Corrupt(plain(&why)),
-            Refusal::PasswordNeeded => Self::PasswordNeeded,
-            Refusal::PasswordWrong => Self::PasswordWrong,
-            Refusal::NoPages => Self::NoPages,
-            Refusal::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
-            Refusal::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
-            Refusal::ParserDied(why) => Self::ParserDied(plain(&why)),
-            Refusal::Unavailable(why) => Self::Unavailable(plain(&why)),
+impl From<WireError> for PdfError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Empty => Self::Empty,
+            WireError::NotAPdf(reason) => Self::NotAPdf(sanitize(&reason)),
+            WireError::Corrupt(reason) => Self::Corrupt(sanitize(&reason)),
+            WireError::PasswordNeeded => Self::PasswordNeeded,
+            WireError::PasswordWrong => Self::PasswordWrong,
+            WireError::NoPages => Self::NoPages,
+            WireError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
+            WireError::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
+            WireError::ParserDied(reason) => Self::ParserDied(sanitize(&reason)),
+            WireError::Unavailable(reason) => Self::Unavailable(sanitize(&reason)),
         }
     }
 }
 
-/// Longer than anything that MuPDF or we have to say.
-const MOST_WORDS: usize = 300;
+/// Longer than any message of MuPDF or of this crate.
+const MAX_MESSAGE_CHARACTERS: usize = 300;
 
-/// MuPDF quotes names from the file, which may hold whatever a terminal or a log obeys.
-fn plain(words: &str) -> String {
-    let plain = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
-    words.chars().map(plain).take(MOST_WORDS).collect()
+/// Replaces all but printable ASCII: MuPDF quotes names from the file, which may contain control
+/// sequences for terminals and logs.
+fn sanitize(message: &str) -> String {
+    let printable = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
+    message.chars().map(printable).take(MAX_MESSAGE_CHARACTERS).collect()
 }
 
 impl Reply {
-    /// Takes a reading apart into head, text and image, copying neither.
+    /// Splits a reading into head, text and image without copying.
     pub fn page(reading: PageReading) -> (Self, String, Vec<u8>) {
         let PageReading { number, text, reason, image, fault } = reading;
         let (image, bytes) = match image {
@@ -112,7 +113,7 @@ impl Reply {
         (Self::Page { number, reason, text_bytes: text.len(), image, fault }, text, bytes)
     }
 
-    /// `None` if this is no page, or not a sound one: the child is not to be believed.
+    /// Joins a page's reply and body. `None` for another reply or a malformed body: the child is broken.
     pub fn into_page(self, mut body: Vec<u8>) -> Option<PageReading> {
         let Self::Page { number, reason, text_bytes, image, fault } = self else {
             return None;
@@ -128,6 +129,6 @@ impl Reply {
             height_px,
             bytes,
         });
-        Some(PageReading { number, text, reason, image, fault: fault.as_deref().map(plain) })
+        Some(PageReading { number, text, reason, image, fault: fault.as_deref().map(sanitize) })
     }
 }

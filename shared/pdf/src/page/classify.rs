@@ -1,120 +1,123 @@
-//! Decides whether a page reads well from its text alone, and says why.
+//! Decides whether a page is represented by its text alone, with the reason.
 //!
-//! The costly mistake is to call a page text when its meaning is in a picture; the cheap one is to
-//! send a plain page to the AI. In doubt the answer is graphics.
+//! The expensive error is to classify a page as text when its meaning is in a picture; the cheap one
+//! is to send a plain page to the AI. In doubt a page has graphics.
 
 use everypage_core::domain::document::Reason;
 
 use super::{
     geometry::Area,
+    graphics::{Drawing, Fill, Graphics},
     grid::Grid,
-    marks::{Drawn, Fill, Marks},
     text::TextLayer,
 };
 
-/// A picture up to this share of the page is a logo: on A4, 5 by 3.7 cm.
-const LOGO_SHARE: f32 = 0.03;
-/// Several logos together (sponsors, icons) may take up to this.
-const LOGOS_SHARE: f32 = 0.06;
-/// An image over this share of a page is the page. Scans rarely leave more of a margin.
-const SCAN_SHARE: f32 = 0.8;
-/// Where no text is visible, a smaller image is a scan too.
-const BARE_SCAN_SHARE: f32 = 0.5;
+/// An image up to this share of the page is a logo: on A4, 5 by 3.7 cm.
+const MAX_LOGO_SHARE: f32 = 0.03;
+/// All logos together (sponsors, icons) may cover up to this share.
+const MAX_LOGOS_SHARE: f32 = 0.06;
+/// Images from this share of the page on make it a scan, which rarely has a wider margin.
+const MIN_SCAN_SHARE: f32 = 0.8;
+/// Without visible text a smaller image is a scan too.
+const MIN_TEXTLESS_SCAN_SHARE: f32 = 0.5;
 /// A drawing smaller than this in one direction is a row of bullets or check marks.
-const FIGURE_POINTS: f32 = 24.0;
+const MIN_FIGURE_POINTS: f32 = 24.0;
 
-pub(crate) fn reason(marks: &Marks, text: &TextLayer) -> Reason {
-    let mut covered = Grid::new(marks.page);
-    marks.images.iter().for_each(|image| covered.cover(image));
+pub(crate) fn reason(graphics: &Graphics, text: &TextLayer) -> Reason {
+    let mut covered = Grid::new(graphics.page);
+    graphics.images.iter().for_each(|image| covered.cover(image));
     let share = covered.share();
-    let bare = !text.letters.any() || marks.hidden_text > marks.shown_text;
-    if share >= SCAN_SHARE || (bare && share >= BARE_SCAN_SHARE) {
+    let is_textless = !text.characters.has_text() || graphics.hidden_text_runs > graphics.visible_text_runs;
+    if share >= MIN_SCAN_SHARE || (is_textless && share >= MIN_TEXTLESS_SCAN_SHARE) {
         return Reason::Scanned;
     }
-    let page = marks.page.size();
-    let has_image = share > LOGOS_SHARE || marks.images.iter().any(|image| image.size() > LOGO_SHARE * page);
-    if !text.letters.any() {
-        return match (has_image, marks.painted) {
+    let page = graphics.page.size();
+    let is_large = |image: &Area| image.size() > MAX_LOGO_SHARE * page;
+    let has_image = share > MAX_LOGOS_SHARE || graphics.images.iter().any(is_large);
+    if !text.characters.has_text() {
+        return match (has_image, graphics.is_painted) {
             (true, _) => Reason::Image,
             (false, true) => Reason::NoTextLayer,
             (false, false) => Reason::Blank,
         };
     }
-    if text.letters.is_garbage() {
+    if text.characters.is_garbage() {
         Reason::GarbageText
     } else if has_image {
         Reason::Image
-    } else if has_drawing(marks, &text.lines) || has_bars(&marks.fills, &text.lines, page) {
+    } else if has_figure(graphics, &text.lines) || has_bars(&graphics.fills, &text.lines, page) {
         Reason::VectorFigure
     } else {
         Reason::Text
     }
 }
 
-/// Drawn paths that hang together and make up something larger than a logo.
-fn has_drawing(marks: &Marks, lines: &[Area]) -> bool {
-    let drawn: Vec<&Drawn> = marks.drawn.iter().filter(|drawn| !is_highlight(drawn, lines)).collect();
-    let mut touched = Grid::new(marks.page);
-    drawn.iter().for_each(|drawn| touched.touch(&drawn.area));
+/// Whether connected drawings form a figure larger than a logo.
+fn has_figure(graphics: &Graphics, lines: &[Area]) -> bool {
+    let drawings: Vec<&Drawing> =
+        graphics.drawings.iter().filter(|drawing| !is_highlight(drawing, lines)).collect();
+    let mut touched = Grid::new(graphics.page);
+    drawings.iter().for_each(|drawing| touched.touch(&drawing.area));
     let groups = touched.groups();
-    let mut figures = vec![(Area::nothing(), 0_u32); groups.count];
-    for drawn in drawn {
-        if let Some(label) = groups.label(&drawn.area) {
+    let mut figures = vec![(Area::empty(), 0_u32); groups.count];
+    for drawing in drawings {
+        if let Some(label) = groups.label(&drawing.area) {
             let (area, strokes) = &mut figures[label];
-            *area = area.union(&drawn.area);
-            *strokes = strokes.saturating_add(drawn.strokes);
+            *area = area.union(&drawing.area);
+            *strokes = strokes.saturating_add(drawing.strokes);
         }
     }
+    let page = graphics.page.size();
     figures.iter().any(|(area, strokes)| {
-        // One slanted line or arc strikes something out; three make a picture.
-        *strokes >= 3 && area.shorter() >= FIGURE_POINTS && area.size() > LOGO_SHARE * marks.page.size()
+        // One slanted line or arc strikes something out; three make a figure.
+        *strokes >= 3 && area.shorter() >= MIN_FIGURE_POINTS && area.size() > MAX_LOGO_SHARE * page
     })
 }
 
-/// A marker's stroke under words: the words fill most of it, unlike a shape with a caption inside.
-fn is_highlight(drawn: &Drawn, lines: &[Area]) -> bool {
+/// Whether a drawing is a marker's stroke under words: they fill most of it, unlike a caption in a shape.
+fn is_highlight(drawing: &Drawing, lines: &[Area]) -> bool {
     let words: f32 = lines
         .iter()
-        .map(|line| line.intersect(&drawn.area))
+        .map(|line| line.intersect(&drawing.area))
         .filter(Area::is_valid)
         .map(|overlap| overlap.size())
         .sum();
-    drawn.filled && words >= 0.4 * drawn.area.size()
+    drawing.is_filled && words >= 0.4 * drawing.area.size()
 }
 
-/// A bar chart: at least three strong, empty rectangles that stand on one line and differ in length.
-/// Cells of a table hold words, share their length or are pale.
+/// Whether there is a bar chart: at least three dark, empty rectangles on one baseline that differ in
+/// length. Cells of a table contain words, have the same length or are pale.
 fn has_bars(fills: &[Fill], lines: &[Area], page: f32) -> bool {
     let bars: Vec<&Area> = fills
         .iter()
-        .filter(|fill| fill.strong && fill.area.shorter() > 3.0 && fill.area.longer() >= 8.0)
+        .filter(|fill| fill.is_dark && fill.area.shorter() > 3.0 && fill.area.longer() >= 8.0)
         .map(|fill| &fill.area)
-        .filter(|bar| !lines.iter().any(|line| holds_center(bar, line)))
+        .filter(|bar| !lines.iter().any(|line| contains_center(bar, line)))
         .collect();
-    let upright = |bar: &&Area| (bar.y1, bar.height());
-    let lying = |bar: &&Area| (bar.x0, bar.width());
-    has_series(&bars, upright, page) || has_series(&bars, lying, page)
+    let vertical = |bar: &&Area| (bar.y1, bar.height());
+    let horizontal = |bar: &&Area| (bar.x0, bar.width());
+    has_series(&bars, vertical, page) || has_series(&bars, horizontal, page)
 }
 
-fn holds_center(area: &Area, line: &Area) -> bool {
+fn contains_center(area: &Area, line: &Area) -> bool {
     let (x, y) = line.center();
-    area.holds(x, y)
+    area.contains(x, y)
 }
 
-/// `measure` tells where a bar stands and how long it is.
+/// `measure` returns a bar's baseline and length.
 fn has_series(bars: &[&Area], measure: impl Fn(&&Area) -> (f32, f32), page: f32) -> bool {
     let mut sorted: Vec<(f32, f32, Area)> = bars
         .iter()
         .map(|bar| {
-            let (foot, length) = measure(bar);
-            (foot, length, **bar)
+            let (baseline, length) = measure(bar);
+            (baseline, length, **bar)
         })
         .collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     sorted.chunk_by(|a, b| (a.0 - b.0).abs() <= 1.0).any(|series| {
         let lengths = || series.iter().map(|bar| bar.1);
         let spread = lengths().fold(0.0, f32::max) - lengths().fold(f32::INFINITY, f32::min);
-        let area = series.iter().fold(Area::nothing(), |all, bar| all.union(&bar.2));
-        series.len() >= 3 && spread > 4.0 && area.size() > LOGO_SHARE * page
+        let area = series.iter().fold(Area::empty(), |all, bar| all.union(&bar.2));
+        series.len() >= 3 && spread > 4.0 && area.size() > MAX_LOGO_SHARE * page
     })
 }

@@ -12,8 +12,8 @@ impl Area {
     pub fn new(x0: f32, y0: f32, x1: f32, y1: f32) -> Self {
         Self { x0, y0, x1, y1 }
     }
-    /// Contains nothing; the start of a union.
-    pub fn nothing() -> Self {
+    /// The neutral element of a union.
+    pub fn empty() -> Self {
         Self::new(f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY)
     }
     pub fn width(&self) -> f32 {
@@ -31,7 +31,7 @@ impl Area {
     pub fn longer(&self) -> f32 {
         self.width().max(self.height())
     }
-    /// False for what lies outside of a clip, and for coordinates that are not numbers.
+    /// False for an area outside of a clip, and for coordinates that are not numbers.
     pub fn is_valid(&self) -> bool {
         self.x0 <= self.x1 && self.y0 <= self.y1
     }
@@ -50,7 +50,7 @@ impl Area {
     pub fn grown(&self, by: f32) -> Self {
         Self::new(self.x0 - by, self.y0 - by, self.x1 + by, self.y1 + by)
     }
-    pub fn holds(&self, x: f32, y: f32) -> bool {
+    pub fn contains(&self, x: f32, y: f32) -> bool {
         (self.x0..=self.x1).contains(&x) && (self.y0..=self.y1).contains(&y)
     }
     pub fn center(&self) -> (f32, f32) {

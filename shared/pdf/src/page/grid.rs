@@ -1,4 +1,4 @@
-//! A page cut into cells, to ask how much of it is covered and what hangs together.
+//! A page divided into cells, to measure how much is covered and which areas are connected.
 
 use super::geometry::Area;
 
@@ -15,12 +15,12 @@ impl Grid {
         Self { page, cells: vec![false; CELLS * CELLS] }
     }
 
-    /// Marks the cells whose centre lies in `area`: right for measuring what is covered.
+    /// Marks the cells whose center lies in `area`: for measuring coverage.
     pub fn cover(&mut self, area: &Area) {
         self.mark(area, 0.5);
     }
 
-    /// Marks every cell that `area` touches, however small: right for finding neighbours.
+    /// Marks every cell that `area` touches, however small: for finding connected areas.
     pub fn touch(&mut self, area: &Area) {
         self.mark(area, 0.0);
     }
@@ -39,7 +39,7 @@ impl Grid {
         self.cells.iter().filter(|&&covered| covered).count() as f32 / self.cells.len() as f32
     }
 
-    /// Numbers the groups of touching cells; `label` then tells an area's group.
+    /// Numbers the groups of connected cells; [`Groups::label`] then returns an area's group.
     pub fn groups(self) -> Groups {
         let mut labels = vec![0_u32; self.cells.len()];
         let mut count = 0;
@@ -78,7 +78,7 @@ impl Grid {
 
 fn cells(from: f32, to: f32, length: f32, inset: f32) -> std::ops::Range<usize> {
     let cell = (length / CELLS as f32).max(f32::EPSILON);
-    // Casts from float saturate, so coordinates far off the page land on its edge.
+    // Casts from float saturate, so coordinates far off the page become its edge.
     let first = (from / cell + inset).floor().max(0.0) as usize;
     let last = if inset > 0.0 { (to / cell + inset).floor() } else { (to / cell).floor() + 1.0 };
     first.min(CELLS)..(last.max(0.0) as usize).min(CELLS)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_make_a_whole_and_overlaps_count_once() {
+    fn coverage_adds_up_and_overlaps_count_once() {
         let mut grid = Grid::new(Area::new(0.0, 0.0, 640.0, 640.0));
         grid.cover(&Area::new(0.0, 0.0, 640.0, 320.0));
         assert_eq!(grid.share(), 0.5);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_one_group_and_strangers_are_two() {
+    fn adjacent_areas_are_one_group_and_distant_ones_are_two() {
         let mut grid = Grid::new(Area::new(0.0, 0.0, 640.0, 640.0));
         let (a, b, far) = (
             Area::new(10.0, 10.0, 18.0, 18.0),

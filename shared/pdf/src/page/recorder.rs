@@ -1,4 +1,4 @@
-//! The device that MuPDF plays a page to: it notes what is painted, where, and what a clip leaves of it.
+//! A MuPDF device that records what a page paints, where, and which part of it a clip leaves visible.
 
 use std::num::NonZero;
 
@@ -6,26 +6,27 @@ use mupdf::{ColorParams, Colorspace, Image, Matrix, NativeDevice, Path, Rect, Sh
 
 use super::{
     geometry::Area,
-    marks::{Drawn, Fill, MAX_MARKS, Marks},
-    outline::{Outline, Shape},
+    graphics::{Drawing, Fill, Graphics, MAX_GRAPHICS},
+    shape::{Shape, ShapeDetector},
 };
 
-/// Fainter paint than this is a watermark's shadow.
-const FAINT: f32 = 0.1;
+/// Fainter paint is a watermark's shadow.
+const MIN_ALPHA: f32 = 0.1;
 
 pub(super) struct Recorder {
-    pub marks: Marks,
-    /// What each nested clip leaves visible; the last one counts.
+    pub graphics: Graphics,
+    /// The visible area of each nested clip; the last one applies.
     clips: Vec<Area>,
-    /// Inside a soft mask nothing is painted, only measured out.
+    /// Number of nested soft masks; inside one nothing is painted.
     masks: u32,
-    /// Inside a tiling pattern, the area that the tiles fill.
+    /// The areas that nested tiling patterns fill.
     tiles: Vec<Area>,
 }
 
 impl Recorder {
     pub fn new(page: Area) -> Self {
-        Self { marks: Marks { page, ..Marks::default() }, clips: vec![page], masks: 0, tiles: Vec::new() }
+        let graphics = Graphics { page, ..Graphics::default() };
+        Self { graphics, clips: vec![page], masks: 0, tiles: Vec::new() }
     }
 
     fn visible(&self, area: Area) -> Area {
@@ -41,74 +42,76 @@ impl Recorder {
     }
 
     fn image(&mut self, img: &Image, ctm: Matrix, alpha: f32) {
-        if self.masks > 0 || alpha < FAINT {
+        if self.masks > 0 || alpha < MIN_ALPHA {
             return;
         }
         let corners = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)];
-        let mut area = Area::nothing();
+        let mut area = Area::empty();
         for (x, y) in corners {
             area.include(x * ctm.a + y * ctm.c + ctm.e, x * ctm.b + y * ctm.d + ctm.f);
         }
         let area = self.tiles.last().copied().unwrap_or_else(|| self.visible(area));
-        // One or two pixels stretched over an area are a line or a tint, not a picture.
+        // One or two pixels stretched over an area are a line or a tint, not an image.
         if img.width().min(img.height()) <= 2 || area.shorter() <= 4.0 {
-            self.marks.painted |= area.is_valid() && area.size() > 0.0 && !self.is_background(&area);
+            self.graphics.is_painted |= area.is_valid() && area.size() > 0.0 && !self.is_background(&area);
         } else {
-            self.marks.add_image(area);
+            self.graphics.add_image(area);
         }
     }
 
     fn path(&mut self, path: &Path, ctm: Matrix, ink: Ink, stroke: Option<f32>) {
-        if self.masks > 0 || !self.tiles.is_empty() || ink.invisible {
+        if self.masks > 0 || !self.tiles.is_empty() || ink.is_invisible {
             return;
         }
-        let room = MAX_MARKS.saturating_sub(self.marks.fills.len());
-        let mut outline = Outline::new(ctm, if stroke.is_some() { 0 } else { room });
-        if path.walk(&mut outline).is_err() {
+        let max_fills = MAX_GRAPHICS.saturating_sub(self.graphics.fills.len());
+        let mut detector = ShapeDetector::new(ctm, if stroke.is_some() { 0 } else { max_fills });
+        if path.walk(&mut detector).is_err() {
             return;
         }
-        let shape = outline.finish();
-        if !outline.area.is_valid() {
+        let shape = detector.finish();
+        if !detector.area.is_valid() {
             return;
         }
-        let area = self.visible(outline.area.grown(stroke.unwrap_or(0.0) / 2.0));
+        let area = self.visible(detector.area.grown(stroke.unwrap_or(0.0) / 2.0));
         if !area.is_valid() || self.is_background(&area) {
             return;
         }
-        self.marks.painted = true;
+        self.graphics.is_painted = true;
         match shape {
             Shape::Rule => {}
             Shape::Box => {
-                for part in std::mem::take(&mut outline.parts) {
+                for part in std::mem::take(&mut detector.parts) {
                     let area = self.visible(part);
                     if area.is_valid() {
-                        self.marks.fills.push(Fill { area, strong: ink.strong });
+                        self.graphics.fills.push(Fill { area, is_dark: ink.is_dark });
                     }
                 }
             }
-            Shape::Drawn { strokes } if self.marks.drawn.len() < MAX_MARKS => {
-                self.marks.drawn.push(Drawn { area, strokes, filled: stroke.is_none() });
+            Shape::Drawing { strokes } if self.graphics.drawings.len() < MAX_GRAPHICS => {
+                self.graphics.drawings.push(Drawing { area, strokes, is_filled: stroke.is_none() });
             }
-            Shape::Drawn { .. } => {}
+            Shape::Drawing { .. } => {}
         }
     }
 
     fn is_background(&self, area: &Area) -> bool {
-        area.size() >= 0.95 * self.marks.page.size()
+        area.size() >= 0.95 * self.graphics.page.size()
     }
 
-    fn text(&mut self, hidden: bool) {
+    fn text(&mut self, is_hidden: bool) {
         if self.masks == 0 {
-            let count = if hidden { &mut self.marks.hidden_text } else { &mut self.marks.shown_text };
-            *count = count.saturating_add(1);
+            let graphics = &mut self.graphics;
+            let runs =
+                if is_hidden { &mut graphics.hidden_text_runs } else { &mut graphics.visible_text_runs };
+            *runs = runs.saturating_add(1);
         }
     }
 }
 
 struct Ink {
-    /// White on a page, or too faint to be seen.
-    invisible: bool,
-    strong: bool,
+    /// White, or too faint to be visible.
+    is_invisible: bool,
+    is_dark: bool,
 }
 
 fn ink(space: &Colorspace, color: &[f32], alpha: f32) -> Ink {
@@ -116,10 +119,10 @@ fn ink(space: &Colorspace, color: &[f32], alpha: f32) -> Ink {
         [gray] if space.is_gray() => gray,
         [r, g, b] if space.is_rgb() => 0.3 * r + 0.59 * g + 0.11 * b,
         [c, m, y, k] => (1.0 - k) * (1.0 - 0.3 * c - 0.59 * m - 0.11 * y),
-        // Spot colors and the like: more of it is darker.
+        // Spot colors and others: a higher value is darker.
         _ => 1.0 - color.iter().copied().fold(0.0, f32::max),
     };
-    Ink { invisible: alpha < FAINT || light > 0.97, strong: light * alpha + (1.0 - alpha) < 0.85 }
+    Ink { is_invisible: alpha < MIN_ALPHA || light > 0.97, is_dark: light * alpha + (1.0 - alpha) < 0.85 }
 }
 
 impl NativeDevice for Recorder {
@@ -187,11 +190,11 @@ impl NativeDevice for Recorder {
         self.text(true);
     }
 
-    /// A gradient is a background like any other fill; its extent is that of the clip.
+    /// A gradient is a background like any other fill, as large as the clip.
     fn fill_shade(&mut self, _: &Shade, _: Matrix, alpha: f32, _: ColorParams) {
-        let area = self.visible(self.marks.page);
-        if self.masks == 0 && alpha >= FAINT && area.is_valid() && !self.is_background(&area) {
-            self.marks.painted = true;
+        let area = self.visible(self.graphics.page);
+        if self.masks == 0 && alpha >= MIN_ALPHA && area.is_valid() && !self.is_background(&area) {
+            self.graphics.is_painted = true;
         }
     }
 
@@ -242,7 +245,7 @@ impl NativeDevice for Recorder {
         _doc_id: Option<NonZero<i32>>,
     ) -> Option<NonZero<i32>> {
         let filled = self.visible(area.transform(&ctm).into());
-        self.marks.painted |= self.masks == 0 && filled.is_valid() && !self.is_background(&filled);
+        self.graphics.is_painted |= self.masks == 0 && filled.is_valid() && !self.is_background(&filled);
         self.tiles.push(filled);
         None
     }

@@ -1,16 +1,16 @@
-//! Makes a page's image.
+//! Renders a page's image.
 
 use everypage_core::domain::document::{ImageColor, ImageFormat, ImageStyle, PageImage};
 use jpeg_encoder::{ColorType, Encoder};
 use mupdf::{Colorspace, DisplayList, Matrix, Pixmap};
 
 use super::geometry::Area;
-use crate::document::words;
+use crate::document::message;
 
 /// 40 million pixels are an A4 page at 600 dpi or A0 at 160, and 120 MB while they are encoded.
-/// No model reads more; a larger image is made smaller instead of failing.
+/// No model reads more; a larger image is scaled down instead of failing.
 const MAX_PIXELS: f64 = 40e6;
-/// JPEG can't hold a side over 65,535; kept well under, for readers with 32 K limits of their own.
+/// A side of a JPEG has at most 65,535 pixels; well below that, for decoders with a limit of 32 K.
 const MAX_SIDE: f64 = 30_000.0;
 
 pub(crate) fn render(list: &DisplayList, page: &Area, style: &ImageStyle) -> Result<PageImage, String> {
@@ -19,11 +19,11 @@ pub(crate) fn render(list: &DisplayList, page: &Area, style: &ImageStyle) -> Res
         ImageColor::Rgb => Colorspace::device_rgb(),
         ImageColor::Gray => Colorspace::device_gray(),
     };
-    let pixmap = list.to_pixmap(&Matrix::new_scale(scale, scale), &space, false).map_err(words)?;
+    let pixmap = list.to_pixmap(&Matrix::new_scale(scale, scale), &space, false).map_err(message)?;
     let (width, height) = (pixmap.width(), pixmap.height());
     let row = width as usize * usize::from(pixmap.n());
     if width == 0 || height == 0 || usize::try_from(pixmap.stride()) != Ok(row) {
-        return Err("the page has no area to draw".into());
+        return Err("the page has no area".into());
     }
     let bytes = match style.format {
         ImageFormat::Jpeg => jpeg(&pixmap, style),
@@ -32,13 +32,13 @@ pub(crate) fn render(list: &DisplayList, page: &Area, style: &ImageStyle) -> Res
     Ok(PageImage { format: style.format, width_px: width, height_px: height, bytes })
 }
 
-/// Points to pixels, lowered where the image would be absurd.
+/// Pixels per point, lowered where the image would exceed the limits.
 fn scale(page: &Area, dpi: u32) -> f32 {
-    let wanted = f64::from(dpi.max(1)) / 72.0;
+    let requested = f64::from(dpi.max(1)) / 72.0;
     let (width, height) = (f64::from(page.width()).max(1.0), f64::from(page.height()).max(1.0));
     let by_pixels = (MAX_PIXELS / (width * height)).sqrt();
     let by_side = MAX_SIDE / width.max(height);
-    wanted.min(by_pixels).min(by_side) as f32
+    requested.min(by_pixels).min(by_side) as f32
 }
 
 fn jpeg(pixmap: &Pixmap, style: &ImageStyle) -> Result<Vec<u8>, String> {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_absurd_sizes_are_scaled_down() {
+    fn only_images_over_the_limits_are_scaled_down() {
         let a4 = Area::new(0.0, 0.0, 595.0, 842.0);
         assert_eq!(scale(&a4, 72), 1.0);
         assert_eq!(scale(&a4, 600), 600.0 / 72.0);

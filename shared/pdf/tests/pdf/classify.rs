@@ -1,7 +1,7 @@
-//! Each kind of page, and what it is taken for.
+//! Each kind of page, and its classification.
 
 use everypage_core::domain::document::Reason;
-use everypage_pdf::Care;
+use everypage_pdf::ReadMode;
 
 use crate::support::{
     builder::{A4, Page, document, line_at, stream},
@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 fn reason(page: Page) -> Reason {
-    let reading = first_page(document(&[page]), Care::Usual);
+    let reading = first_page(document(&[page]), ReadMode::Normal);
     assert_eq!(reading.fault, None);
     reading.reason
 }
@@ -22,7 +22,7 @@ fn ocr_layer() -> String {
         .collect()
 }
 
-/// A font whose codes map to private use, as broken subsets do.
+/// Adds a font whose codes map to private use characters, as in broken font subsets.
 fn broken_font(page: Page) -> Page {
     let cmap = "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def\n\
         1 begincodespacerange <00> <ff> endcodespacerange\n\
@@ -124,11 +124,11 @@ fn a_pie_and_a_bar_chart_are_figures() {
 }
 
 #[test]
-fn a_scan_is_a_scan_with_and_without_its_ocr_layer() {
+fn a_scan_is_scanned_with_and_without_an_ocr_layer() {
     let scan = Page::blank().image((0.0, 0.0, A4.0, A4.1));
     assert_eq!(reason(scan.clone()), Reason::Scanned);
     assert_eq!(reason(scan.draw(&ocr_layer())), Reason::Scanned);
-    // With wide margins, and in strips as some scanners write them.
+    // With wide margins, and in strips as some scanners produce them.
     assert_eq!(reason(Page::blank().image((70.0, 90.0, 455.0, 660.0)).draw(&ocr_layer())), Reason::Scanned);
     let strips =
         (0..8).fold(Page::blank(), |page, strip| page.image((0.0, 105.25 * strip as f32, A4.0, 105.25)));
@@ -136,7 +136,7 @@ fn a_scan_is_a_scan_with_and_without_its_ocr_layer() {
 }
 
 #[test]
-fn text_that_is_no_language_is_garbage() {
+fn text_in_a_broken_encoding_is_garbage() {
     let page = Page::new("BT /F2 12 Tf 72 700 Td (The committee met again to discuss the report) Tj ET\n");
     assert_eq!(reason(broken_font(page)), Reason::GarbageText);
 }
@@ -162,13 +162,13 @@ fn an_empty_page_is_blank() {
 }
 
 #[test]
-fn what_a_clip_hides_does_not_count() {
+fn clipped_graphics_do_not_count() {
     let hidden = Page::prose(1).draw("q 0 0 1 1 re W n\n").image((0.0, 0.0, A4.0, A4.1)).draw("Q\n");
     assert_eq!(reason(hidden), Reason::Text);
 }
 
 #[test]
-fn extra_care_finds_the_same_on_plain_kinds() {
+fn careful_mode_classifies_simple_pages_alike() {
     let kinds = [
         (Page::prose(1), Reason::Text),
         (Page::prose(1).image((150.0, 60.0, 300.0, 200.0)), Reason::Image),
@@ -176,6 +176,6 @@ fn extra_care_finds_the_same_on_plain_kinds() {
         (Page::blank(), Reason::Blank),
     ];
     for (page, expected) in kinds {
-        assert_eq!(first_page(document(&[page]), Care::Extra).reason, expected);
+        assert_eq!(first_page(document(&[page]), ReadMode::Careful).reason, expected);
     }
 }

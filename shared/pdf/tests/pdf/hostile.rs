@@ -1,4 +1,4 @@
-//! Files made to hurt get one bad page, not a dead service.
+//! A hostile page costs its own text or image, not the process or other pages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_page_of_ten_meters_is_refused_with_its_size() {
+async fn a_page_of_ten_meters_is_unreadable_and_the_fault_names_its_size() {
     let saved = save(document(&[Page::prose(1), Page::prose(2).size(28_346.0, 28_346.0), Page::prose(3)]));
     let options = ReadOptions { render: RenderPages::All, style: ImageStyle::default() };
     let readings = reader(limits(), 1).read(&saved.path, None, &pages(1..=3), &options).await.unwrap();
@@ -26,13 +26,13 @@ async fn a_page_of_ten_meters_is_refused_with_its_size() {
 }
 
 #[tokio::test]
-async fn a_decompression_bomb_stays_within_its_memory_and_time() {
+async fn a_decompression_bomb_stays_within_the_memory_and_time_limits() {
     let saved = save(document(&[Page::prose(1), bomb(), Page::prose(3)]));
     let tight = PdfLimits { max_memory_bytes: 400 << 20, page_timeout: Duration::from_secs(20), ..limits() };
     let reader = reader(tight, 1);
     let readings = reader.read(&saved.path, None, &pages(1..=3), &no_images()).await.unwrap();
     assert_eq!([0, 2].map(|index| readings[index].reason), [Reason::Text, Reason::Text]);
-    // Refused for its memory, or found to be blank: never more than the limit.
+    // Unreadable by the memory limit, or blank: never more memory than allowed.
     assert!(matches!(readings[1].reason, Reason::Unreadable | Reason::Blank), "{:?}", readings[1].reason);
     for pid in children::all() {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -1,4 +1,4 @@
-//! Images really decode and have the size that was asked for.
+//! Images decode and have the requested size.
 
 use everypage_core::{
     domain::{
@@ -7,7 +7,7 @@ use everypage_core::{
     },
     ports::pdf::{PdfLimits, ReadOptions, RenderPages},
 };
-use everypage_pdf::{Care, Document};
+use everypage_pdf::{Document, ReadMode};
 
 use crate::support::{
     builder::{A4, Page, document},
@@ -21,13 +21,13 @@ fn render(page: Page, style: ImageStyle) -> PageImage {
     let reading = Document::open(&saved.path, None, &limits).unwrap().read_page(
         PageNumber::new(1).unwrap(),
         &options,
-        Care::Usual,
+        ReadMode::Normal,
     );
     assert_eq!(reading.fault, None);
     reading.image.unwrap()
 }
 
-/// Width, height, components and samples, as a decoder of another make sees them.
+/// Width, height, components and samples, by an independent decoder.
 fn decode(image: &PageImage) -> (u32, u32, usize, Vec<u8>) {
     match image.format {
         ImageFormat::Jpeg => {
@@ -54,7 +54,7 @@ fn every_format_and_color_decodes_with_its_size_and_shows_the_page() {
         (ImageFormat::Png, ImageColor::Gray, 1),
     ] {
         let style = ImageStyle { dpi: 144, format, color, jpeg_quality: 90 };
-        // The lower half is red, so that turned, swapped or skewed samples show.
+        // The lower half is red, so that rotated, swapped or skewed samples are detected.
         let image = render(Page::new("1 0 0 rg 0 0 300 200 re f\n").size(300.0, 400.0), style);
         let (width, height, found, samples) = decode(&image);
         assert_eq!((width, height, found), (600, 800, components));
@@ -69,7 +69,7 @@ fn every_format_and_color_decodes_with_its_size_and_shows_the_page() {
 }
 
 #[test]
-fn an_absurd_image_is_made_smaller_instead_of_failing() {
+fn an_image_over_the_limits_is_scaled_down_instead_of_failing() {
     let style = ImageStyle { dpi: 600, ..ImageStyle::default() };
     let image = render(Page::prose(1).size(14_000.0, 14_000.0), style);
     let pixels = u64::from(image.width_px) * u64::from(image.height_px);
@@ -77,12 +77,12 @@ fn an_absurd_image_is_made_smaller_instead_of_failing() {
 }
 
 #[test]
-fn only_the_pages_that_were_asked_for_get_an_image() {
+fn only_requested_pages_get_an_image() {
     let saved = save(document(&[Page::prose(1), Page::blank().image((0.0, 0.0, A4.0, A4.1))]));
     let document = open(&saved.path);
     let has_image = |render, number| {
         let options = ReadOptions { render, style: ImageStyle::default() };
-        document.read_page(PageNumber::new(number).unwrap(), &options, Care::Usual).image.is_some()
+        document.read_page(PageNumber::new(number).unwrap(), &options, ReadMode::Normal).image.is_some()
     };
     assert_eq!([1, 2].map(|number| has_image(RenderPages::None, number)), [false, false]);
     assert_eq!([1, 2].map(|number| has_image(RenderPages::Graphics, number)), [false, true]);

@@ -1,4 +1,4 @@
-//! Children come and go; the parent, the pool and the other pages never notice.
+//! Failing and idle children do not affect the parent, the pool or other pages.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use everypage_core::{
     domain::document::Reason,
     ports::pdf::{Pdf, PdfError, PdfLimits},
 };
-use everypage_pdf::{ChildCommand, IsolatedPdf, Losses};
+use everypage_pdf::{ChildCommand, ChildFailures, IsolatedPdf};
 use tokio::time::timeout;
 
 use crate::support::{
-    OPENING,
+    OPEN_TIMEOUT,
     builder::{Page, document},
     children,
     hostile::{runaway, with_bad_tag},
     limits, no_images, pages, pause, reader, save,
 };
 
-fn three_with_a_runaway() -> Vec<u8> {
+fn document_with_endless_page() -> Vec<u8> {
     document(&[Page::prose(1), runaway(), Page::prose(3), Page::prose(4)])
 }
 
 #[tokio::test]
-async fn a_page_that_never_ends_is_given_up_and_the_rest_goes_on() {
-    let saved = save(three_with_a_runaway());
+async fn an_endless_page_times_out_and_the_others_are_read() {
+    let saved = save(document_with_endless_page());
     let reader = reader(PdfLimits { page_timeout: Duration::from_millis(700), ..limits() }, 1);
     let readings = reader.read(&saved.path, None, &pages(1..=4), &no_images()).await.unwrap();
     assert_eq!(readings.iter().map(|reading| reading.number.get()).collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -37,32 +37,32 @@ async fn a_page_that_never_ends_is_given_up_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn a_child_killed_in_the_middle_costs_its_page_only_and_only_when_it_was_fresh() {
-    let saved = save(three_with_a_runaway());
+async fn a_killed_child_costs_its_page_only_and_only_when_it_was_fresh() {
+    let saved = save(document_with_endless_page());
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
     let (readings, ()) = tokio::join!(reader.read(&saved.path, None, &numbers, &options), async {
-        // This one had read page 1 before, which might have been what hurt it.
+        // This child has read page 1 before, which might have corrupted it.
         let used = children::wait_until_busy(30).await;
         children::kill(used);
         children::wait_until_gone(used).await;
         children::kill(children::wait_until_busy(30).await);
     });
     let readings = readings.unwrap();
-    assert_eq!(reader.losses().crashed, 2);
+    assert_eq!(reader.child_failures().crashed, 2);
     assert_eq!(readings[1].reason, Reason::Unreadable);
     let fault = readings[1].fault.as_deref().unwrap();
     assert!(fault.contains("crashed") && fault.contains("SIGKILL"), "{fault}");
     for good in [0, 2, 3] {
         assert!(readings[good].text.contains("committee"));
     }
-    // The pool goes on.
-    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(4));
+    // The pool still works.
+    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(4));
 }
 
 #[tokio::test]
-async fn an_abort_is_tried_again_with_care() {
+async fn an_abort_is_retried_in_careful_mode() {
     let saved = save(document(&[Page::prose(1), with_bad_tag(Page::prose(2)), Page::prose(3)]));
     let reader = reader(limits(), 1);
     let readings = reader.read(&saved.path, None, &pages(1..=3), &no_images()).await.unwrap();
@@ -70,12 +70,12 @@ async fn an_abort_is_tried_again_with_care() {
         assert_eq!((reading.reason, &reading.fault), (Reason::Text, &None), "page {}", reading.number);
         assert!(reading.text.contains("committee"));
     }
-    assert_eq!(reader.losses(), Losses { crashed: 1, ..Losses::default() });
+    assert_eq!(reader.child_failures(), ChildFailures { crashed: 1, ..ChildFailures::default() });
 }
 
 #[tokio::test]
 async fn a_dropped_read_leaves_no_child() {
-    let saved = save(three_with_a_runaway());
+    let saved = save(document_with_endless_page());
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
@@ -85,7 +85,7 @@ async fn a_dropped_read_leaves_no_child() {
         _ = children::wait_until_busy(10) => {}
     }
     children::wait_for(0).await;
-    // And the slot is free again.
+    // The slot is free again.
     let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
     assert_eq!(readings[0].reason, Reason::Text);
 }
@@ -94,7 +94,7 @@ async fn a_dropped_read_leaves_no_child() {
 async fn ranges_of_one_document_share_a_child() {
     let saved = save(document(&(1..=20).map(Page::prose).collect::<Vec<_>>()));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(20));
+    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(20));
     let first = children::all();
     for start in [1, 11] {
         reader.read(&saved.path, None, &pages(start..start + 10), &no_images()).await.unwrap();
@@ -103,16 +103,16 @@ async fn ranges_of_one_document_share_a_child() {
 }
 
 #[tokio::test]
-async fn a_file_replaced_under_its_name_is_read_anew() {
+async fn a_file_replaced_under_its_name_is_opened_again() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(1));
+    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(1));
     std::fs::write(&saved.path, document(&[Page::prose(1), Page::prose(2)])).unwrap();
-    assert_eq!(reader.inspect(&saved.path, None, OPENING).await, Ok(2));
+    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_documents_at_once_do_not_mix() {
+async fn two_documents_in_parallel_do_not_mix() {
     let one = save(document(&(1..=30).map(Page::prose).collect::<Vec<_>>()));
     let two = save(document(&(101..=130).map(Page::prose).collect::<Vec<_>>()));
     let reader = reader(limits(), 2);
@@ -136,7 +136,7 @@ async fn two_documents_at_once_do_not_mix() {
 async fn idle_children_that_died_are_replaced() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None, OPENING).await.unwrap();
+    reader.inspect(&saved.path, None, OPEN_TIMEOUT).await.unwrap();
     children::all().into_iter().for_each(children::kill);
     pause(Duration::from_millis(200)).await;
     let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
@@ -144,35 +144,35 @@ async fn idle_children_that_died_are_replaced() {
 }
 
 #[tokio::test]
-async fn idle_children_do_not_stay() {
+async fn idle_children_end_after_a_timeout() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None, OPENING).await.unwrap();
+    reader.inspect(&saved.path, None, OPEN_TIMEOUT).await.unwrap();
     assert_eq!(children::all().len(), 1);
     pause(Duration::from_secs(10)).await;
     children::wait_for(0).await;
 }
 
 #[tokio::test]
-async fn a_child_that_is_no_parser_is_told_apart_from_a_bad_file() {
+async fn a_program_that_is_no_parser_is_distinguished_from_a_bad_file() {
     let saved = save(document(&[Page::prose(1)]));
-    let answer = |program: &str| {
+    let inspect = |program: &str| {
         let reader = IsolatedPdf::new(ChildCommand::new(program), limits());
         let path = saved.path.clone();
         async move { reader.inspect(&path, None, Duration::from_millis(500)).await }
     };
-    assert!(matches!(answer("/no/such/program").await, Err(PdfError::Unavailable(_))));
-    assert!(matches!(answer("/bin/true").await, Err(PdfError::ParserDied(_))));
-    assert_eq!(answer("/bin/cat").await, Err(PdfError::ParserDied("ended unexpectedly".into())));
+    assert!(matches!(inspect("/no/such/program").await, Err(PdfError::Unavailable(_))));
+    assert!(matches!(inspect("/bin/true").await, Err(PdfError::ParserDied(_))));
+    assert_eq!(inspect("/bin/cat").await, Err(PdfError::ParserDied("ended unexpectedly".into())));
 }
 
 #[tokio::test]
-async fn opening_has_a_time_limit_too() {
+async fn opening_has_a_time_limit() {
     let saved = save(document(&[Page::prose(1)]));
     let command = ChildCommand::new("/bin/sleep").arg("60");
     let reader = IsolatedPdf::new(command, limits());
     let opening = reader.inspect(&saved.path, None, Duration::from_millis(200));
-    let answer = timeout(Duration::from_secs(5), opening).await.unwrap();
-    assert_eq!(answer, Err(PdfError::ParserDied("took longer than 200 ms".into())));
+    let opened = timeout(Duration::from_secs(5), opening).await.unwrap();
+    assert_eq!(opened, Err(PdfError::ParserDied("took longer than 200 ms".into())));
     children::wait_for(0).await;
 }

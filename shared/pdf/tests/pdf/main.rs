@@ -1,6 +1,6 @@
-//! The reader against PDFs made for the purpose: honest ones, broken ones and hostile ones.
+//! Reads PDFs built for these tests: valid, broken and hostile ones.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't be set up should stop right there")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod classify;
 mod hostile;

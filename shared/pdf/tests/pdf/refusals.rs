@@ -1,4 +1,4 @@
-//! Files that can't be processed, and what their senders are told.
+//! Files that can't be processed, and their errors.
 
 use everypage_core::{
     domain::{document::Reason, secret::Secret},
@@ -7,7 +7,7 @@ use everypage_core::{
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 
 use crate::support::{
-    OPENING,
+    OPEN_TIMEOUT,
     builder::{Page, document, with_count},
     limits, no_images, pages, reader, save,
 };
@@ -18,7 +18,7 @@ async fn inspect(
     limits: PdfLimits,
 ) -> Result<u32, PdfError> {
     let saved = save(bytes);
-    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref(), OPENING).await
+    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref(), OPEN_TIMEOUT).await
 }
 
 fn encrypted() -> Vec<u8> {
@@ -40,7 +40,7 @@ async fn an_encrypted_file_needs_the_right_password() {
 }
 
 #[tokio::test]
-async fn words_from_the_file_can_not_command_a_terminal() {
+async fn control_sequences_in_a_file_do_not_reach_error_messages() {
     let handler =
         "trailer\n<< /Encrypt << /Filter /#1b#5b31mred#07#0aline#e2#80#ae /V 1 /R 2 >> /ID [<00> <00>]";
     let file = String::from_utf8_lossy(&document(&[Page::prose(1)])).replace("trailer\n<<", handler);
@@ -68,25 +68,25 @@ async fn an_open_document_is_not_shown_to_another_password() {
 }
 
 #[tokio::test]
-async fn what_is_no_pdf_is_named() {
-    for (bytes, word) in [
+async fn the_error_for_another_file_type_names_it() {
+    for (bytes, name) in [
         (&b"\x89PNG\r\n\x1a\n0000"[..], "PNG"),
         (b"PK\x03\x04....", "ZIP"),
         (b"<html><body>404</body></html>", "HTML"),
         (b"Dear Sir or Madam", "%PDF-"),
     ] {
         match inspect(bytes, None, limits()).await {
-            Err(PdfError::NotAPdf(why)) => assert!(why.contains(word), "{why}"),
+            Err(PdfError::NotAPdf(reason)) => assert!(reason.contains(name), "{reason}"),
             other => panic!("{other:?}"),
         }
     }
-    // An image or XML with the header somewhere inside is not a PDF to MuPDF either.
+    // MuPDF does not open an image or XML with a PDF header somewhere inside.
     let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><!-- %PDF-1.7 --><rect width='9' height='9'/></svg>";
     assert!(matches!(inspect(svg, None, limits()).await, Err(PdfError::Corrupt(_) | PdfError::NotAPdf(_))));
 }
 
 #[tokio::test]
-async fn empty_missing_and_too_large_files_are_refused_before_any_parser() {
+async fn empty_missing_and_too_large_files_are_refused_without_a_parser() {
     assert_eq!(inspect("", None, limits()).await, Err(PdfError::Empty));
     let small = PdfLimits { max_file_bytes: 100, ..limits() };
     let bytes = document(&[Page::prose(1)]);
@@ -96,36 +96,36 @@ async fn empty_missing_and_too_large_files_are_refused_before_any_parser() {
     );
     let saved = save("");
     let missing = saved.path.with_file_name("missing.pdf");
-    let answer = reader(limits(), 1).inspect(&missing, None, OPENING).await;
-    assert!(matches!(answer, Err(PdfError::Unavailable(_))), "{answer:?}");
-    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None, OPENING).await;
+    let opened = reader(limits(), 1).inspect(&missing, None, OPEN_TIMEOUT).await;
+    assert!(matches!(opened, Err(PdfError::Unavailable(_))), "{opened:?}");
+    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None, OPEN_TIMEOUT).await;
     assert!(matches!(directory, Err(PdfError::NotAPdf(_))), "{directory:?}");
 }
 
 #[tokio::test]
 async fn a_truncated_file_is_repaired_or_refused() {
     let whole = document(&[Page::prose(1), Page::prose(2), Page::prose(3)]);
-    // The cross-reference table is lost but the pages are there.
+    // The cross-reference table is lost but all pages are in the file.
     assert_eq!(inspect(&whole[..whole.len() - 200], None, limits()).await, Ok(3));
     for share in [1, 5, 20, 50, 80] {
-        let answer = inspect(&whole[..whole.len() * share / 100], None, limits()).await;
+        let opened = inspect(&whole[..whole.len() * share / 100], None, limits()).await;
         assert!(
-            matches!(answer, Ok(1..=3) | Err(PdfError::Corrupt(_) | PdfError::NoPages)),
-            "{share} %: {answer:?}"
+            matches!(opened, Ok(1..=3) | Err(PdfError::Corrupt(_) | PdfError::NoPages)),
+            "{share} %: {opened:?}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_file_of_noise_is_corrupt() {
+async fn a_file_of_random_bytes_is_corrupt() {
     let mut noise = b"%PDF-1.7\n".to_vec();
     noise.extend((0..20_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8));
-    let answer = inspect(noise, None, limits()).await;
-    assert!(matches!(answer, Err(PdfError::Corrupt(_) | PdfError::NoPages)), "{answer:?}");
+    let opened = inspect(noise, None, limits()).await;
+    assert!(matches!(opened, Err(PdfError::Corrupt(_) | PdfError::NoPages)), "{opened:?}");
 }
 
 #[tokio::test]
-async fn a_document_needs_pages_but_not_too_many() {
+async fn a_document_without_pages_or_with_too_many_is_refused() {
     assert_eq!(inspect(document(&[]), None, limits()).await, Err(PdfError::NoPages));
     let many = document(&vec![Page::blank(); 100_000]);
     assert_eq!(
@@ -142,7 +142,7 @@ async fn a_document_needs_pages_but_not_too_many() {
 }
 
 #[tokio::test]
-async fn pages_that_are_only_claimed_come_back_unreadable() {
+async fn claimed_pages_that_do_not_exist_are_unreadable() {
     let page = (0..50).fold(Page::prose(1), |page, _| page.extra("/Unused", "Unused", "null"));
     let saved = save(with_count(&[page], 40));
     let readings = reader(limits(), 1).read(&saved.path, None, &pages(1..=41), &no_images()).await.unwrap();
@@ -152,12 +152,13 @@ async fn pages_that_are_only_claimed_come_back_unreadable() {
 }
 
 #[tokio::test]
-async fn pages_cut_off_a_file_are_missing_and_not_blank() {
+async fn pages_truncated_from_a_file_are_unreadable_and_not_blank() {
     let whole = document(&[Page::prose(1), Page::blank(), Page::prose(3)]);
-    // Cut off near the end of the last page's content, and before that page.
+    // Truncated near the end of the last page's content, and before that page.
     for (share, last) in [(95, Reason::Text), (51, Reason::Unreadable)] {
-        let cut = save(&whole[..whole.len() * share / 100]);
-        let readings = reader(limits(), 1).read(&cut.path, None, &pages(1..=3), &no_images()).await.unwrap();
+        let truncated = save(&whole[..whole.len() * share / 100]);
+        let readings =
+            reader(limits(), 1).read(&truncated.path, None, &pages(1..=3), &no_images()).await.unwrap();
         let reasons: Vec<Reason> = readings.iter().map(|reading| reading.reason).collect();
         assert_eq!(reasons, [Reason::Text, Reason::Blank, last], "{share} %");
         let fault = readings[2].fault.as_deref().unwrap_or_default();

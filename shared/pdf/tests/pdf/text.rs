@@ -1,4 +1,4 @@
-//! Text comes out in the order in which people read it.
+//! Text is extracted in reading order.
 
 use crate::support::{
     builder::{Page, document, line_at},
@@ -37,7 +37,7 @@ fn two_columns_are_read_one_after_the_other() {
 }
 
 #[test]
-fn columns_written_across_the_gutter_are_taken_apart() {
+fn columns_written_across_the_gutter_are_separated() {
     let mut across = Vec::new();
     for row in 0..4 {
         let y = 700.0 - 14.0 * row as f32;
@@ -89,7 +89,7 @@ fn pieces_of_one_line_are_joined() {
 }
 
 #[test]
-fn words_broken_at_a_lines_end_are_made_whole() {
+fn words_hyphenated_at_a_lines_end_are_rejoined() {
     let text = lines(&[
         (72.0, 700.0, "This is an exam-"),
         (72.0, 686.0, "ple of hyphenation from 1990-"),
@@ -108,15 +108,15 @@ fn ligatures_become_letters() {
 }
 
 #[test]
-fn what_can_not_be_seen_is_left_out() {
+fn invisible_text_is_left_out() {
     let cell =
         format!("q 72 690 60 20 re W n\n{}Q\n", line_at(72.0, 700.0, "Shown and then cut off far away"));
     assert!(!text_of(document(&[Page::new(cell)])).contains("away"));
     assert_eq!(lines(&[(72.0, 700.0, "Inside"), (3000.0, 700.0, "Outside")]), "Inside");
 }
 
-/// Such files count on the reader to have a font; without one they come out as noise, and their
-/// images as empty boxes.
+/// Such files rely on a font of the reader; without one their text is garbage and their images are
+/// empty boxes.
 #[test]
 fn japanese_in_a_font_that_is_not_embedded_is_read() {
     let font = "<< /Type /Font /Subtype /Type0 /BaseFont /HeiseiMin-W3 /Encoding /UniJIS-UCS2-H /DescendantFonts [@1] >>";

@@ -16,10 +16,10 @@ use everypage_core::{
     },
 };
 
-use crate::suites::flow::{Driver, Told};
+use crate::conformance::flow::{Driver, Signal};
 
-/// Flows as Step Functions has them: each begins once, a token is answered once, and whoever is to
-/// be woken has to wait for it. The test drives the jobs.
+/// Flows like those of Step Functions: each starts once, a token is answered once, and a wake reaches
+/// only a flow that waits. The test drives the jobs.
 #[derive(Default)]
 pub struct MemoryFlow {
     state: Mutex<State>,
@@ -27,17 +27,17 @@ pub struct MemoryFlow {
 
 #[derive(Default)]
 struct State {
-    /// Of every job, by how many redrives.
-    begun: HashSet<(JobId, u32)>,
-    going: HashMap<JobId, Going>,
+    /// Each job with its number of redrives.
+    started: HashSet<(JobId, u32)>,
+    running: HashMap<JobId, Running>,
     tokens: u32,
 }
 
 #[derive(Default)]
-struct Going {
+struct Running {
     waits: HashMap<TaskToken, PageNumber>,
     listens: bool,
-    told: Vec<Told>,
+    signals: Vec<Signal>,
 }
 
 impl MemoryFlow {
@@ -50,16 +50,16 @@ impl MemoryFlow {
 impl Flow for MemoryFlow {
     async fn start(&self, job: &JobId, redrives: u32, _trace: &TraceContext) -> Result<(), Fault> {
         let mut state = self.state();
-        if state.begun.insert((job.clone(), redrives)) {
-            state.going.insert(job.clone(), Going::default());
+        if state.started.insert((job.clone(), redrives)) {
+            state.running.insert(job.clone(), Running::default());
         }
         Ok(())
     }
 
     async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
-        for going in self.state().going.values_mut() {
-            if let Some(page) = going.waits.remove(token) {
-                going.told.push(Told::Settled(page));
+        for flow in self.state().running.values_mut() {
+            if let Some(page) = flow.waits.remove(token) {
+                flow.signals.push(Signal::Settled(page));
                 return Ok(Settlement::Accepted);
             }
         }
@@ -67,9 +67,9 @@ impl Flow for MemoryFlow {
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        if let Some(going) = self.state().going.get_mut(job).filter(|going| going.listens) {
-            going.listens = false;
-            going.told.push(Told::Woken);
+        if let Some(flow) = self.state().running.get_mut(job).filter(|flow| flow.listens) {
+            flow.listens = false;
+            flow.signals.push(Signal::Woken);
         }
         Ok(())
     }
@@ -82,26 +82,26 @@ impl Flow for MemoryFlow {
 #[async_trait]
 impl Driver for MemoryFlow {
     async fn starts(&self, job: &JobId) -> usize {
-        self.state().begun.iter().filter(|(begun, _)| begun == job).count()
+        self.state().started.iter().filter(|(started, _)| started == job).count()
     }
 
     async fn wait_for(&self, job: &JobId, page: PageNumber) -> TaskToken {
         let mut state = self.state();
         state.tokens += 1;
         let token = TaskToken::new(format!("token {}", state.tokens));
-        state.going.entry(job.clone()).or_default().waits.insert(token.clone(), page);
+        state.running.entry(job.clone()).or_default().waits.insert(token.clone(), page);
         token
     }
 
     async fn listen(&self, job: &JobId) {
-        self.state().going.entry(job.clone()).or_default().listens = true;
+        self.state().running.entry(job.clone()).or_default().listens = true;
     }
 
-    async fn told(&self, job: &JobId, _count: usize) -> Vec<Told> {
-        self.state().going.get(job).map(|going| going.told.clone()).unwrap_or_default()
+    async fn signals(&self, job: &JobId, _count: usize) -> Vec<Signal> {
+        self.state().running.get(job).map(|flow| flow.signals.clone()).unwrap_or_default()
     }
 
     async fn end(&self, job: &JobId) {
-        self.state().going.remove(job);
+        self.state().running.remove(job);
     }
 }

@@ -1,15 +1,17 @@
-//! Ports over plain memory, each a complete implementation that sits the same exam as the others.
+//! Ports in memory, each a complete implementation that runs the same conformance suite as the others.
 
 mod blobs;
 mod flow;
-mod others;
 mod payments;
 mod queue;
+mod recording;
 mod records;
+mod vault;
 
 pub use blobs::MemoryBlobs;
 pub use flow::MemoryFlow;
-pub use others::{PlainVault, RecordingBus, RecordingHooks, RecordingNotifier, RecordingTraces};
-pub use payments::{MemoryPayments, Mood};
+pub use payments::{MemoryPayments, PaymentBehaviour};
 pub use queue::MemoryQueue;
+pub use recording::{RecordingBus, RecordingHooks, RecordingNotifier, RecordingTraces};
 pub use records::MemoryRecords;
+pub use vault::PlainVault;

@@ -9,98 +9,103 @@ use everypage_core::{
     ports::payments::{Charge, PaymentError, Payments, Refund},
 };
 
-/// What a payment service does instead of what it is asked.
+/// What a payment service does with one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
-    /// It does as it is asked.
-    Fine,
+pub enum PaymentBehaviour {
+    Succeeds,
     Declines,
-    /// It does nothing, and nobody knows.
-    Away,
-    /// It does it, and nobody knows.
+    /// Does nothing and answers 503.
+    Unavailable,
+    /// Makes the payment, but the caller gets no reply.
     LosesReply,
 }
 
-/// A payment service that keeps its keys, and fails as it is told.
+/// A payment service that honours idempotency keys, and fails as the test scripts it.
 #[derive(Default)]
 pub struct MemoryPayments {
-    books: Mutex<Books>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Books {
+struct State {
     taken: BTreeMap<String, Charge>,
-    given_back: BTreeSet<String>,
-    /// Moods of the next calls; then it is fine.
-    charges: VecDeque<Mood>,
-    refunds: VecDeque<Mood>,
+    refunded: BTreeSet<String>,
+    /// Behaviour of the next calls; later ones succeed.
+    charges: VecDeque<PaymentBehaviour>,
+    refunds: VecDeque<PaymentBehaviour>,
     calls: usize,
 }
 
 impl MemoryPayments {
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub fn charges_will(&self, moods: impl IntoIterator<Item = Mood>) {
-        self.books().charges = moods.into_iter().collect();
+    pub fn script_charges(&self, behaviours: impl IntoIterator<Item = PaymentBehaviour>) {
+        self.state().charges = behaviours.into_iter().collect();
     }
 
-    pub fn refunds_will(&self, moods: impl IntoIterator<Item = Mood>) {
-        self.books().refunds = moods.into_iter().collect();
+    pub fn script_refunds(&self, behaviours: impl IntoIterator<Item = PaymentBehaviour>) {
+        self.state().refunds = behaviours.into_iter().collect();
     }
 
     /// Calls of either kind so far.
     pub fn calls(&self) -> usize {
-        self.books().calls
+        self.state().calls
     }
 
-    /// Charges that were taken and not given back.
-    pub fn kept(&self) -> Vec<Charge> {
-        let books = self.books();
-        let kept = books.taken.iter().filter(|(key, _)| !books.given_back.contains(*key));
+    /// Charges that were taken and not refunded.
+    pub fn charges(&self) -> Vec<Charge> {
+        let state = self.state();
+        let kept = state.taken.iter().filter(|(key, _)| !state.refunded.contains(*key));
         kept.map(|(_, charge)| charge.clone()).collect()
     }
 
-    /// What was taken and not given back.
+    /// The sum of [`MemoryPayments::charges`].
     pub fn income(&self) -> MicroUsd {
-        MicroUsd(self.kept().iter().map(|charge| charge.amount.0).sum())
+        MicroUsd(self.charges().iter().map(|charge| charge.amount.0).sum())
     }
 }
 
 #[async_trait]
 impl Payments for MemoryPayments {
     async fn charge(&self, charge: &Charge) -> Result<String, PaymentError> {
-        let mut books = self.books();
-        books.calls += 1;
-        let mood = books.charges.pop_front().unwrap_or(Mood::Fine);
-        match mood {
-            Mood::Away => return Err(PaymentError::Unavailable("it answered 503".into())),
-            Mood::Declines => return Err(PaymentError::Declined("the card was declined".into())),
-            Mood::Fine | Mood::LosesReply => {}
+        let mut state = self.state();
+        state.calls += 1;
+        let behaviour = state.charges.pop_front().unwrap_or(PaymentBehaviour::Succeeds);
+        match behaviour {
+            PaymentBehaviour::Unavailable => return Err(PaymentError::Unavailable("it answered 503".into())),
+            PaymentBehaviour::Declines => return Err(PaymentError::Declined("the card was declined".into())),
+            PaymentBehaviour::Succeeds | PaymentBehaviour::LosesReply => {}
         }
-        if books.given_back.contains(&charge.key) {
-            return Err(PaymentError::Declined("this payment was given back".into()));
+        if state.refunded.contains(&charge.key) {
+            return Err(PaymentError::Declined("this payment was refunded".into()));
         }
-        books.taken.entry(charge.key.clone()).or_insert_with(|| charge.clone());
-        match mood {
-            Mood::LosesReply => Err(PaymentError::Unavailable("it did not answer in time".into())),
+        state.taken.entry(charge.key.clone()).or_insert_with(|| charge.clone());
+        match behaviour {
+            PaymentBehaviour::LosesReply => {
+                Err(PaymentError::Unavailable("it did not answer in time".into()))
+            }
             _ => Ok(format!("pay-{}", charge.key)),
         }
     }
 
     async fn refund(&self, refund: &Refund) -> Result<(), PaymentError> {
-        let mut books = self.books();
-        books.calls += 1;
-        let mood = books.refunds.pop_front().unwrap_or(Mood::Fine);
-        match mood {
-            Mood::Away => return Err(PaymentError::Unavailable("it answered 503".into())),
-            Mood::Declines => return Err(PaymentError::Declined("it is too old to be given back".into())),
-            Mood::Fine | Mood::LosesReply => {}
+        let mut state = self.state();
+        state.calls += 1;
+        let behaviour = state.refunds.pop_front().unwrap_or(PaymentBehaviour::Succeeds);
+        match behaviour {
+            PaymentBehaviour::Unavailable => return Err(PaymentError::Unavailable("it answered 503".into())),
+            PaymentBehaviour::Declines => {
+                return Err(PaymentError::Declined("the charge is too old to refund".into()));
+            }
+            PaymentBehaviour::Succeeds | PaymentBehaviour::LosesReply => {}
         }
-        books.given_back.insert(refund.charge.clone());
-        match mood {
-            Mood::LosesReply => Err(PaymentError::Unavailable("it did not answer in time".into())),
+        state.refunded.insert(refund.charge.clone());
+        match behaviour {
+            PaymentBehaviour::LosesReply => {
+                Err(PaymentError::Unavailable("it did not answer in time".into()))
+            }
             _ => Ok(()),
         }
     }

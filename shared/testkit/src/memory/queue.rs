@@ -29,30 +29,30 @@ struct State {
     messages: Vec<Message>,
     next_id: u64,
     received: u64,
-    /// With a place for the dead: those that lie there.
+    /// Messages in the dead-letter queue, where there is one.
     dead: Vec<Message>,
 }
 
-/// A queue in memory. With `twice` every message is delivered a second time, beside the first.
+/// A queue in memory. With `twice` every message is delivered a second time, concurrently with the first.
 pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     twice: bool,
-    /// As SQS does with a redrive policy: a message is delivered this often and then lies with the
-    /// dead. Without, there is no such place.
-    most_deliveries: Option<u32>,
+    /// Like an SQS redrive policy: a message that was received this often moves to the dead-letter
+    /// queue. `None`: there is no dead-letter queue.
+    max_receive_count: Option<u32>,
 }
 
 impl MemoryQueue {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default(), twice: false, most_deliveries: None }
+        Self { clock, state: Mutex::default(), twice: false, max_receive_count: None }
     }
 
-    pub fn burying_after(clock: Arc<dyn Clock>, deliveries: u32) -> Self {
-        Self { most_deliveries: Some(deliveries), ..Self::new(clock) }
+    pub fn with_dead_letter_queue(clock: Arc<dyn Clock>, max_receive_count: u32) -> Self {
+        Self { max_receive_count: Some(max_receive_count), ..Self::new(clock) }
     }
 
-    /// What SQS's own redrive does: everything dead is sent again, as it was, under a new name.
+    /// Like SQS's own redrive: every dead letter is sent again, unchanged, under a new id.
     pub fn redrive_all(&self) {
         let now = self.clock.now();
         let mut state = self.state();
@@ -63,12 +63,12 @@ impl MemoryQueue {
         }
     }
 
-    pub fn dead(&self) -> usize {
+    pub fn dead_letter_count(&self) -> usize {
         self.state().dead.len()
     }
 
-    /// Lays a message among the dead that no worker ever saw.
-    pub fn lay_dead(&self, lane: Priority, body: &str) {
+    /// Puts a message that was never received into the dead-letter queue.
+    pub fn put_dead_letter(&self, lane: Priority, body: &str) {
         let mut state = self.state();
         state.next_id += 1;
         let (id, visible_at) = (state.next_id, self.clock.now());
@@ -122,12 +122,12 @@ impl Queue for MemoryQueue {
         let now = self.clock.now();
         let mut state = self.state();
         state.received += 1;
-        if let Some(most) = self.most_deliveries {
-            let worn_out = |message: &mut Message| message.visible_at <= now && message.receive_count >= most;
-            let dead: Vec<Message> = state.messages.extract_if(.., worn_out).collect();
+        if let Some(max) = self.max_receive_count {
+            let exhausted = |message: &mut Message| message.visible_at <= now && message.receive_count >= max;
+            let dead: Vec<Message> = state.messages.extract_if(.., exhausted).collect();
             state.dead.extend(dead);
         }
-        // Every fifth look takes the oldest first, whatever its lane: lower lanes never starve.
+        // Every fifth receive takes the oldest first, whatever its lane: lower lanes never starve.
         let oldest_first = state.received.is_multiple_of(5);
         let mut order: Vec<usize> =
             (0..state.messages.len()).filter(|index| state.messages[*index].visible_at <= now).collect();

@@ -18,11 +18,11 @@ pub struct MemoryRecords {
     lag: Option<Lag>,
 }
 
-/// How far the indexes are behind, as those of DynamoDB are.
+/// Indexes that lag behind the records, like DynamoDB's.
 struct Lag {
     clock: Arc<dyn Clock>,
     by: Duration,
-    /// What was there before each write that the indexes do not know of yet, oldest first.
+    /// The record before each write that the indexes do not show yet, oldest first.
     unseen: Mutex<VecDeque<(Timestamp, Key, Option<Item>)>>,
 }
 
@@ -38,12 +38,12 @@ impl Lag {
 }
 
 impl MemoryRecords {
-    /// What is written is in the indexes only after so long.
+    /// Records whose indexes show a write only after `by`.
     pub fn lagging(clock: Arc<dyn Clock>, by: Duration) -> Self {
         Self { lag: Some(Lag { clock, by, unseen: Mutex::default() }), ..Self::default() }
     }
 
-    /// Everything that `pick` takes, as it was before what the indexes do not know of.
+    /// Everything that `pick` selects, as it was before the writes that the indexes do not show yet.
     fn indexed<T>(&self, lag: Option<&Lag>, pick: impl Fn(&Item) -> Option<T>) -> Vec<T> {
         let mut past: BTreeMap<Key, Option<Item>> = BTreeMap::new();
         for (_, key, before) in lag.iter().flat_map(|lag| lag.unseen().clone()) {
@@ -54,8 +54,8 @@ impl MemoryRecords {
         present.chain(past.values().flatten()).filter_map(pick).collect()
     }
 
-    /// An index without any lag, for whoever looks at the whole from outside.
-    pub fn list_index_now(
+    /// Lists an index without lag, for a test's own observer.
+    pub fn list_index_without_lag(
         &self,
         index: Index,
         partition: &str,
@@ -92,12 +92,12 @@ impl MemoryRecords {
         self.items.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Everything there is, for tests that look at the whole.
+    /// Every record, for tests that check all of them.
     pub fn dump(&self) -> Vec<Item> {
         self.items().values().cloned().collect()
     }
 
-    /// Overwrites a record behind everybody's back, as a forger would.
+    /// Overwrites a record without a new version, as someone who tampers with the store would.
     pub fn forge(&self, key: &Key, body: String) {
         if let Some(item) = self.items().get_mut(key) {
             item.draft.body = body;

@@ -1,4 +1,4 @@
-//! The living (and unburied) children of this process, as the system sees them.
+//! The child processes of this test, from `/proc`.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::pause;
 
-/// The fields of `/proc/PID/stat` after the name, which may hold anything.
+/// The fields of `/proc/PID/stat` after the name, which may contain any character.
 fn stat(pid: i32) -> Vec<String> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after = line.rsplit_once(')').map_or("", |(_, after)| after);
     after.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Process ids whose parent is this test; zombies count.
+/// Process ids whose parent is this test, including zombies.
 pub fn all() -> Vec<i32> {
     let me = std::process::id().to_string();
     std::fs::read_dir("/proc")
@@ -27,7 +27,7 @@ pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Waits until there are `count` of them, or fails.
+/// Waits until there are `count` children; panics after 8 seconds.
 pub async fn wait_for(count: usize) {
     for _ in 0..400 {
         if all().len() == count {
@@ -45,10 +45,10 @@ pub async fn wait_until_gone(pid: i32) {
         }
         pause(Duration::from_millis(20)).await;
     }
-    panic!("{pid} stays");
+    panic!("child {pid} did not end");
 }
 
-/// Waits until a child has used that many hundredths of a second: it is inside a page that won't end.
+/// Waits until a child has used this many hundredths of a second of CPU time: it reads the endless page.
 pub async fn wait_until_busy(ticks: u64) -> i32 {
     for _ in 0..400 {
         let used = |pid: &i32| stat(*pid).get(11).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0);

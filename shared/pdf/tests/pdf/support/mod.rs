@@ -1,4 +1,4 @@
-//! Makes small PDFs, reads them, and looks after the children of the test's process.
+//! Creates small PDFs, reads them, and observes the test's child processes.
 
 pub mod children;
 
@@ -17,13 +17,13 @@ use everypage_core::{
     },
     ports::pdf::{PdfLimits, ReadOptions, RenderPages},
 };
-use everypage_pdf::{Care, ChildCommand, Document, IsolatedPdf};
+use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
 use tempfile::TempDir;
 
-/// Nothing here takes a tenth of it to open.
-pub const OPENING: Duration = Duration::from_secs(10);
+/// No file of these tests takes a tenth of it to open.
+pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A PDF on disk, gone with the test.
+/// A PDF on disk, removed on drop.
 pub struct Saved {
     pub path: PathBuf,
     _dir: TempDir,
@@ -58,19 +58,19 @@ pub fn open(path: &Path) -> Document {
     Document::open(path, None, &limits()).unwrap()
 }
 
-/// The first page, read in this process.
-pub fn first_page(bytes: impl AsRef<[u8]>, care: Care) -> PageReading {
+/// Reads the first page in this process.
+pub fn first_page(bytes: impl AsRef<[u8]>, mode: ReadMode) -> PageReading {
     let saved = save(bytes);
-    open(&saved.path).read_page(PageNumber::new(1).unwrap(), &no_images(), care)
+    open(&saved.path).read_page(PageNumber::new(1).unwrap(), &no_images(), mode)
 }
 
 pub fn text_of(bytes: impl AsRef<[u8]>) -> String {
-    let reading = first_page(bytes, Care::Usual);
+    let reading = first_page(bytes, ReadMode::Normal);
     assert_eq!(reading.fault, None);
     reading.text
 }
 
-/// Waits in a test, where real processes take real time.
+/// Waits in real time, for child processes.
 pub async fn pause(time: Duration) {
     let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
 }

@@ -1,0 +1,357 @@
+//! The local backend: all of Everypage in one process over one data folder.
+
+use std::{
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use everypage_core::{
+    app::{App, Outside, Ports, Stop},
+    config::Settings,
+    domain::{ids::JobId, job::Job, target::Tier},
+    ports::{
+        Fault,
+        clock::{Clock, within},
+        ids::Ids,
+    },
+    store::{healing, jobs, pages, slots},
+    usecases::{heal, purchase, relay, webhooks},
+};
+use everypage_system::{SystemClock, UlidIds};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::{
+    blobs::FolderBlobs,
+    bus::LocalBus,
+    database::Database,
+    driver::Driver,
+    flow::LocalFlow,
+    liveness::{self, LivenessLock},
+    notifier::LogNotifier,
+    queue::SqliteQueue,
+    records::SqliteRecords,
+    vault::FileVault,
+};
+
+/// How often this process checks for jobs whose process has died.
+const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_secs(15);
+/// How often the release of an ended job is retried.
+const RELEASE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the state of a job is polled for its end.
+const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the queue is polled while it is drained.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time limit for processing the leftover messages of an ended job.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the data folder {folder} can't be used: {error}; set EVERYPAGE_DATA to a folder that can be written to"
+    )]
+    Folder { folder: String, error: std::io::Error },
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Which live process drives a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrivenBy {
+    ThisProcess,
+    AnotherProcess,
+}
+
+pub struct LocalBackend {
+    pub app: Arc<App>,
+    pub bus: Arc<LocalBus>,
+    flow: Arc<LocalFlow>,
+    queue: Arc<SqliteQueue>,
+    driver: Arc<Driver>,
+    database: Database,
+    folder: PathBuf,
+    owners: PathBuf,
+    /// Held while this process stores events or drives jobs.
+    liveness: Mutex<Option<LivenessLock>>,
+    /// Whether this process has taken over the work of dead ones.
+    has_recovered: AtomicBool,
+}
+
+impl LocalBackend {
+    /// Opens the data folder, creating it if necessary. No job is driven until [`LocalBackend::run`].
+    pub async fn open(folder: &Path, settings: Settings, outside: Outside) -> Result<Self, OpenError> {
+        // It holds documents and their text: readable by this user only.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let database = Database::open(&folder.join("everypage.db"))?;
+        let records = Arc::new(SqliteRecords::new(database.clone()));
+        records.delete_expired(clock.now()).await?;
+        let node = UlidIds.fresh();
+        let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
+        let Outside { pdf, vision, hooks, payments, traces } = outside;
+        let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
+        let ports = Ports {
+            records,
+            blobs: Arc::new(FolderBlobs::new(folder.join("blobs"))?),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            pdf,
+            vision,
+            bus: bus.clone(),
+            notifier: Arc::new(LogNotifier),
+            hooks,
+            payments,
+            vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
+            clock,
+            ids: Arc::new(UlidIds),
+            traces,
+        };
+        let app = Arc::new(App::new(ports, settings, node));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let driver = Arc::new(Driver::new(app.clone(), flow.clone(), cores));
+        Ok(Self {
+            app,
+            bus,
+            flow,
+            queue,
+            driver,
+            database,
+            folder: folder.to_owned(),
+            owners: folder.join("owners"),
+            liveness: Mutex::default(),
+            has_recovered: AtomicBool::default(),
+        })
+    }
+
+    /// Creates this process's folder for incoming documents, on the same disk as the stored ones,
+    /// and removes the folders of dead processes.
+    pub fn spool(&self) -> Result<PathBuf, OpenError> {
+        let all = self.folder.join("spool");
+        let create = || {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.node))?;
+            for entry in std::fs::read_dir(&all)?.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name != self.app.node && !liveness::is_alive(&self.owners, &name) {
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+            Ok(all.join(&self.app.node))
+        };
+        create().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
+    }
+
+    /// Number of commits of this process to its database: the measure of durable work.
+    pub fn commits(&self) -> u64 {
+        self.database.commits()
+    }
+
+    /// Drives every job that is started here or whose process has died; never returns. Dropping the
+    /// future at any moment is safe.
+    pub async fn run(&self) -> Result<(), OpenError> {
+        self.run_until(&Stop::default()).await
+    }
+
+    /// Drives jobs as [`LocalBackend::run`] does until `stop` is signalled. Then no further page is
+    /// started, and it returns when the pages in progress are settled; jobs that are still open
+    /// continue in the next process.
+    pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
+        if !self.has_recovered.load(Ordering::Relaxed) {
+            self.recover_jobs().await?;
+        }
+        let mut driven = JoinSet::new();
+        let drive = async {
+            let mut orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
+            loop {
+                tokio::select! {
+                    biased;
+                    id = self.flow.next_started() => match self.queue.take_over(&id, None).await {
+                        // Another live process drives it.
+                        Ok(false) => self.flow.unwatch(&id),
+                        Ok(true) => self.spawn(&mut driven, id),
+                        Err(fault) => {
+                            warn!(%fault, job = %id, "job not started, retrying");
+                            self.flow.unwatch(&id);
+                            self.app.clock.sleep(Duration::from_secs(1)).await;
+                            self.flow.enqueue(&id);
+                        }
+                    },
+                    Some(_) = driven.join_next() => {}
+                    () = &mut orphan_check => {
+                        match self.take_over_orphans().await {
+                            Err(fault) => warn!(%fault, "orphan check failed"),
+                            Ok(found) => for id in found {
+                                self.flow.enqueue(&id);
+                            },
+                        }
+                        orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.driver.work_until(stop) => {}
+            () = relay::run(&self.app) => {}
+            () = heal::run(&self.app) => {}
+            () = webhooks::run(&self.app) => {}
+            () = purchase::run(&self.app) => {}
+            () = drive => {}
+        }
+        Ok(())
+    }
+
+    /// Registers this process before it stores events: if it dies, the next one publishes them.
+    pub fn register(&self) -> Result<(), OpenError> {
+        let mut liveness = self.liveness.lock();
+        if liveness.is_none() {
+            let acquired = LivenessLock::acquire(&self.owners, &self.app.node);
+            let failed = |error| OpenError::Folder { folder: self.owners.display().to_string(), error };
+            *liveness = Some(acquired.map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    /// Registers this process as a driver and takes over the jobs of dead processes, which
+    /// [`LocalBackend::run`] then drives; returns the unfinished ones among them.
+    pub async fn recover_jobs(&self) -> Result<Vec<JobId>, OpenError> {
+        self.register()?;
+        self.has_recovered.store(true, Ordering::Relaxed);
+        let mut unfinished = Vec::new();
+        for id in self.take_over_orphans().await? {
+            self.flow.enqueue(&id);
+            if jobs::find(&self.app, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+                unfinished.push(id);
+            }
+        }
+        Ok(unfinished)
+    }
+
+    /// Which live process drives the job; `None` when there is none.
+    pub async fn driver_of(&self, id: &JobId) -> Result<Option<DrivenBy>, Fault> {
+        let driver = self.queue.driver_of(id).await?;
+        Ok(driver.and_then(|driver| {
+            if driver == self.app.node {
+                Some(DrivenBy::ThisProcess)
+            } else {
+                liveness::is_alive(&self.owners, &driver).then_some(DrivenBy::AnotherProcess)
+            }
+        }))
+    }
+
+    fn spawn(&self, driven: &mut JoinSet<()>, id: JobId) {
+        let (driver, queue, app) = (self.driver.clone(), self.queue.clone(), self.app.clone());
+        // Messages may have been waiting for a driver of this job.
+        driver.wake_workers();
+        driven.spawn(async move {
+            driver.drive(&id).await;
+            // Messages may outlive the job: it is released only when they are all processed.
+            while !queue.release(&id).await.unwrap_or(false) {
+                app.clock.sleep(RELEASE_RETRY_INTERVAL).await;
+            }
+        });
+    }
+
+    /// Takes over the jobs of dead processes, with their leases and slots, and open jobs without a driver.
+    async fn take_over_orphans(&self) -> Result<Vec<JobId>, Fault> {
+        let mut taken = Vec::new();
+        for (job, driver) in self.queue.driven_jobs().await? {
+            if driver == self.app.node || liveness::is_alive(&self.owners, &driver) {
+                continue;
+            }
+            if self.queue.take_over(&job, Some(&driver)).await? {
+                info!(%job, from = driver, "job taken over");
+                self.free_leases_and_slots(&job, &driver).await?;
+                relay::relay(&self.app, &driver).await?;
+                taken.push(job);
+            }
+        }
+        // A process may have redriven pages of an ended job and died before it started a driver.
+        let mut undriven = self.queue.undriven_jobs().await?;
+        undriven.extend(jobs::open(&self.app).await?.into_iter().map(|job| job.id));
+        for job in undriven {
+            if self.queue.driver_of(&job).await?.is_none() && self.queue.take_over(&job, None).await? {
+                taken.push(job);
+            }
+        }
+        for name in liveness::dead(&self.owners) {
+            // The last events of jobs that it ended may be unpublished.
+            relay::relay(&self.app, &name).await?;
+            liveness::remove(&self.owners, &name);
+        }
+        Ok(taken)
+    }
+
+    /// Frees what a dead process held, so that no worker waits for its leases to expire.
+    async fn free_leases_and_slots(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
+        pages::free_all_of(&self.app, job, dead).await?;
+        healing::free_all_of(&self.app, job, dead).await?;
+        for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
+            for target in self.app.settings.roster().steps(tier) {
+                slots::free_all_of(&self.app, &target, dead).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the job has ended, whichever process drives it.
+    pub async fn wait_for(&self, id: &JobId) -> Result<Job, Fault> {
+        loop {
+            if let Some(kept) = jobs::find(&self.app, id).await?
+                && kept.value.state.is_terminal()
+            {
+                return Ok(kept.value);
+            }
+            self.app.clock.sleep(JOB_POLL_INTERVAL).await;
+        }
+    }
+
+    /// Makes this process drive a job again, which may have ended, so that messages just sent for it
+    /// (such as those that heal it) are processed and the job is released afterwards.
+    pub fn resume(&self, id: &JobId) {
+        self.flow.enqueue(id);
+    }
+
+    /// Assigns the messages of an ended job to this process before any is sent, and holds the job
+    /// until [`LocalBackend::drain_within`]: for a command that waits for their outcome. False when
+    /// another live process drives the job.
+    pub async fn claim(&self, id: &JobId) -> Result<bool, Fault> {
+        let driver = self.queue.driver_of(id).await?;
+        let from = driver.filter(|driver| !liveness::is_alive(&self.owners, driver));
+        let taken = self.queue.take_over(id, from.as_deref()).await?;
+        self.driver.wake_workers();
+        Ok(taken)
+    }
+
+    /// Waits until the queue holds no message of an ended job, for 3 seconds at most.
+    pub async fn drain(&self, id: &JobId) -> Result<(), Fault> {
+        self.drain_within(id, DRAIN_TIMEOUT).await.map(drop)
+    }
+
+    /// Waits until the queue holds no message of an ended job; false when `limit` passed first.
+    /// [`LocalBackend::run`] must be running concurrently.
+    pub async fn drain_within(&self, id: &JobId, limit: Duration) -> Result<bool, Fault> {
+        let emptied = async {
+            while !self.queue.release(id).await? {
+                self.driver.wake_workers();
+                self.app.clock.sleep(DRAIN_POLL_INTERVAL).await;
+            }
+            Ok(true)
+        };
+        within(self.app.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
+    }
+
+    /// Publishes events that are stored and unpublished; for commands that do not drive jobs.
+    pub async fn flush(&self) -> Result<(), Fault> {
+        relay::relay_own(&self.app).await
+    }
+}

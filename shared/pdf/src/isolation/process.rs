@@ -1,0 +1,180 @@
+//! One parser process, as the parent handles it.
+
+use std::{
+    io,
+    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    path::Path,
+    process::ExitStatus,
+    time::Duration,
+};
+
+use everypage_core::{
+    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    ports::pdf::{PdfError, PdfLimits, ReadOptions},
+};
+use tokio::{
+    process::{Child, ChildStdin, ChildStdout},
+    time::timeout,
+};
+
+use super::{
+    command::ChildCommand,
+    frame,
+    wire::{Reply, Request},
+};
+
+/// How long a process whose pipe has closed may take to exit before it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
+
+/// A running child. Dropping it kills it, so that a process with an open request is never reused.
+pub(super) struct ParserProcess {
+    process: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    /// Page count of the open document.
+    pub page_count: u32,
+    /// Number of pages read so far; old processes are replaced.
+    pub pages_read: u32,
+}
+
+/// How a child failed.
+#[derive(Debug)]
+pub(super) enum ChildFailure {
+    TimedOut(Duration),
+    Exited(Option<ExitStatus>),
+    /// Its reply does not match the request.
+    InvalidReply,
+}
+
+impl ChildFailure {
+    /// Whether the process aborted: a failed assertion in the bindings or in MuPDF, worth a retry in
+    /// careful mode.
+    pub fn is_abort(&self) -> bool {
+        const SIGABRT: i32 = 6;
+        matches!(self, Self::Exited(Some(status)) if status.signal() == Some(SIGABRT) || status.code().is_some_and(|code| code != 0))
+    }
+}
+
+/// Why a document was not opened.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    Pdf(PdfError),
+    Child(ChildFailure),
+}
+
+/// The rest of a sentence that starts with "the parser".
+impl std::fmt::Display for ChildFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TimedOut(limit) if limit.subsec_nanos() == 0 => {
+                write!(f, "took longer than {} s", limit.as_secs())
+            }
+            Self::TimedOut(limit) => write!(f, "took longer than {} ms", limit.as_millis()),
+            Self::Exited(Some(status)) => match (status.signal(), status.code()) {
+                (Some(signal), _) => write!(f, "crashed ({})", signal_name(signal)),
+                (None, code) => write!(f, "ended unexpectedly (exit code {})", code.unwrap_or(-1)),
+            },
+            Self::Exited(None) => f.write_str("ended unexpectedly"),
+            Self::InvalidReply => f.write_str("sent an invalid reply"),
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        31 => "SIGSYS",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal}, {name}")
+}
+
+impl ParserProcess {
+    pub fn spawn(command: &ChildCommand) -> io::Result<Self> {
+        let mut process = command.spawn()?;
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(io::Error::other("the child has no pipes"));
+        };
+        Ok(Self { process, input, output, page_count: 0, pages_read: 0 })
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Opens a document. After an error the process can't be used again.
+    pub async fn open(
+        &mut self,
+        file: &Path,
+        password: Option<&Secret>,
+        limits: &PdfLimits,
+        time: Duration,
+    ) -> Result<(), OpenError> {
+        let password = password.map(|secret| secret.expose().to_owned());
+        let request = Request::Open { password, limits: *limits };
+        let path = file.as_os_str().as_bytes();
+        let reply = timeout(time, async {
+            frame::send(&mut self.input, &request, path).await?;
+            frame::receive::<Reply>(&mut self.output).await
+        });
+        let failure = match reply.await {
+            Ok(Ok((Reply::Opened { pages }, _))) => {
+                self.page_count = pages;
+                return Ok(());
+            }
+            Ok(Ok((Reply::OpenFailed(error), _))) => return Err(OpenError::Pdf(error.into())),
+            Ok(Ok((Reply::Page { .. }, _))) => ChildFailure::InvalidReply,
+            Ok(Err(_)) => self.exit_failure().await,
+            Err(_) => ChildFailure::TimedOut(time),
+        };
+        Err(OpenError::Child(failure))
+    }
+
+    /// Requests pages, which [`ParserProcess::next_page`] then returns one by one.
+    pub async fn request_pages(&mut self, pages: &[PageNumber], options: &ReadOptions, careful: bool) {
+        let request = Request::Read { pages: pages.to_vec(), options: *options, careful };
+        // A child that can't be written to has ended; receiving the first page then returns how.
+        let _ = frame::send(&mut self.input, &request, &[]).await;
+    }
+
+    /// Receives the reading of `number`, the next requested page.
+    pub async fn next_page(
+        &mut self,
+        number: PageNumber,
+        time: Duration,
+    ) -> Result<PageReading, ChildFailure> {
+        match timeout(time, frame::receive::<Reply>(&mut self.output)).await {
+            Ok(Ok((reply, body))) => match reply.into_page(body) {
+                Some(reading) if reading.number == number => {
+                    self.pages_read = self.pages_read.saturating_add(1);
+                    Ok(reading)
+                }
+                _ => Err(ChildFailure::InvalidReply),
+            },
+            Ok(Err(_)) => Err(self.exit_failure().await),
+            Err(_) => Err(ChildFailure::TimedOut(time)),
+        }
+    }
+
+    /// Kills the process, if it still runs, and waits for its exit.
+    pub async fn kill(mut self) {
+        if let Err(error) = self.process.kill().await {
+            tracing::warn!(%error, "parser process not killed");
+        }
+    }
+
+    /// The exit status of a process whose pipe has closed.
+    async fn exit_failure(&mut self) -> ChildFailure {
+        match timeout(EXIT_GRACE, self.process.wait()).await {
+            Ok(Ok(status)) => ChildFailure::Exited(Some(status)),
+            _ => ChildFailure::Exited(None),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Real use cases and the real driver on memory and virtual time.
+
+use std::{sync::Arc, time::Duration};
+
+use everypage_core::{
+    app::{App, Ports},
+    config::Settings,
+    domain::{
+        ids::{JobId, TenantId},
+        job::{Job, JobOptions},
+        result::ResultDocument,
+        secret::Secret,
+        trace::TraceContext,
+    },
+    ports::{
+        blobs::Blobs,
+        bus::Bus,
+        clock::{Clock, within},
+        flow::Flow,
+        hooks::Hooks,
+        notifier::Notifier,
+        payments::Payments,
+        pdf::Pdf,
+        queue::Queue,
+        records::Records,
+        vault::Vault,
+    },
+    store::jobs,
+    usecases::{
+        intake::{Submission, SubmitError, Submitted, submit},
+        relay, result, webhooks,
+    },
+};
+use everypage_local::{Driver, LocalFlow};
+use everypage_testkit::{
+    clock::VirtualClock,
+    faulty::{Faults, Faulty},
+    ids::CountingIds,
+    memory::{
+        MemoryBlobs, MemoryPayments, MemoryQueue, MemoryRecords, PlainVault, RecordingBus, RecordingHooks,
+        RecordingNotifier, RecordingTraces,
+    },
+    pdf::{FakeDocument, FakePdf},
+    vision::FakeVision,
+};
+
+/// What survives a crash: the storage, and the outside world.
+pub struct Harness {
+    pub clock: Arc<VirtualClock>,
+    pub records: Arc<MemoryRecords>,
+    pub blobs: Arc<MemoryBlobs>,
+    pub queue: Arc<MemoryQueue>,
+    pub vision: Arc<FakeVision>,
+    pub pdf: Arc<dyn Pdf>,
+    pub bus: Arc<RecordingBus>,
+    pub notifier: Arc<RecordingNotifier>,
+    pub hooks: Arc<RecordingHooks>,
+    pub payments: Arc<MemoryPayments>,
+    pub traces: Arc<RecordingTraces>,
+    pub ids: Arc<CountingIds>,
+    pub faults: Arc<Faults>,
+    pub settings: Settings,
+}
+
+/// Settings with both engines available, changed by `pairs`.
+pub fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let base = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+    let read = Settings::read(|name| {
+        let given = pairs.iter().chain(&base).find(|(key, _)| *key == name);
+        given.map(|(_, value)| value.to_string())
+    });
+    match read {
+        Ok(reading) => reading.settings,
+        Err(faults) => panic!("{faults:?}"),
+    }
+}
+
+impl Harness {
+    pub fn new(pairs: &[(&str, &str)]) -> Self {
+        Self::with_faults(pairs, Faults::none(), false)
+    }
+
+    pub fn with_faults(pairs: &[(&str, &str)], faults: Arc<Faults>, deliver_twice: bool) -> Self {
+        let clock = Arc::new(VirtualClock::default());
+        let queue = if deliver_twice {
+            MemoryQueue::delivering_twice(clock.clone())
+        } else {
+            MemoryQueue::new(clock.clone())
+        };
+        Self {
+            records: Arc::default(),
+            blobs: Arc::default(),
+            queue: Arc::new(queue),
+            vision: Arc::new(FakeVision::healthy(clock.clone())),
+            pdf: Arc::new(FakePdf::default()),
+            bus: Arc::default(),
+            notifier: Arc::default(),
+            hooks: Arc::default(),
+            payments: Arc::default(),
+            traces: Arc::default(),
+            ids: Arc::default(),
+            faults,
+            settings: settings(pairs),
+            clock,
+        }
+    }
+
+    /// Lets time pass.
+    pub async fn advance(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+
+    /// A new process over the same storage; the one before, if any, is dead.
+    pub fn start(&self, node: &str) -> Process {
+        self.start_on(node, self.records.clone())
+    }
+
+    /// The same where somebody stands between the process and its records.
+    pub fn start_on(&self, node: &str, records: Arc<dyn Records>) -> Process {
+        let flow = Arc::new(LocalFlow::default());
+        let faults = || self.faults.clone();
+        let blobs: Arc<dyn Blobs> = self.blobs.clone();
+        let (queue, flow_port): (Arc<dyn Queue>, Arc<dyn Flow>) = (self.queue.clone(), flow.clone());
+        let (bus, notifier): (Arc<dyn Bus>, Arc<dyn Notifier>) = (self.bus.clone(), self.notifier.clone());
+        let vault: Arc<dyn Vault> = Arc::new(PlainVault::default());
+        let hooks: Arc<dyn Hooks> = self.hooks.clone();
+        let payments: Arc<dyn Payments> = self.payments.clone();
+        let ports = Ports {
+            records: Arc::new(Faulty::new(records, faults())),
+            blobs: Arc::new(Faulty::new(blobs, faults())),
+            queue: Arc::new(Faulty::new(queue, faults())),
+            flow: Arc::new(Faulty::new(flow_port, faults())),
+            bus: Arc::new(Faulty::new(bus, faults())),
+            notifier: Arc::new(Faulty::new(notifier, faults())),
+            vault: Arc::new(Faulty::new(vault, faults())),
+            hooks: Arc::new(Faulty::new(hooks, faults())),
+            payments: Arc::new(Faulty::new(payments, faults())),
+            pdf: self.pdf.clone(),
+            vision: self.vision.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            traces: self.traces.clone(),
+        };
+        let app = Arc::new(App::new(ports, self.settings.clone(), node));
+        let driver = Arc::new(Driver::new(app.clone(), flow, 2));
+        Process { app, driver }
+    }
+}
+
+pub struct Process {
+    pub app: Arc<App>,
+    pub driver: Arc<Driver>,
+}
+
+impl Process {
+    pub async fn submit(&self, document: &FakeDocument) -> Result<Submitted, SubmitError> {
+        self.submit_with(document, |_| {}, None, None).await
+    }
+
+    pub async fn submit_with(
+        &self,
+        document: &FakeDocument,
+        change: impl FnOnce(&mut JobOptions),
+        password: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Submitted, SubmitError> {
+        let file = temp_file(document.bytes());
+        let mut submission = self.submission(&file);
+        change(&mut submission.options);
+        submission.password = password.map(Secret::new);
+        submission.idempotency_key = key.map(str::to_owned);
+        submit(&self.app, submission).await
+    }
+
+    /// From somebody who has a trace of their own.
+    pub async fn submit_traced(
+        &self,
+        document: &FakeDocument,
+        caller: TraceContext,
+    ) -> Result<Submitted, SubmitError> {
+        let file = temp_file(document.bytes());
+        submit(&self.app, Submission { traceparent: Some(caller), ..self.submission(&file) }).await
+    }
+
+    fn submission(&self, file: &tempfile::NamedTempFile) -> Submission {
+        Submission {
+            tenant: TenantId::new("local"),
+            user: None,
+            source: "test".into(),
+            name: "report.pdf".into(),
+            file: file.path().to_owned(),
+            password: None,
+            options: self.app.settings.default_options(),
+            idempotency_key: None,
+            traceparent: None,
+        }
+    }
+
+    /// Drives the job to its end, workers and relay beside it; they get a moment to put away what
+    /// they hold, as a process that ends in good order gives them.
+    pub async fn finish(&self, id: &JobId) -> Job {
+        let work = async {
+            let job = self.driver.drive(id).await.expect("nobody deletes it");
+            self.app.clock.sleep(Duration::from_millis(100)).await;
+            job
+        };
+        tokio::select! {
+            biased;
+            job = work => job,
+            _ = futures::future::join3(self.driver.work(), relay::run(&self.app), webhooks::run(&self.app)) => unreachable!("they work for ever"),
+        }
+    }
+
+    /// Lets the workers work for `time`, then drops them wherever they are.
+    pub async fn work_for(&self, time: Duration) {
+        within(self.app.clock.as_ref(), time, self.driver.work()).await;
+    }
+
+    /// Drives for `time` and then dies, in the middle of whatever it does.
+    pub async fn kill_after(&self, id: &JobId, time: Duration) -> Option<Job> {
+        within(self.app.clock.as_ref(), time, self.finish(id)).await
+    }
+
+    pub async fn job(&self, id: &JobId) -> Job {
+        jobs::load(&self.app, id).await.expect("the job is there").value
+    }
+
+    pub async fn result(&self, job: &Job) -> ResultDocument {
+        result::read_document(&self.app, job, None).await.expect("readable").expect("published")
+    }
+
+    pub async fn version(&self, job: &Job, version: u32) -> ResultDocument {
+        result::read_document(&self.app, job, Some(version)).await.expect("readable").expect("published")
+    }
+}
+
+/// A file with these bytes, for as long as it is held.
+pub fn temp_file(bytes: Vec<u8>) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), bytes).expect("written");
+    file
+}
+
+/// How long after `epoch` it is.
+pub fn seconds(clock: &dyn Clock) -> f64 {
+    clock.now().duration_since(everypage_testkit::clock::epoch()).as_secs_f64()
+}
