@@ -1,19 +1,58 @@
 //! What Everypage promises, free of clouds, sockets and clocks.
 //!
-//! - [`domain`]: pure values and decisions (job life cycle, failover, breaker, results);
-//! - [`ports`]: what the core asks of the world, and the guarantees it relies on;
-//! - [`store`]: typed records over the one `Records` port;
-//! - [`usecases`]: what happens to a document, step by step, shared by every engine;
-//! - [`invariants`]: what must hold, for debug builds, tests and the simulation to ask;
-//! - [`metrics`]: what is counted and measured on the way;
-//! - `spans`: what is traced on the way.
+//! The modules follow the journey of a document. The ground floor comes first; a room may use the
+//! rooms before it, and `./test rooms` checks that:
+//!
+//! | room | holds |
+//! | --- | --- |
+//! | [`ports`] | what the core asks of the world, and the guarantees that it relies on |
+//! | [`settings`], [`telemetry`], [`providers`] | configuration, metrics and spans, providers and models |
+//! | [`records`], [`events`] | versioned records; events, trails and the outbox |
+//! | [`tenants`], [`billing`] | tenants and API keys; credits and purchases |
+//! | [`job`], [`dead_letters`] | what a job is; what was given up |
+//! | [`intake`] | accept a document |
+//! | [`prepare`] | open it, read its text, render images |
+//! | [`plan`] | decide which pages go to AI |
+//! | [`read`] | read one page: claim, round, breaker, slot, outcome |
+//! | [`finish`] | publish the result, heal it, verify it, delete it |
+//! | [`notify`] | relay events, deliver webhooks |
+//! | [`observe`] | figures and gauges |
+//! | [`recover`] | redrive and sweep |
+//!
+//! In a room a singular file (`breaker.rs`) holds a model and its pure decisions, a plural file
+//! (`breakers.rs`) the store of its records, and a verb (`finalize.rs`) a use case that reads,
+//! decides and writes.
 
 pub mod app;
-pub mod config;
-pub mod domain;
+pub mod backoff;
+pub mod billing;
+pub mod dead_letters;
+pub mod digest;
+pub mod document;
+pub mod event;
+pub mod events;
+pub mod finish;
+pub mod ids;
+pub mod intake;
 pub mod invariants;
-pub mod metrics;
+pub mod job;
+pub mod keys;
+pub mod lease;
+pub mod money;
+pub mod notify;
+pub mod observe;
+pub mod plan;
 pub mod ports;
-mod spans;
-pub mod store;
-pub mod usecases;
+pub mod prepare;
+pub mod providers;
+pub mod read;
+pub mod records;
+pub mod recover;
+pub mod secret;
+pub mod settings;
+pub mod source;
+pub mod state;
+pub mod telemetry;
+pub mod tenants;
+pub mod time;
+pub mod trace;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-use super::Fault;
+use crate::ports::Fault;
 
 /// A file to read a blob from; what was downloaded for it goes away with it.
 pub struct LocalFile {

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::event::Event;
+use crate::{event::Event, ports::Fault};
 
 #[async_trait]
 pub trait Bus: Send + Sync {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::{Either, select};
 use jiff::Timestamp;
 
 #[async_trait]
@@ -11,23 +10,4 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
     async fn sleep(&self, time: Duration);
-}
-
-/// Runs `work` for at most `limit`; `None` when the time ran out (the work is dropped then).
-pub async fn within<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let work = std::pin::pin!(work);
-    match select(work, clock.sleep(limit)).await {
-        Either::Left((value, _)) => Some(value),
-        Either::Right(_) => None,
-    }
-}
-
-/// Time from `now` to `then`, zero when that has passed.
-pub fn until(now: Timestamp, then: Timestamp) -> Duration {
-    Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO)
-}
-
-/// `now + time`, held at the end of time rather than failing.
-pub fn after(now: Timestamp, time: Duration) -> Timestamp {
-    now.checked_add(time).unwrap_or(Timestamp::MAX)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Fault;
+use crate::ports::Fault;
 
 /// Signed links on AWS; an engine without them carries whatever is asked for itself.
 #[async_trait]

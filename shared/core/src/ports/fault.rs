@@ -18,6 +18,9 @@ pub enum Fault {
     Throttled { service: &'static str, retry_after: Option<Duration> },
     #[error("{service} could not be reached: {detail}")]
     Unreachable { service: &'static str, detail: String },
+    /// This process has no PDF parser, or can't get one now.
+    #[error("no PDF parser: {detail}")]
+    ParserUnavailable { detail: String },
     /// What came back can't be used; asking again would give the same.
     #[error("{service} answered with something unusable: {detail}")]
     Broken { service: &'static str, detail: String },
@@ -35,7 +38,9 @@ impl Fault {
     pub fn next(&self) -> Next {
         match self {
             Self::Throttled { retry_after: Some(pause), .. } => Next::RetryAfter(*pause),
-            Self::Throttled { retry_after: None, .. } | Self::Unreachable { .. } => Next::Retry,
+            Self::Throttled { retry_after: None, .. }
+            | Self::Unreachable { .. }
+            | Self::ParserUnavailable { .. } => Next::Retry,
             Self::Broken { .. } => Next::GiveUp,
         }
     }

@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::{
+use crate::{
     ids::{JobId, TaskToken},
-    job::State,
+    ports::Fault,
+    state::State,
     trace::TraceContext,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settlement {
+pub enum Acceptance {
     Accepted,
     /// Nobody waits for this token: the job's flow has ended, the page was settled before, or it is no
     /// token at all. Expected, not an error.
@@ -28,7 +28,7 @@ pub trait Flow: Send + Sync {
     /// Tells the flow that the page behind `token` has its text: `Accepted` if it waits for that page.
     /// Said again it is `Stale`, or `Accepted` once more while the flow goes on: a flow need not
     /// remember. It concerns no other page in any case.
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault>;
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault>;
 
     /// Tells the flow to look at the job again: it was cancelled, approved or changed. One that waits
     /// for no change just now need not hear of it later: it looks at the job before it waits. A job

@@ -15,7 +15,6 @@ pub mod payments;
 pub mod pdf;
 pub mod queue;
 pub mod records;
-pub mod retrying;
 pub mod traces;
 pub mod uploads;
 pub mod vault;

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::ids::TenantId;
+use crate::{ids::TenantId, ports::Fault};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::domain::{ids::TenantId, outcome::MicroUsd, secret::Secret};
+use crate::{ids::TenantId, money::MicroUsd, secret::Secret};
 
 /// One payment, named by its key.
 #[derive(Clone, Debug, PartialEq, Eq)]

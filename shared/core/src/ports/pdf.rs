@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{
+use crate::{
     document::{ImageStyle, PageReading},
     ids::PageNumber,
     secret::Secret,

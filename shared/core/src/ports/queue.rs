@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::ids::{JobId, Priority};
+use crate::{
+    ids::{JobId, Priority},
+    ports::Fault,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {

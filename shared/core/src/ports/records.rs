@@ -8,7 +8,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::Fault;
+use crate::ports::Fault;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::domain::trace::Span;
+use crate::trace::Span;
 
 #[async_trait]
 pub trait Traces: Send + Sync {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Fault;
+use crate::ports::Fault;
 
 /// What a caller does to upload an object: this method to this address, with these headers.
 #[derive(Clone, Debug, PartialEq, Eq)]

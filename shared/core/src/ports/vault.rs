@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Fault;
-use crate::domain::secret::Secret;
+use crate::{ports::Fault, secret::Secret};
 
 /// The longest secret that every vault takes. KMS encrypts 4096 bytes, one of which may be our own.
 pub const MAX_SECRET_BYTES: usize = 4095;

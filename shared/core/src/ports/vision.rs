@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{document::ImageFormat, target::Target};
+use crate::{document::ImageFormat, providers::target::Target};
 
 /// What is sent: the instructions, the words around the page, and its image where it has one.
 #[derive(Clone)]

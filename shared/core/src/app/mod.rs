@@ -1,0 +1,210 @@
+//! The application, assembled once from ports and settings and taken apart at the doors: drivers,
+//! handlers and routes hand each use case the room that it needs.
+
+mod retrying;
+
+use std::sync::Arc;
+
+use retrying::Retrying;
+
+use tokio::sync::{Notify, watch};
+
+use crate::{
+    billing::Billing,
+    dead_letters::DeadLetters,
+    events::{Store, outbox::Outbox},
+    finish::Finisher,
+    intake::Intake,
+    job::Interrupts,
+    notify::Publisher,
+    plan::Planner,
+    ports::{
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
+        payments::Payments, pdf::Pdf, queue::Queue, records::Records, traces::Traces, vault::Vault,
+        vision::Vision,
+    },
+    prepare::Preparer,
+    read::{PageReader, breakers::Breakers, slots::Slots},
+    recover::Recovery,
+    settings::Settings,
+    telemetry::spans::Tracer,
+    tenants::Tenants,
+};
+
+/// The outside world as a backend provides it.
+#[derive(Clone)]
+pub struct Ports {
+    pub records: Arc<dyn Records>,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub flow: Arc<dyn Flow>,
+    pub pdf: Arc<dyn Pdf>,
+    pub vision: Arc<dyn Vision>,
+    pub bus: Arc<dyn Bus>,
+    pub notifier: Arc<dyn Notifier>,
+    pub hooks: Arc<dyn Hooks>,
+    pub payments: Arc<dyn Payments>,
+    pub vault: Arc<dyn Vault>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub traces: Arc<dyn Traces>,
+}
+
+/// The ports that are the same for every backend: the PDF parser, the models, and outbound calls.
+#[derive(Clone)]
+pub struct Outside {
+    pub pdf: Arc<dyn Pdf>,
+    pub vision: Arc<dyn Vision>,
+    pub hooks: Arc<dyn Hooks>,
+    pub payments: Arc<dyn Payments>,
+    pub traces: Arc<dyn Traces>,
+}
+
+/// Every room with the ports that it uses, and the ports themselves for the doors.
+pub struct App {
+    pub settings: Arc<Settings>,
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub flow: Arc<dyn Flow>,
+    pub vault: Arc<dyn Vault>,
+    pub notifier: Arc<dyn Notifier>,
+    pub vision: Arc<dyn Vision>,
+    pub tenants: Tenants,
+    pub billing: Billing,
+    pub dead_letters: DeadLetters,
+    pub interrupts: Interrupts,
+    pub intake: Intake,
+    pub preparer: Preparer,
+    pub planner: Planner,
+    pub reader: PageReader,
+    pub finisher: Finisher,
+    pub publisher: Publisher,
+    pub recovery: Recovery,
+}
+
+impl App {
+    pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
+        let settings = Arc::new(settings);
+        let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
+        let blobs: Arc<dyn Blobs> = Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone()));
+        let queue: Arc<dyn Queue> = Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone()));
+        let flow: Arc<dyn Flow> = Arc::new(Retrying::new(ports.flow, clock.clone(), pauses.clone()));
+        let store = Store {
+            records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
+            records_once: ports.records,
+            clock: ports.clock.clone(),
+            ids: ports.ids.clone(),
+            tracer: Tracer { traces: ports.traces, clock: ports.clock.clone(), ids: ports.ids },
+            node: node.into().into(),
+            environment: settings.environment.as_str().into(),
+            outbox: Arc::new(Outbox::default()),
+            news: watch::Sender::new(()),
+        };
+        let (vault, notifier, vision) = (ports.vault, ports.notifier, ports.vision);
+        let tenants = Tenants::new(store.clone(), settings.clone());
+        let dead_letters =
+            DeadLetters { store: store.clone(), tenants: tenants.clone(), notifier: notifier.clone() };
+        let interrupts = Interrupts::default();
+        let billing = Billing {
+            store: store.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            vault: vault.clone(),
+            payments: ports.payments,
+            notifier: notifier.clone(),
+        };
+        let intake = Intake {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            flow: flow.clone(),
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let preparer = Preparer {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            pdf: ports.pdf,
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let planner = Planner {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            flow: flow.clone(),
+            vision: vision.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+        };
+        let finisher = Finisher {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            settings: settings.clone(),
+            preparer: preparer.clone(),
+            planner: planner.clone(),
+            interrupts: interrupts.clone(),
+        };
+        let reader = PageReader {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            vision: vision.clone(),
+            notifier: notifier.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            dead_letters: dead_letters.clone(),
+            breakers: Breakers::new(store.clone(), settings.clone()),
+            slots: Slots::new(store.clone(), settings.clone()),
+            interrupts: interrupts.clone(),
+            late_pages: Arc::new(finisher.clone()),
+        };
+        let publisher = Publisher {
+            store: store.clone(),
+            bus: ports.bus,
+            hooks: ports.hooks,
+            vault: vault.clone(),
+            tenants: tenants.clone(),
+            settings: settings.clone(),
+            dead_letters: dead_letters.clone(),
+            webhook_due: Arc::new(Notify::new()),
+        };
+        let recovery = Recovery {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            queue: queue.clone(),
+            flow: flow.clone(),
+            vault: vault.clone(),
+            settings: settings.clone(),
+            billing: billing.clone(),
+            dead_letters: dead_letters.clone(),
+            reader: reader.clone(),
+            finisher: finisher.clone(),
+            publisher: publisher.clone(),
+        };
+        Self {
+            settings,
+            store,
+            blobs,
+            queue,
+            flow,
+            vault,
+            notifier,
+            vision,
+            tenants,
+            billing,
+            dead_letters,
+            interrupts,
+            intake,
+            preparer,
+            planner,
+            reader,
+            finisher,
+            publisher,
+            recovery,
+        }
+    }
+}

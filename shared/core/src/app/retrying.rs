@@ -1,0 +1,196 @@
+//! Our own storage and queue calls, tried again after 1 s, 4 s and 16 s.
+//!
+//! A reply that was lost must not make a write look refused: on a retry, a record that carries
+//! this very batch's stamp is the batch's own work.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tracing::warn;
+
+use crate::{
+    backoff::retry_pause,
+    ids::{JobId, Priority, TaskToken},
+    job::State,
+    ports::{
+        Fault, Next,
+        blobs::{Blobs, LocalFile, Stored},
+        clock::Clock,
+        flow::{Acceptance, Flow},
+        queue::{Delivery, Outgoing, Queue, Receipt},
+        records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
+    },
+    telemetry::metrics,
+    trace::TraceContext,
+};
+
+/// Longest rest that a service is given because it asks for it.
+const MOST_ASKED: Duration = Duration::from_secs(30);
+
+/// A port whose calls are retried.
+pub struct Retrying<P: ?Sized> {
+    inner: Arc<P>,
+    clock: Arc<dyn Clock>,
+    intervals: Vec<Duration>,
+}
+
+impl<P: ?Sized> Retrying<P> {
+    pub fn new(inner: Arc<P>, clock: Arc<dyn Clock>, intervals: Vec<Duration>) -> Self {
+        Self { inner, clock, intervals }
+    }
+
+    /// Tells `call` which try it is, from 0.
+    async fn retry<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        call: impl Fn(usize) -> F,
+    ) -> Result<T, Fault> {
+        let mut attempt = 0;
+        loop {
+            let fault = match call(attempt).await {
+                Ok(value) => return Ok(value),
+                Err(fault) => fault,
+            };
+            attempt += 1;
+            let pause = match (fault.next(), retry_pause(&self.intervals, attempt)) {
+                (Next::GiveUp, _) | (_, None) => return Err(fault),
+                (Next::Retry, Some(pause)) => pause,
+                // Never sooner than we would: a service that asks for little would use up the tries.
+                (Next::RetryAfter(asked), Some(pause)) => asked.clamp(pause, pause.max(MOST_ASKED)),
+            };
+            warn!(%fault, attempt, "call failed, trying again");
+            metrics::retried();
+            self.clock.sleep(pause).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Records for Retrying<dyn Records> {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
+        self.retry(|_| self.inner.get(key)).await
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
+        self.retry(|_| self.inner.get_many(keys)).await
+    }
+
+    async fn list(
+        &self,
+        partition: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
+        self.retry(|_| self.inner.list(partition, prefix, after, limit)).await
+    }
+
+    async fn list_index(
+        &self,
+        index: Index,
+        partition: &str,
+        after: Option<&str>,
+        descending: bool,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
+        self.retry(|_| self.inner.list_index(index, partition, after, descending, limit)).await
+    }
+
+    async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
+        self.retry(|attempt| async move {
+            let written = self.inner.write(batch).await?;
+            if attempt > 0 && matches!(written, Written::Refused { .. }) && self.was_ours(batch).await? {
+                return Ok(Written::Applied);
+            }
+            Ok(written)
+        })
+        .await
+    }
+}
+
+impl Retrying<dyn Records> {
+    /// Batches are whole or absent, so one record with our stamp proves them all.
+    async fn was_ours(&self, batch: &Batch) -> Result<bool, Fault> {
+        for change in &batch.changes {
+            if let Change::Put { draft, .. } = change
+                && let Some(item) = self.inner.get(&draft.key).await?
+                && item.stamp == batch.stamp
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl Blobs for Retrying<dyn Blobs> {
+    async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault> {
+        self.retry(|_| self.inner.put_new(key, bytes.clone())).await
+    }
+
+    async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
+        self.retry(|_| self.inner.put_file(key, file)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+        self.retry(|_| self.inner.get(key)).await
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
+        self.retry(|_| self.inner.open(key)).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), Fault> {
+        self.retry(|_| self.inner.delete(key)).await
+    }
+
+    async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
+        self.retry(|_| self.inner.delete_all(prefix)).await
+    }
+}
+
+#[async_trait]
+impl Queue for Retrying<dyn Queue> {
+    async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
+        self.retry(|_| self.inner.send(messages)).await
+    }
+
+    async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.retry(|_| self.inner.receive(max, visibility)).await
+    }
+
+    async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
+        self.retry(|_| self.inner.extend(receipt, visibility)).await
+    }
+
+    async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
+        self.retry(|_| self.inner.delete(receipt)).await
+    }
+
+    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.retry(|_| self.inner.receive_dead(max, visibility)).await
+    }
+
+    async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.retry(|_| self.inner.depths()).await
+    }
+}
+
+#[async_trait]
+impl Flow for Retrying<dyn Flow> {
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+        self.retry(|_| self.inner.start(job, redrives, trace)).await
+    }
+
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
+        self.retry(|_| self.inner.settle(token)).await
+    }
+
+    async fn wake(&self, job: &JobId) -> Result<(), Fault> {
+        self.retry(|_| self.inner.wake(job)).await
+    }
+
+    async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
+        self.retry(|_| self.inner.remind(job, state)).await
+    }
+}

@@ -1,0 +1,47 @@
+//! How long to wait before a retry, and how long a breaker's cooldown lasts.
+
+use std::time::Duration;
+
+/// The pause before a retry (1 is the first); `None` after the last one.
+pub fn retry_pause(intervals: &[Duration], retry: usize) -> Option<Duration> {
+    retry.checked_sub(1).and_then(|index| intervals.get(index)).copied()
+}
+
+/// How long a breaker stays open the `trips`-th time in a row: base, doubled each time, capped.
+pub fn cooldown(trips: u32, base: Duration, cap: Duration) -> Duration {
+    let doubled = base.checked_mul(2u32.saturating_pow(trips.saturating_sub(1)));
+    doubled.unwrap_or(cap).min(cap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cooldowns_double_up_to_the_cap() {
+        let cooldowns: Vec<u64> = (1..=6)
+            .map(|trips| cooldown(trips, Duration::from_secs(30), Duration::from_secs(300)).as_secs())
+            .collect();
+        assert_eq!(cooldowns, [30, 60, 120, 240, 300, 300]);
+    }
+
+    #[test]
+    fn retries_end_with_their_list() {
+        let list = [1, 4, 16].map(Duration::from_secs);
+        assert_eq!(retry_pause(&list, 1), Some(Duration::from_secs(1)));
+        assert_eq!(retry_pause(&list, 3), Some(Duration::from_secs(16)));
+        assert_eq!(retry_pause(&list, 4), None);
+        assert_eq!(retry_pause(&list, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cooldown_is_never_over_the_cap_nor_shrinks(trips in 0u32..10_000, base in 1u64..100_000, cap in 1u64..100_000) {
+            let (base, cap) = (Duration::from_millis(base), Duration::from_millis(cap));
+            let pause = cooldown(trips, base, cap);
+            prop_assert!(pause <= cap);
+            prop_assert!(pause <= cooldown(trips + 1, base, cap));
+        }
+    }
+}

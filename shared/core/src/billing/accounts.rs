@@ -1,0 +1,124 @@
+//! Accounts and their ledgers: changed by events, each with its line, in one write.
+
+use crate::{
+    billing::account::{Account, AccountEvent, LedgerEntry, Refused},
+    event::{Actor, Aggregate, Metadata},
+    events::{Store, trail},
+    ids::{CorrelationId, EventId, TenantId},
+    keys::{index, record},
+    ports::{
+        Fault,
+        records::{Change, Draft, Index, IndexEntry, When, Written},
+    },
+    records::{ListPage, Versioned, decode, encode, list_page, read_all, read_index},
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccountError {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// A tenant's account; one that nothing happened to yet is empty, with version 0.
+pub async fn load(store: &Store, tenant: &TenantId) -> Result<Versioned<Account>, Fault> {
+    let found = store.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
+    Ok(found.unwrap_or_else(|| Versioned { value: Account::new(tenant.clone()), version: 0 }))
+}
+
+/// Every account that something happened to, by tenant.
+pub async fn all(store: &Store) -> Result<Vec<Account>, Fault> {
+    let all =
+        read_index(store.records.as_ref(), Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| {
+            true
+        })
+        .await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
+}
+
+/// Who changes an account, and what else that belongs to.
+pub struct Origin {
+    pub metadata: Metadata,
+    pub correlation: CorrelationId,
+}
+
+/// The account after `events`, and the writes that make it so: the record, its events, and a line of
+/// the ledger for each that moved the balance.
+pub fn moves(
+    store: &Store,
+    origin: &Origin,
+    before: &Versioned<Account>,
+    events: &[AccountEvent],
+) -> Result<(Account, Vec<Change>), AccountError> {
+    let mut account = before.value.clone();
+    let (mut changes, mut lines) = (Vec::new(), Vec::new());
+    for event in events {
+        let mut next = account.apply(event)?;
+        let at = account.head.next_time(store.clock.now());
+        let (id, aggregate) = (EventId::new(store.ids.fresh()), Aggregate::Account(account.tenant.clone()));
+        let (stored, head) = account.head.append(
+            aggregate,
+            id,
+            event,
+            at,
+            origin.correlation.clone(),
+            origin.metadata.clone(),
+        );
+        changes.push(trail::append(store, &stored)?);
+        next.head = head;
+        lines.extend(LedgerEntry::of(&account, &next, event, at));
+        account = next;
+    }
+    for line in lines {
+        let key = record::ledger_entry(&account.tenant, line.sequence);
+        let listed = IndexEntry::new(index::ledger(&account.tenant), format!("{:010}", line.sequence));
+        let draft = Draft { tenant_index: Some(listed), ..Draft::new(key, encode(&line)?) };
+        changes.push(Change::Put { draft, when: When::Absent });
+    }
+    let when = if before.version == 0 { When::Absent } else { When::Version(before.version) };
+    let draft = Draft {
+        state_index: Some(IndexEntry::new(index::ACCOUNTS, account.tenant.as_str())),
+        ..Draft::new(record::account(&account.tenant), encode(&account)?)
+    };
+    changes.push(Change::Put { draft, when });
+    Ok((account, changes))
+}
+
+/// Makes one change that an operator asks for.
+pub async fn change(
+    store: &Store,
+    tenant: &TenantId,
+    by: &str,
+    event: &AccountEvent,
+) -> Result<Account, AccountError> {
+    let environment = &store.environment;
+    let origin = Origin {
+        metadata: Metadata::untraced(tenant.clone(), Some(by.to_owned()), Actor::Operator, environment),
+        correlation: CorrelationId::new(store.ids.fresh()),
+    };
+    loop {
+        let before = load(store, tenant).await?;
+        let (account, changes) = moves(store, &origin, &before, std::slice::from_ref(event))?;
+        if store.write(changes).await? == Written::Applied {
+            return Ok(account);
+        }
+    }
+}
+
+/// A tenant's whole ledger, oldest first, strongly consistent.
+pub async fn ledger(store: &Store, tenant: &TenantId) -> Result<Vec<LedgerEntry>, Fault> {
+    let all = read_all(store.records.as_ref(), &record::account_partition(tenant), record::LEDGER).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
+}
+
+/// The lines of a tenant's ledger, newest first.
+pub async fn ledger_page(
+    store: &Store,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ListPage<LedgerEntry>, Fault> {
+    list_page(store.records.as_ref(), Index::Tenant, &index::ledger(tenant), after, true, limit, |_| true)
+        .await
+}

@@ -1,0 +1,196 @@
+//! Purchases of credits: moved by events, together with the account that they are for.
+
+use serde::Serialize;
+
+use crate::{
+    billing::{
+        account::AccountEvent,
+        accounts::{self, AccountError, Origin},
+        purchase::{Order, Purchase, PurchaseEvent, State},
+        telemetry as billing_telemetry,
+    },
+    event::{Actor, Aggregate, Event, Head, Metadata},
+    events::{Store, trail},
+    ids::{CorrelationId, EventId, PurchaseId, TenantId},
+    keys::{index, record},
+    ports::{
+        Fault,
+        records::{Change, Draft, Index, IndexEntry, When, Written},
+        vault::Vault,
+    },
+    records::{self, ListPage, Versioned, decode, encode},
+    secret::Secret,
+};
+
+pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Versioned<Purchase>>, Fault> {
+    store.records.get(&record::purchase(id)).await?.as_ref().map(decode).transpose()
+}
+
+fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
+    let listed = match purchase.state {
+        State::Running | State::Compensating => Some(index::DUE_PURCHASES),
+        State::Manual => Some(index::MANUAL_PURCHASES),
+        State::Completed | State::Compensated | State::Resolved => None,
+    };
+    let sort = |time| format!("{time:.3}#{}", purchase.id);
+    Ok(Draft {
+        tenant_index: Some(IndexEntry::new(
+            index::purchases(&purchase.order.tenant),
+            sort(purchase.started_at),
+        )),
+        state_index: listed.map(|place| IndexEntry::new(place, sort(purchase.due))),
+        ..Draft::new(record::purchase(&purchase.id), encode(purchase)?)
+    })
+}
+
+/// Writes down a new purchase; `None` when there is one of that id.
+pub async fn begin(
+    store: &Store,
+    vault: &dyn Vault,
+    id: &PurchaseId,
+    order: Order,
+    method: Option<&Secret>,
+) -> Result<Option<Versioned<Purchase>>, Fault> {
+    let mut more = Vec::new();
+    if let Some(method) = method {
+        let sealed = vault.seal(method).await?;
+        let draft = Draft::new(record::payment_method(id), encode(&sealed)?);
+        more.push(Change::Put { draft, when: When::Absent });
+    }
+    write(store, id, None, &[PurchaseEvent::Started(order)], more).await
+}
+
+/// Moves a purchase, and its account with it; `None` when somebody else moved the purchase. Others of the
+/// tenant's may be at the account, which is no reason to wait.
+pub async fn advance(
+    store: &Store,
+    before: &Versioned<Purchase>,
+    events: &[PurchaseEvent],
+    account: &[AccountEvent],
+) -> Result<Option<Versioned<Purchase>>, AccountError> {
+    loop {
+        let moved = advance_once(store, before, events, account).await?;
+        if moved.is_some() || account.is_empty() {
+            return Ok(moved);
+        }
+        let now = find(store, &before.value.id).await?;
+        if now.is_none_or(|now| now.version != before.version) {
+            return Ok(None);
+        }
+    }
+}
+
+async fn advance_once(
+    store: &Store,
+    before: &Versioned<Purchase>,
+    events: &[PurchaseEvent],
+    account: &[AccountEvent],
+) -> Result<Option<Versioned<Purchase>>, AccountError> {
+    let (id, order) = (&before.value.id, &before.value.order);
+    let mut more = Vec::new();
+    if !account.is_empty() {
+        let kept = accounts::load(store, &order.tenant).await?;
+        let origin =
+            Origin { metadata: metadata(store, order), correlation: CorrelationId::new(id.as_str()) };
+        more = accounts::moves(store, &origin, &kept, account)?.1;
+    }
+    // Paid, or never to be paid: how is nobody's business any more.
+    let is_over = events.iter().any(|event| {
+        matches!(
+            event,
+            PurchaseEvent::PaymentCompleted { .. }
+                | PurchaseEvent::Compensating { .. }
+                | PurchaseEvent::Resolved { .. }
+        )
+    });
+    if is_over && let Some(item) = store.records.get(&record::payment_method(id)).await? {
+        more.push(Change::Delete { key: record::payment_method(id), version: item.version });
+    }
+    Ok(write(store, id, Some(before), events, more).await?)
+}
+
+async fn write(
+    store: &Store,
+    id: &PurchaseId,
+    before: Option<&Versioned<Purchase>>,
+    events: &[PurchaseEvent],
+    mut changes: Vec<Change>,
+) -> Result<Option<Versioned<Purchase>>, Fault> {
+    let mut purchase = before.map(|kept| kept.value.clone());
+    for event in events {
+        let head = purchase.as_ref().map(|purchase| purchase.head.clone()).unwrap_or_default();
+        let at = head.next_time(store.clock.now());
+        let next = Purchase::apply(purchase.as_ref(), id, event, at);
+        let mut next = next.ok_or_else(|| Fault::broken("purchase", "an event that does not follow"))?;
+        let (stored, head) = append(store, &next, &head, event, at);
+        changes.push(trail::append(store, &stored)?);
+        next.head = head;
+        purchase = Some(next);
+    }
+    let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "nothing to write"))?;
+    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
+    if store.write(changes).await? != Written::Applied {
+        return Ok(None);
+    }
+    billing_telemetry::purchase_moved(&purchase, events);
+    Ok(Some(Versioned { value: purchase, version: when.next_version() }))
+}
+
+fn append(
+    store: &Store,
+    purchase: &Purchase,
+    head: &Head,
+    event: &impl Serialize,
+    at: jiff::Timestamp,
+) -> (Event, Head) {
+    let metadata = metadata(store, &purchase.order);
+    let (id, aggregate) = (EventId::new(store.ids.fresh()), Aggregate::Purchase(purchase.id.clone()));
+    head.append(aggregate, id, event, at, CorrelationId::new(purchase.id.as_str()), metadata)
+}
+
+/// A purchase belongs to no job, and so to no trace.
+fn metadata(store: &Store, order: &Order) -> Metadata {
+    Metadata::untraced(order.tenant.clone(), Some(order.by.clone()), Actor::Purchase, &store.environment)
+}
+
+/// How a purchase is paid, while that is still of use.
+pub async fn method(store: &Store, vault: &dyn Vault, id: &PurchaseId) -> Result<Option<Secret>, Fault> {
+    let Some(item) = store.records.get(&record::payment_method(id)).await? else { return Ok(None) };
+    let sealed: String = decode(&item)?.value;
+    Ok(Some(vault.open(&sealed).await?))
+}
+
+/// Purchases on their way, those due first.
+pub async fn under_way(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    listed(store, index::DUE_PURCHASES, limit).await
+}
+
+/// Purchases of all tenants that wait for a person, oldest first.
+pub async fn needing_person(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    listed(store, index::MANUAL_PURCHASES, limit).await
+}
+
+async fn listed(store: &Store, place: &str, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    let listing = store.records.list_index(Index::State, place, None, false, limit).await?;
+    listing.items.iter().map(decode).collect()
+}
+
+/// A tenant's purchases of credits, newest first.
+pub async fn list_page(
+    store: &Store,
+    tenant: &TenantId,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ListPage<Purchase>, Fault> {
+    records::list_page(
+        store.records.as_ref(),
+        Index::Tenant,
+        &index::purchases(tenant),
+        after,
+        true,
+        limit,
+        |_| true,
+    )
+    .await
+}

@@ -1,0 +1,21 @@
+//! Work that was given up, with its reason, kept for a person to redrive or purge.
+
+pub mod add;
+pub mod fail;
+mod purge;
+mod store;
+
+use std::sync::Arc;
+
+use crate::{events::Store, ports::notifier::Notifier, tenants::Tenants};
+
+pub use purge::purge;
+pub use store::*;
+
+/// What adding a dead letter needs.
+#[derive(Clone)]
+pub struct DeadLetters {
+    pub store: Store,
+    pub tenants: Tenants,
+    pub notifier: Arc<dyn Notifier>,
+}

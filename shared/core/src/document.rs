@@ -1,0 +1,129 @@
+//! What is known of a PDF and its pages before any AI sees them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::PageNumber;
+
+/// A page either reads well from its text layer, or needs eyes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Classification {
+    TextOnly,
+    HasGraphics,
+}
+
+/// Why a page got its [`Classification`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// A sound text layer and nothing drawn but rules, table lines, underlines or a small logo.
+    Text,
+    /// Nothing on the page at all: there is nothing to send.
+    Blank,
+    /// One or more images larger than a logo.
+    Image,
+    /// A figure drawn with vectors.
+    VectorFigure,
+    /// An image covers the page: a scan, with or without an OCR layer.
+    Scanned,
+    /// Something is painted but no text can be read.
+    NoTextLayer,
+    /// The text layer is there but is not language (broken encodings, private-use glyphs).
+    GarbageText,
+    /// The parser gave up on this page: it crashed, ran out of time or memory, or refused.
+    Unreadable,
+}
+
+impl Reason {
+    pub fn classification(self) -> Classification {
+        match self {
+            Self::Text | Self::Blank => Classification::TextOnly,
+            Self::Image
+            | Self::VectorFigure
+            | Self::Scanned
+            | Self::NoTextLayer
+            | Self::GarbageText
+            | Self::Unreadable => Classification::HasGraphics,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageFormat {
+    Jpeg,
+    Png,
+}
+
+impl ImageFormat {
+    pub fn mime(self) -> &'static str {
+        match self {
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+        }
+    }
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpg",
+            Self::Png => "png",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageColor {
+    Rgb,
+    Gray,
+}
+
+/// How a page becomes an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ImageStyle {
+    pub dpi: u32,
+    pub color: ImageColor,
+    pub format: ImageFormat,
+    /// 1 to 100; JPEG only.
+    pub jpeg_quality: u8,
+}
+
+impl Default for ImageStyle {
+    fn default() -> Self {
+        Self { dpi: 100, color: ImageColor::Rgb, format: ImageFormat::Jpeg, jpeg_quality: 70 }
+    }
+}
+
+/// An image made for the AI, still in memory.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PageImage {
+    pub format: ImageFormat,
+    pub width_px: u32,
+    pub height_px: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for PageImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "PageImage({} {}x{}, {} bytes)",
+            self.format.mime(),
+            self.width_px,
+            self.height_px,
+            self.bytes.len()
+        )
+    }
+}
+
+/// What intake found on one page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageReading {
+    pub number: PageNumber,
+    /// MuPDF's text in reading order; empty when there is none.
+    pub text: String,
+    pub reason: Reason,
+    /// Present when the page's image was asked for and could be made.
+    pub image: Option<PageImage>,
+    /// Why the page could not be read or rendered, in words for people.
+    pub fault: Option<String>,
+}

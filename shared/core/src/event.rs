@@ -1,0 +1,286 @@
+//! The audit trail: immutable events, numbered and hash-chained per aggregate.
+
+use std::{fmt, str::FromStr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, de::Error as _};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    digest::hex,
+    ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId},
+};
+
+/// Version of the envelope below; a new shape gets a new number.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a trail is about. Pages have trails of their own, so that a thousand pages settling at
+/// once do not queue for one sequence number; the job's trail seals them with a digest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Aggregate {
+    Job(JobId),
+    Page(JobId, PageNumber),
+    Breaker(String),
+    DeadLetter(DeadLetterId),
+    Account(TenantId),
+    Purchase(PurchaseId),
+}
+
+impl fmt::Display for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(f, "job/{job}"),
+            Self::Page(job, page) => write!(f, "job/{job}/page/{page}"),
+            Self::Breaker(target) => write!(f, "breaker/{target}"),
+            Self::DeadLetter(id) => write!(f, "dead/{id}"),
+            Self::Account(tenant) => write!(f, "account/{tenant}"),
+            Self::Purchase(id) => write!(f, "purchase/{id}"),
+        }
+    }
+}
+
+impl FromStr for Aggregate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is not an aggregate");
+        let (kind, rest) = text.split_once('/').ok_or_else(bad)?;
+        match kind {
+            "job" => match rest.split_once("/page/") {
+                Some((job, page)) => {
+                    let page = page.parse().ok().and_then(PageNumber::new).ok_or_else(bad)?;
+                    Ok(Self::Page(JobId::new(job), page))
+                }
+                None => Ok(Self::Job(JobId::new(rest))),
+            },
+            "breaker" => Ok(Self::Breaker(rest.to_owned())),
+            "dead" => Ok(Self::DeadLetter(DeadLetterId::new(rest))),
+            "account" => Ok(Self::Account(TenantId::new(rest))),
+            "purchase" => Ok(Self::Purchase(PurchaseId::new(rest))),
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl Serialize for Aggregate {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Aggregate {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The part of the system that caused an event; stored by name in the event's metadata as its `source`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum Actor {
+    Intake,
+    Worker,
+    Finalize,
+    /// The caller's request to cancel.
+    Cancel,
+    /// A person, through the command line or an operator's route.
+    Operator,
+    /// The saga of a purchase.
+    Purchase,
+}
+
+/// Who and what an event belongs to, beside its aggregate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    pub tenant: TenantId,
+    /// The part of the system that made it: `intake`, `worker`, `finalize`, `cli`, …
+    pub source: String,
+    pub environment: String,
+    #[serde(default)]
+    pub trace_id: String,
+    #[serde(default)]
+    pub span_id: String,
+    pub priority: Priority,
+}
+
+impl Metadata {
+    /// Of what belongs to no job, and so to no trace.
+    pub fn untraced(tenant: TenantId, user_id: Option<String>, actor: Actor, environment: &str) -> Self {
+        Self {
+            user_id,
+            tenant,
+            source: actor.to_string(),
+            environment: environment.to_owned(),
+            trace_id: String::new(),
+            span_id: String::new(),
+            priority: Priority::High,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub id: EventId,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub data: Value,
+    pub timestamp: Timestamp,
+    pub correlation_id: CorrelationId,
+    pub metadata: Metadata,
+    pub schema_version: u32,
+    pub aggregate: Aggregate,
+    /// 1 for the first event of an aggregate.
+    pub sequence: u64,
+    /// Hash of the event before it; empty for the first.
+    pub previous: String,
+    pub hash: String,
+}
+
+impl Event {
+    /// SHA-256 over every field but `hash`, in canonical JSON.
+    pub fn compute_hash(&self) -> String {
+        let mut value = serde_json::to_value(self).expect("an event has only string keys");
+        if let Value::Object(fields) = &mut value {
+            fields.remove("hash");
+        }
+        let mut canonical = String::new();
+        write_canonical(&value, &mut canonical);
+        hex(&Sha256::digest(canonical.as_bytes()))
+    }
+}
+
+/// Where a trail stands; kept in the record that the trail describes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    pub sequence: u64,
+    pub hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+}
+
+impl Head {
+    /// Where a trail stands that ends with `event`.
+    pub fn of(event: &Event) -> Self {
+        Self { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) }
+    }
+
+    /// When the next event happens: `now`, but never before the last one, so that a trail reads
+    /// forward even if the next writer's clock is behind.
+    pub fn next_time(&self, now: Timestamp) -> Timestamp {
+        self.at.map_or(now, |at| at.max(now))
+    }
+
+    /// The next event of a trail, and the head after it.
+    pub fn append(
+        &self,
+        aggregate: Aggregate,
+        id: EventId,
+        typed: &impl Serialize,
+        now: Timestamp,
+        correlation_id: CorrelationId,
+        metadata: Metadata,
+    ) -> (Event, Head) {
+        let (kind, data) = split_typed(typed);
+        let mut event = Event {
+            id,
+            kind,
+            data,
+            timestamp: self.next_time(now),
+            correlation_id,
+            metadata,
+            schema_version: SCHEMA_VERSION,
+            aggregate,
+            sequence: self.sequence + 1,
+            previous: self.hash.clone(),
+            hash: String::new(),
+        };
+        event.hash = event.compute_hash();
+        let head = Head::of(&event);
+        (event, head)
+    }
+}
+
+/// Typed events serialize as `{"type": …, "data": …}`.
+fn split_typed(typed: &impl Serialize) -> (String, Value) {
+    let mut value = serde_json::to_value(typed).expect("an event has only string keys");
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let data = value.get_mut("data").map(Value::take).unwrap_or(Value::Object(Default::default()));
+    (kind, data)
+}
+
+/// The typed form of a stored event.
+pub fn decode<T: serde::de::DeserializeOwned>(event: &Event) -> Result<T, serde_json::Error> {
+    let mut object = serde_json::Map::new();
+    object.insert("type".into(), Value::String(event.kind.clone()));
+    object.insert("data".into(), event.data.clone());
+    serde_json::from_value(Value::Object(object))
+}
+
+/// What is wrong with a trail, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Tampered {
+    #[error("event {sequence} is missing: the next one found is {found}")]
+    Missing { sequence: u64, found: u64 },
+    #[error("event {sequence} was changed: its content does not match its hash")]
+    Changed { sequence: u64 },
+    #[error("event {sequence} does not follow the one before it")]
+    Unlinked { sequence: u64 },
+    #[error("the trail ends at event {found}, but its record says {expected}")]
+    Cut { expected: u64, found: u64 },
+}
+
+/// Checks a whole trail, in order of sequence, against the head its record holds.
+pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
+    let mut previous = String::new();
+    for (event, expected) in events.iter().zip(1..) {
+        if event.sequence != expected {
+            return Err(Tampered::Missing { sequence: expected, found: event.sequence });
+        }
+        if event.previous != previous {
+            return Err(Tampered::Unlinked { sequence: expected });
+        }
+        if event.compute_hash() != event.hash {
+            return Err(Tampered::Changed { sequence: expected });
+        }
+        previous.clone_from(&event.hash);
+    }
+    let found = events.len() as u64;
+    if found != head.sequence || previous != head.hash {
+        return Err(Tampered::Cut { expected: head.sequence, found });
+    }
+    Ok(())
+}
+
+/// JSON with sorted keys and no spaces: the same value gives the same bytes whoever wrote it.
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<_> = fields.keys().collect();
+            keys.sort();
+            out.push('{');
+            for (index, key) in keys.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                write_canonical(&fields[key.as_str()], out);
+            }
+            out.push('}');
+        }
+        Value::Array(values) => {
+            out.push('[');
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(value, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}

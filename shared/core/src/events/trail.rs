@@ -1,0 +1,60 @@
+//! Events as records: appended with the state they describe, read back in order.
+
+use crate::{
+    event::{Aggregate, Event},
+    events::Store,
+    ids::TenantId,
+    keys::{index, record},
+    ports::{
+        Fault,
+        records::{Change, Draft, Index, IndexEntry, When},
+    },
+    records::{encode, read_all, read_index},
+};
+
+/// The write that stores an event. It is marked as unpublished by being listed in the outbox of
+/// the process that wrote it; the mark is part of the same record, so neither is without the other.
+pub fn append(store: &Store, event: &Event) -> Result<Change, Fault> {
+    let key = record::event(&event.aggregate, event.sequence);
+    let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
+    let draft = Draft {
+        tenant_index: Some(IndexEntry::new(index::events(&event.metadata.tenant), time.clone())),
+        state_index: Some(IndexEntry::new(index::outbox(&store.node), time)),
+        ..Draft::new(key, encode(event)?)
+    };
+    Ok(Change::Put { draft, when: When::Absent })
+}
+
+pub fn is_unpublished(draft: &Draft) -> bool {
+    draft.state_index.as_ref().is_some_and(|entry| entry.partition.starts_with(index::OUTBOX))
+}
+
+/// The whole trail of one aggregate, in order.
+pub async fn read(store: &Store, aggregate: &Aggregate) -> Result<Vec<Event>, Fault> {
+    let (partition, prefix) = record::trail(aggregate);
+    read_prefix(store, &partition, &prefix).await
+}
+
+/// The trails of all pages of a job, page by page.
+pub async fn read_pages(store: &Store, job: &crate::ids::JobId) -> Result<Vec<Event>, Fault> {
+    read_prefix(store, &record::job_partition(job), record::PAGE_EVENTS).await
+}
+
+async fn read_prefix(store: &Store, partition: &str, prefix: &str) -> Result<Vec<Event>, Fault> {
+    let all = read_all(store.records.as_ref(), partition, prefix).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
+}
+
+/// What happened to a tenant's things since a time, of one type or of all.
+pub async fn since(
+    store: &Store,
+    tenant: &TenantId,
+    since: Option<jiff::Timestamp>,
+    kind: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Event>, Fault> {
+    let (partition, after) = (index::events(tenant), since.map(|time| format!("{time:.3}")));
+    let wanted = |event: &Event| kind.is_none_or(|kind| kind == event.kind);
+    let all = read_index(store.records.as_ref(), Index::Tenant, &partition, after, limit, wanted).await?;
+    Ok(all.into_iter().map(|kept| kept.value).collect())
+}

@@ -1,0 +1,98 @@
+//! Getting rid of a document: everything that was kept of an ended job goes.
+
+use crate::{
+    dead_letters,
+    dead_letters::purge,
+    event::{self, Aggregate},
+    events::{Store, trail},
+    ids::{DeadLetterId, JobId, PageNumber},
+    intake::{upload, uploads},
+    job::{Job, JobEvent, Received, StepCode, StepError, jobs},
+    keys::{blob, record},
+    notify::{webhook, webhooks},
+    ports::{blobs::Blobs, records::Change},
+};
+
+/// Most changes of one batch, and letters looked at together.
+const BATCH_SIZE: usize = 100;
+/// Of records with up to 100 KiB of text each; one write may touch 4 MB there.
+const LARGE_AT_ONCE: usize = 25;
+
+/// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
+/// What was begun and not finished is finished by asking again: the job is known until all else is
+/// gone.
+pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> Result<(), StepError> {
+    let job = jobs::load(store, id).await?.value;
+    if !job.state.is_terminal() {
+        let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
+        return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
+    }
+    forget_request(store, id, &job.received).await?;
+    forget_letters(store, &job, by).await?;
+    for origin in uploads::origins(store, id).await? {
+        blobs.delete(&origin.key).await?;
+        blobs.delete(&format!("{}{}", origin.key, upload::SIDECAR_SUFFIX)).await?;
+        uploads::forget(store, &origin.id).await?;
+    }
+    blobs.delete_all(&blob::job(id)).await?;
+    let partition = record::job_partition(id);
+    loop {
+        let listing = store.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
+        let last = listing.next.is_none();
+        // Somebody may have redriven it since: then it lives, and holds credits.
+        if last && jobs::find(store, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+            let reason = "it was redriven meanwhile, and goes on without what was deleted".to_owned();
+            return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
+        }
+        let changes: Vec<Change> = listing
+            .items
+            .into_iter()
+            .filter(|item| last || item.draft.key != record::job(id))
+            .map(|item| Change::Delete { key: item.draft.key, version: item.version })
+            .collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        // Refused when a late page was just written: the next look finds it.
+        store.write(changes).await?;
+    }
+}
+
+/// The same request makes a new job from now on.
+async fn forget_request(store: &Store, id: &JobId, received: &Received) -> Result<(), StepError> {
+    let key = record::idempotency(&received.tenant, &received.idempotency_key);
+    if let Some(known) = jobs::find_idempotency(store, &key).await?
+        && known.value.job == *id
+    {
+        store.write(vec![Change::Delete { key, version: known.version }]).await?;
+    }
+    Ok(())
+}
+
+/// Lets go of its dead letters and of what its tenant was or was to be told. All have names that
+/// follow from the job, so that nobody else's are looked at.
+async fn forget_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
+    let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
+    let told: Vec<String> =
+        trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
+    for delivery in &told {
+        webhooks::forget(store, delivery).await?;
+    }
+    // The job forgets its survey when it is redriven; its trail does not.
+    let pages = trail.iter().filter_map(|event| match event::decode(event) {
+        Ok(JobEvent::Understood(survey)) => Some(survey.document_pages),
+        _ => None,
+    });
+    let last = pages.max().unwrap_or(0);
+    let of_job = (0..=job.redrives).map(|run| dead_letters::job_dead_letter_id(&job.id, run));
+    let of_pages =
+        (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_dead_letter_id(&job.id, page));
+    let letters: Vec<DeadLetterId> =
+        of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
+    for some in letters.chunks(BATCH_SIZE) {
+        for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.waits()) {
+            purge(store, &letter.id, by).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The end of a job: every page has text, the result is published, the trail is sealed.
+//!
+//! Running it twice, or from two places at once, gives one result.
+
+use std::time::Duration;
+
+use tracing::info;
+
+use crate::{
+    digest::sha256_hex,
+    event::Actor,
+    events::Store,
+    finish::{Finisher, heal, result::Cause, results},
+    ids::{JobId, PageNumber},
+    job::{Halt, Job, JobEvent, State, StepError, encode, jobs, telemetry as job_telemetry},
+    keys::blob,
+    plan::propose,
+    ports::blobs::Blobs,
+    prepare,
+    read::pages,
+    time::after,
+};
+
+/// No two clocks are further apart than this.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
+/// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
+/// noted earlier (a cancel before the deadline, say) is the one that counts.
+pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let job = jobs::load(&finisher.store, id).await?.value;
+    let cause = match cause {
+        // Workers whose clock is ahead left the last pages to the deadline.
+        Cause::Settled
+            if is_near_deadline(&finisher.store, &job) && has_unsettled(&finisher.store, &job).await? =>
+        {
+            Cause::Deadline
+        }
+        cause => cause,
+    };
+    let job = halt(finisher, id, cause).await?;
+    // Whoever called this went by a deadline that somebody has moved since.
+    if cause == Cause::Deadline && job.halt.is_none() && !job.is_over() {
+        return Ok(job);
+    }
+    job_telemetry::finalize(&finisher.store, &job).around(conclude(finisher, id, job)).await
+}
+
+async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, StepError> {
+    loop {
+        job = match job.state {
+            State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),
+            State::Executed => audit(finisher, id).await?,
+            State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
+                cancel_unseen(finisher, &job).await?
+            }
+            State::Received | State::Acked => prepare::understand_partial(&finisher.preparer, &job).await?,
+            State::Understood => propose::propose(&finisher.planner, &job).await?,
+            // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
+            State::Proposed | State::Modified => {
+                let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
+                let approve = |job: &Job| match job.state {
+                    // No page goes to AI any more: nothing is held for them.
+                    State::Proposed | State::Modified => {
+                        vec![JobEvent::Approved { by: by.into(), credits: 0 }]
+                    }
+                    _ => vec![],
+                };
+                jobs::advance(&finisher.store, Actor::Finalize, id, approve).await?.value
+            }
+            State::Approved => publish(finisher, &job).await?,
+        };
+    }
+}
+
+fn is_near_deadline(store: &Store, job: &Job) -> bool {
+    job.deadline <= after(store.clock.now(), CLOCKS_DIFFER)
+}
+
+/// Is there a page for AI that nobody stored an outcome of?
+async fn has_unsettled(store: &Store, job: &Job) -> Result<bool, StepError> {
+    let planned = job.plan.as_ref().map_or(0, |plan| plan.ai_pages as usize);
+    let all = pages::all(store, &job.id).await?;
+    Ok(all.values().filter(|kept| kept.value.outcome.is_some()).count() < planned)
+}
+
+/// Tells the workers to stop before anything is counted.
+async fn halt(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, id, |job| match cause {
+        Cause::Deadline if job.halt.is_none() && !job.is_over() && is_near_deadline(&finisher.store, job) => {
+            vec![JobEvent::DeadlineReached {}]
+        }
+        Cause::Cancelled if job.halt.is_none() && !job.is_over() => {
+            vec![JobEvent::CancelRequested { by: "caller".into() }]
+        }
+        _ => vec![],
+    })
+    .await?;
+    if kept.value.halt.is_some() {
+        finisher.interrupts.interrupt(id);
+    }
+    Ok(kept.value)
+}
+
+async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
+    let cause = match job.halt {
+        None => Cause::Settled,
+        Some(Halt::Deadline) => Cause::Deadline,
+        Some(Halt::Cancelled) => Cause::Cancelled,
+    };
+    let version = 1;
+    let published = results::publish(&finisher.store, finisher.blobs.as_ref(), job, version, cause).await?;
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, &job.id, |now| match (now.state, now.halt) {
+        (State::Approved, Some(Halt::Cancelled)) => {
+            vec![JobEvent::Cancelled { result: Some(published.clone()) }]
+        }
+        (State::Approved, _) => vec![JobEvent::Executed(published.clone())],
+        _ => vec![],
+    })
+    .await?;
+    info!(job = %job.id, version, pages = published.metadata.total_pages, "result published");
+    Ok(kept.value)
+}
+
+/// Cancelled before the document was even read: there is nothing to publish.
+async fn cancel_unseen(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
+    // What was prepared by now is still a result worth having.
+    if let Ok(understood) = prepare::understand_partial(&finisher.preparer, job).await {
+        return Ok(understood);
+    }
+    let kept =
+        jobs::advance_and_delete_password(&finisher.store, Actor::Finalize, &job.id, |job| match job.state {
+            State::Received | State::Acked => vec![JobEvent::Cancelled { result: None }],
+            _ => vec![],
+        })
+        .await?;
+    Ok(kept.value)
+}
+
+async fn audit(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
+    let digest = seal(&finisher.store, finisher.blobs.as_ref(), id).await?;
+    let kept = jobs::advance(&finisher.store, Actor::Finalize, id, |job| match (&job.state, &job.result) {
+        (State::Executed, Some(result)) => vec![JobEvent::Audited {
+            credits: result.metadata.credits,
+            cost_micro_usd: result.metadata.cost_micro_usd,
+            pages_digest: digest.clone(),
+        }],
+        _ => vec![],
+    })
+    .await?;
+    if kept.value.halt.is_none() {
+        return Ok(kept.value);
+    }
+    // A worker may have stored its page after the result was made and before it was told to stop.
+    heal::publish(finisher, id).await
+}
+
+/// Where each page's trail stands: what a seal lists.
+pub type SealedPages = Vec<(PageNumber, u64, String)>;
+
+/// Stores where every page's trail stands now and answers with its digest, which goes into the
+/// job's trail: from then on no page's trail can be changed unseen.
+pub async fn seal(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<String, StepError> {
+    let sealed: SealedPages = pages::all(store, id)
+        .await?
+        .into_values()
+        .filter(|kept| kept.value.head.sequence > 0)
+        .map(|kept| (kept.value.page, kept.value.head.sequence, kept.value.head.hash))
+        .collect();
+    let bytes = encode(&sealed)?;
+    let digest = sha256_hex(&bytes);
+    blobs.put_new(&blob::seal(id, &digest), bytes).await?;
+    Ok(digest)
+}

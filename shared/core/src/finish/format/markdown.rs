@@ -1,0 +1,28 @@
+//! Markdown.
+
+use std::fmt::Write;
+
+use super::Spec;
+use crate::finish::result::ResultDocument;
+
+pub const SPEC: Spec =
+    Spec { names: &["markdown", "md"], extension: "md", mime: "text/markdown; charset=utf-8", render };
+
+/// Each page under an anchor `#page-N`, with a comment that says where its text came from.
+fn render(document: &ResultDocument) -> Vec<u8> {
+    let mut out = String::new();
+    for (index, page) in document.pages.iter().enumerate() {
+        if index > 0 {
+            out.push_str("\n---\n\n");
+        }
+        let by = match (&page.read_by.provider, &page.read_by.model) {
+            (Some(provider), Some(model)) => format!(", {provider}:{model}"),
+            _ => String::new(),
+        };
+        let _ = writeln!(out, "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->", page.page, page.source);
+        if !page.text.is_empty() {
+            let _ = writeln!(out, "\n{}", page.text);
+        }
+    }
+    out.into_bytes()
+}

@@ -1,0 +1,211 @@
+//! Better text for a published result: pages that were read late replace their fallback in a new
+//! version. A version that was published never changes.
+
+use async_trait::async_trait;
+use std::{collections::HashMap, time::Duration};
+
+use tracing::warn;
+
+use crate::{
+    event::Actor,
+    events::Store,
+    finish::{Finisher, finalize::seal, healing, result::Cause, results},
+    ids::{JobId, PageNumber},
+    job::{Job, JobEvent, StepCode, StepError, credits, jobs, message::ImageRef},
+    plan::propose::manifest,
+    ports::{Fault, blobs::Blobs, queue::Outgoing},
+    prepare,
+    read::{
+        LatePages,
+        pages::{self, Page},
+    },
+    records::Versioned,
+    source::Source,
+    time::after,
+};
+
+/// Pages that are read within this of a version come together in the next.
+const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
+/// Pages of a result that a worker makes. More take more memory than it has on AWS, and its end there
+/// would take the pages along that it reads meanwhile.
+const MOST_BY_WORKERS: u32 = 2000;
+/// How often publishers that died are looked for, and how many jobs at most are gone on with then.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+const BATCH_SIZE: usize = 100;
+
+/// Publishes a new version if pages were read since the last one; answers with the job.
+pub async fn publish(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
+    loop {
+        let job = jobs::load(&finisher.store, id).await?.value;
+        if !job.is_healable() || !has_news(&finisher.store, finisher.blobs.as_ref(), &job).await? {
+            return Ok(job);
+        }
+        let Some(latest) = &job.result else { return Ok(job) };
+        let version = latest.version + 1;
+        let cause = if latest.metadata.timeout_occurred { Cause::Deadline } else { Cause::Settled };
+        let published =
+            results::publish(&finisher.store, finisher.blobs.as_ref(), &job, version, cause).await?;
+        let pages_digest = seal(&finisher.store, finisher.blobs.as_ref(), id).await?;
+        jobs::advance(&finisher.store, Actor::Finalize, id, |now| {
+            let next = now.result.as_ref().is_some_and(|result| result.version + 1 == version);
+            if now.is_healable() && next {
+                vec![JobEvent::Healed { result: published.clone(), pages_digest: pages_digest.clone() }]
+            } else {
+                vec![]
+            }
+        })
+        .await?;
+    }
+}
+
+/// Brings a page that was stored after the result was published into a new version: by the caller, or
+/// by whoever publishes already, so that many pages make few versions. A large result is left to those
+/// who go on for the dead.
+async fn bring_in(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
+    let job = jobs::load(&finisher.store, id).await?.value;
+    let pages = job.result.as_ref().map_or(0, |result| result.metadata.total_pages);
+    if !job.is_healable() {
+        return Ok(());
+    }
+    if pages > MOST_BY_WORKERS {
+        // A turn that is over as it begins.
+        healing::tell(&finisher.store, id, &finisher.store.holder(), Duration::ZERO).await?;
+        return Ok(());
+    }
+    publish_all(finisher, id).await
+}
+
+/// Publishes until nothing is told any more, unless somebody else does.
+async fn publish_all(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
+    let (holder, time) = (finisher.store.holder(), finisher.settings.page_visibility);
+    let mut turn = healing::tell(&finisher.store, id, &holder, time).await?;
+    while let Some(ours) = turn {
+        match publish(finisher, id).await {
+            Ok(_) if is_being_read(&finisher.store, id).await? => {
+                finisher.store.clock.sleep(BETWEEN_VERSIONS).await
+            }
+            Ok(_) => {}
+            // Its turn runs out, and it is found among the abandoned.
+            Err(StepError::Fault(fault)) => return Err(fault.into()),
+            Err(error) => {
+                healing::finish(&finisher.store, ours, time).await?;
+                return Err(error);
+            }
+        }
+        turn = healing::finish(&finisher.store, ours, time).await?;
+    }
+    Ok(())
+}
+
+/// Does somebody read a page of it just now?
+async fn is_being_read(store: &Store, id: &JobId) -> Result<bool, Fault> {
+    let now = store.clock.now();
+    let alive = |kept: &Versioned<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.alive(now));
+    Ok(pages::all(store, id).await?.values().any(alive))
+}
+
+/// Goes on with what publishers left who died; answers how many jobs that were.
+pub async fn take_over(finisher: &Finisher) -> Result<usize, StepError> {
+    let (mut healed, mut first_error) = (0, None);
+    for id in healing::abandoned(&finisher.store, BATCH_SIZE).await? {
+        let done = match jobs::find(&finisher.store, &id).await? {
+            Some(kept) if kept.value.is_healable() => publish_all(finisher, &id).await,
+            Some(_) => healing::forget(&finisher.store, &id).await.map_err(StepError::from),
+            // Deleted while somebody told of a page of it.
+            None => healing::forget(&finisher.store, &id).await.map_err(StepError::from),
+        };
+        match done {
+            Ok(()) => healed += 1,
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    first_error.map_or(Ok(healed), Err)
+}
+
+/// The same again and again, for ever.
+pub async fn run(finisher: &Finisher) {
+    loop {
+        if let Err(error) = take_over(finisher).await {
+            warn!(%error, "late pages not published yet");
+        }
+        finisher.store.clock.sleep(POLL_INTERVAL).await;
+    }
+}
+
+async fn has_news(store: &Store, blobs: &dyn Blobs, job: &Job) -> Result<bool, StepError> {
+    let Some(document) = results::read_document(blobs, job, None).await? else {
+        return Ok(false);
+    };
+    let settled = pages::all(store, &job.id).await?;
+    Ok(document.pages.iter().any(|page| {
+        page.source != Source::AI
+            && settled
+                .get(&page.page)
+                .and_then(|kept| kept.value.outcome.as_ref())
+                .is_some_and(|outcome| outcome.is_ai())
+    }))
+}
+
+/// Sends every page whose AI text is missing to the workers once more; answers which, and until
+/// when they may work on them. What was read and is in no version yet is published first.
+pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec<PageNumber>, StepError> {
+    let job = publish(finisher, id).await?;
+    if !job.is_healable() {
+        let reason = format!("a job that is {} has no result to heal", job.state);
+        return Err(StepError::Broken { code: StepCode::NothingToHeal, reason });
+    }
+    let Some(plan) = job.plan.as_ref().filter(|plan| plan.ai_pages > 0) else { return Ok(vec![]) };
+    let settled = pages::all(&finisher.store, id).await?;
+    let deadline = after(finisher.store.clock.now(), time);
+    let mut outgoing = Vec::new();
+    let mut sent = Vec::new();
+    let images = late_images(finisher, &job).await?;
+    for mut message in manifest(finisher.blobs.as_ref(), plan).await? {
+        let page = settled.get(&message.page_id).map(|kept| &kept.value);
+        if page.and_then(|page| page.outcome.as_ref()).is_some_and(|outcome| outcome.is_ai()) {
+            continue;
+        }
+        message.redrive_count = page.map_or(0, |page| page.redrive_count) + 1;
+        message.deadline = deadline;
+        if message.image.is_none() {
+            message.image = images.get(&message.page_id).cloned();
+        }
+        message.task_token = None;
+        sent.push(message.page_id);
+        let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
+        outgoing.push(Outgoing {
+            name,
+            job: message.job_id.clone(),
+            lane: message.priority,
+            body: message.encode()?,
+        });
+    }
+    credits::check(&finisher.store, &job, sent.len()).await?;
+    finisher.queue.send(&outgoing).await?;
+    Ok(sent)
+}
+
+/// Images that the deadline had left unmade. A document whose password is gone can't be opened for
+/// them any more, and some who heal can't open any: its pages are then sent with what text there is.
+async fn late_images(finisher: &Finisher, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
+    let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
+    let mut stored = prepare::all_stored_images(finisher.blobs.as_ref(), &job.id, ranges).await?;
+    for (range, images) in ranges.iter().zip(&mut stored).filter(|(_, images)| images.is_none()) {
+        match prepare::make_images(&finisher.preparer, job, range).await {
+            Ok(()) => {}
+            Err(error @ (StepError::Document(_) | StepError::Fault(Fault::ParserUnavailable { .. }))) => {
+                warn!(job = %job.id, %error, "images not made")
+            }
+            Err(error) => return Err(error),
+        }
+        *images = prepare::stored_images(finisher.blobs.as_ref(), &job.id, range).await?;
+    }
+    Ok(stored.into_iter().flatten().flatten().collect())
+}
+
+#[async_trait]
+impl LatePages for Finisher {
+    async fn publish(&self, job: &JobId) -> Result<(), StepError> {
+        bring_in(self, job).await
+    }
+}

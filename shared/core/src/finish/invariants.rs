@@ -1,0 +1,23 @@
+//! What must hold for every result.
+
+use super::result::ResultDocument;
+use crate::{
+    document::Reason,
+    invariants::{Checked, check},
+};
+
+/// Every page exactly once, in order, under its true number, with text or with why there is none.
+pub fn whole(document: &ResultDocument) -> Checked {
+    let numbers = document.pages.iter().map(|page| page.page.get());
+    let total = document.metadata.total_pages;
+    check(numbers.clone().is_sorted_by(|a, b| a < b) && document.pages.len() == total as usize, || {
+        format!("a result of {total} pages has {:?}", numbers.collect::<Vec<_>>())
+    })?;
+    for page in &document.pages {
+        let blank = page.reason == Reason::Blank;
+        check(blank || !page.text.is_empty(), || format!("page {} has no text", page.page))?;
+        let explained = !page.source.is_fallback() || page.fallback_reason.is_some();
+        check(explained, || format!("page {} fell back and nobody knows why", page.page))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! The end of a job: results and their versions, healing, verification and deletion.
+
+pub mod delete;
+pub mod finalize;
+pub mod format;
+pub mod heal;
+pub mod healing;
+pub mod invariants;
+pub mod result;
+pub mod results;
+pub mod verify;
+
+use std::sync::Arc;
+
+use crate::{
+    events::Store,
+    job::Interrupts,
+    plan::Planner,
+    ports::{blobs::Blobs, queue::Queue},
+    prepare::Preparer,
+    settings::Settings,
+};
+
+/// What finishing a job needs.
+#[derive(Clone)]
+pub struct Finisher {
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub settings: Arc<Settings>,
+    pub preparer: Preparer,
+    pub planner: Planner,
+    pub interrupts: Interrupts,
+}

@@ -1,0 +1,191 @@
+//! The result: every page once, in order, under its true number, in three forms.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    document::{Classification, Reason},
+    ids::{JobId, PageNumber},
+    job::ResultMetadata,
+    money::MicroUsd,
+    providers::target::Target,
+    read::outcome::{ModelCall, Settlement},
+    source::Source,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageResult {
+    pub page: PageNumber,
+    pub source: Source,
+    pub classification: Classification,
+    pub reason: Reason,
+    #[serde(flatten)]
+    pub read_by: ReadBy,
+    /// Why the AI's text is not there, where it should be, or fallback_reason nobody's is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_reason: Option<String>,
+    pub calls: Vec<ModelCall>,
+    pub latency_ms: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micro_usd: MicroUsd,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_at: Option<Timestamp>,
+    /// False where `text` only says that there is none.
+    pub has_text: bool,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBy {
+    pub provider: Option<crate::providers::target::Provider>,
+    pub model: Option<String>,
+}
+
+impl From<Option<&Target>> for ReadBy {
+    fn from(target: Option<&Target>) -> Self {
+        Self { provider: target.map(|t| t.provider), model: target.map(|t| t.model.clone()) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    pub job_id: JobId,
+    pub version: u32,
+    pub document: String,
+    pub document_sha256: String,
+    pub created_at: Timestamp,
+    pub metadata: ResultMetadata,
+    pub pages: Vec<PageResult>,
+}
+
+/// What finalize knows of one page.
+pub struct PageInput {
+    pub page: PageNumber,
+    pub reason: Reason,
+    pub mupdf_text: Option<String>,
+    /// Why MuPDF could not read it.
+    pub fault: Option<String>,
+    pub sent_to_ai: bool,
+    pub settled: Option<(Settlement, Option<String>)>,
+}
+
+/// Why a result is made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Settled,
+    Deadline,
+    Cancelled,
+}
+
+/// One page's line of the result: the AI's text where it is there, MuPDF's where not.
+fn page_result(input: PageInput, cause: Cause) -> PageResult {
+    let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
+    let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Settlement::is_ai));
+    let source = match (&ai_text, &outcome, input.sent_to_ai) {
+        (Some(_), _, _) => Source::AI,
+        // An AI's outcome whose text is gone is no AI text.
+        (None, Some(outcome), _) if outcome.is_ai() => Source::MUPDF_FALLBACK,
+        (None, Some(outcome), _) => outcome.source,
+        (None, None, false) => Source::MUPDF,
+        (None, None, true) if cause == Cause::Deadline => Source::MUPDF_TIMEOUT_FALLBACK,
+        (None, None, true) => Source::MUPDF_FALLBACK,
+    };
+    let fallback_reason = match (source, &outcome, cause) {
+        (Source::AI, _, _) => None,
+        (Source::MUPDF, _, _) => input.fault,
+        (_, Some(outcome), _) => outcome.fallback_reason.clone(),
+        (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
+        (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
+        (_, None, Cause::Settled) => Some("no answer was stored".to_owned()),
+    };
+    let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
+    let blank = input.reason == Reason::Blank;
+    let has_text = text.is_some() || blank;
+    let text = match text {
+        Some(text) => text.trim_end().to_owned(),
+        None if blank => String::new(),
+        None => format!("[Page {} - text not available]", input.page),
+    };
+    let calls = outcome.as_ref().map(|outcome| outcome.calls.clone()).unwrap_or_default();
+    PageResult {
+        page: input.page,
+        source,
+        classification: input.reason.classification(),
+        reason: input.reason,
+        read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
+        fallback_reason,
+        latency_ms: calls.iter().map(|call| call.latency_ms).sum(),
+        input_tokens: calls.iter().map(|call| call.input_tokens).sum(),
+        output_tokens: calls.iter().map(|call| call.output_tokens).sum(),
+        cost_micro_usd: outcome.as_ref().map(Settlement::cost).unwrap_or_default(),
+        started_at: outcome.as_ref().map(|outcome| outcome.started_at),
+        settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
+        calls,
+        has_text,
+        text,
+    }
+}
+
+/// Puts the pages together. `inputs` are the job's pages in order.
+pub fn assemble(
+    job_id: JobId,
+    version: u32,
+    document: (String, String),
+    created_at: Timestamp,
+    cause: Cause,
+    inputs: impl IntoIterator<Item = PageInput>,
+) -> ResultDocument {
+    let mut ai_pages = 0;
+    let pages: Vec<PageResult> = inputs
+        .into_iter()
+        .map(|input| {
+            ai_pages += u32::from(input.sent_to_ai);
+            page_result(input, cause)
+        })
+        .collect();
+    let count = |source| pages.iter().filter(|page| page.source == source).count() as u32;
+    let numbers = |wanted: &dyn Fn(&PageResult) -> bool| {
+        pages.iter().filter(|page| wanted(page)).map(|page| page.page).collect::<Vec<_>>()
+    };
+    let mut cost = MicroUsd::default();
+    for page in &pages {
+        cost += page.cost_micro_usd;
+    }
+    let succeeded = count(Source::AI);
+    let metadata = ResultMetadata {
+        total_pages: pages.len() as u32,
+        ai_pages,
+        pages_done: succeeded,
+        pages_failed: ai_pages.saturating_sub(succeeded),
+        result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
+        ai_pages_succeeded: succeeded,
+        mupdf_fallback_count: count(Source::MUPDF_FALLBACK) + count(Source::MUPDF_TIMEOUT_FALLBACK),
+        timeout_occurred: cause == Cause::Deadline || count(Source::MUPDF_TIMEOUT_FALLBACK) > 0,
+        cancelled: cause == Cause::Cancelled,
+        missing_pages: numbers(&|page| !page.has_text),
+        timeout_fallback_pages: numbers(&|page| page.source == Source::MUPDF_TIMEOUT_FALLBACK),
+        final_ai_pages: succeeded,
+        final_mupdf_pages: count(Source::MUPDF) + count(Source::MUPDF_FALLBACK),
+        final_timeout_fallback_pages: count(Source::MUPDF_TIMEOUT_FALLBACK),
+        credits: succeeded,
+        cost_micro_usd: cost,
+        input_tokens: pages.iter().map(|page| page.input_tokens).sum(),
+        output_tokens: pages.iter().map(|page| page.output_tokens).sum(),
+    };
+    ResultDocument {
+        job_id,
+        version,
+        document: document.0,
+        document_sha256: document.1,
+        created_at,
+        metadata,
+        pages,
+    }
+}
+
+#[cfg(test)]
+#[path = "result_tests.rs"]
+mod tests;

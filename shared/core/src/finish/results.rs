@@ -1,0 +1,134 @@
+//! Making, storing and reading versions of a result.
+
+use super::format::Format;
+use std::collections::HashSet;
+
+use crate::{
+    digest::sha256_hex,
+    document::Reason,
+    events::Store,
+    finish::result::{Cause, PageInput, ResultDocument, assemble},
+    ids::PageNumber,
+    invariants,
+    job::{Job, ResultRef, StepCode, StepError},
+    keys::blob,
+    plan::propose::manifest,
+    ports::blobs::{Blobs, Stored},
+    prepare::stored_ranges,
+    read::pages,
+};
+
+fn key(job: &Job, version: u32, format: Format) -> String {
+    blob::result(&job.id, job.redrives, version, format.extension())
+}
+
+/// Publishes `version` from what is stored now. Of two publishers of one version the first wins and both
+/// return its work: the JSON decides, the other formats are rendered from it.
+pub async fn publish(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    cause: Cause,
+) -> Result<ResultRef, StepError> {
+    let made = make(store, blobs, job, version, cause).await?;
+    invariants::assert(|| super::invariants::whole(&made));
+    let bytes = Format::Json.render(&made);
+    let (document, bytes) = match blobs.put_new(&key(job, version, Format::Json), bytes.clone()).await? {
+        Stored::Created => (made, bytes),
+        Stored::Existed => {
+            let bytes = stored(blobs, job, version, Format::Json).await?.unwrap_or_default();
+            (parse(&bytes)?, bytes)
+        }
+    };
+    for format in Format::ALL.iter().filter(|format| **format != Format::Json) {
+        blobs.put_new(&key(job, version, *format), format.render(&document)).await?;
+    }
+    Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
+}
+
+fn parse(bytes: &[u8]) -> Result<ResultDocument, StepError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| StepError::Broken { code: StepCode::Result, reason: error.to_string() })
+}
+
+async fn make(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    cause: Cause,
+) -> Result<ResultDocument, StepError> {
+    let sent: HashSet<PageNumber> = match &job.plan {
+        Some(plan) if plan.ai_pages > 0 => {
+            manifest(blobs, plan).await?.iter().map(|message| message.page_id).collect()
+        }
+        _ => HashSet::new(),
+    };
+    let mut settled = pages::all(store, &job.id).await?;
+    let mut inputs = Vec::new();
+    let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
+    for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
+        let mut stored = stored.unwrap_or_default().into_iter().peekable();
+        for page in range.pages.pages(u32::MAX) {
+            let found = stored.next_if(|stored| stored.page == page);
+            let outcome = match settled.remove(&page).map(|kept| kept.value) {
+                None => None,
+                Some(record) => {
+                    let text = pages::text(blobs, &record).await?;
+                    record.outcome.map(|outcome| (outcome, text))
+                }
+            };
+            inputs.push(PageInput {
+                page,
+                reason: found.as_ref().map_or(Reason::Unreadable, |stored| stored.reason),
+                fault: found.as_ref().map_or_else(
+                    || Some("the page was not read before the job ended".to_owned()),
+                    |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
+                ),
+                mupdf_text: found.map(|stored| stored.text),
+                sent_to_ai: sent.contains(&page),
+                settled: outcome,
+            });
+        }
+    }
+    let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
+    Ok(assemble(job.id.clone(), version, document, store.clock.now(), cause, inputs))
+}
+
+async fn stored(
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: u32,
+    format: Format,
+) -> Result<Option<Vec<u8>>, StepError> {
+    Ok(blobs.get(&key(job, version, format)).await?)
+}
+
+/// A published version's bytes; the latest without a `version`. `None` when there is none.
+pub async fn read(
+    blobs: &dyn Blobs,
+    job: &Job,
+    format: Format,
+    version: Option<u32>,
+) -> Result<Option<Vec<u8>>, StepError> {
+    let Some(latest) = job.result.as_ref().map(|result| result.version) else {
+        return Ok(None);
+    };
+    let version = version.unwrap_or(latest);
+    if version == 0 || version > latest {
+        return Ok(None);
+    }
+    stored(blobs, job, version, format).await
+}
+
+pub async fn read_document(
+    blobs: &dyn Blobs,
+    job: &Job,
+    version: Option<u32>,
+) -> Result<Option<ResultDocument>, StepError> {
+    match read(blobs, job, Format::Json, version).await? {
+        None => Ok(None),
+        Some(bytes) => parse(&bytes).map(Some),
+    }
+}

@@ -1,0 +1,26 @@
+//! Acceptance: a request or an uploaded object becomes a durable job.
+
+pub mod options;
+pub mod submit;
+pub mod upload;
+pub mod uploads;
+
+use std::sync::Arc;
+
+use crate::{
+    events::Store,
+    ports::{blobs::Blobs, flow::Flow, vault::Vault},
+    settings::Settings,
+    tenants::Tenants,
+};
+
+/// What accepting a document needs.
+#[derive(Clone)]
+pub struct Intake {
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub flow: Arc<dyn Flow>,
+    pub vault: Arc<dyn Vault>,
+    pub tenants: Tenants,
+    pub settings: Arc<Settings>,
+}

@@ -1,0 +1,273 @@
+//! A job's life: which states there are, and the only ways between them.
+//!
+//! ```text
+//! RECEIVED → ACKED → UNDERSTOOD → PROPOSED → APPROVED → EXECUTED → AUDITED
+//!                                    │ ├→ MODIFIED → APPROVED
+//!                                    │ └→ REJECTED
+//!     any state before EXECUTED → CANCELLED       any open state → FAILED → (redriven) ACKED
+//! ```
+//!
+//! A job is nothing but the fold of its events: [`Job::apply`] is used when an event is made and
+//! when the trail is replayed, so the two can't differ.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, Halt, JobEvent, Plan, Received, ResultRef, State, Status, Survey};
+use crate::{
+    digest::sha256,
+    event::{Actor, Aggregate, Event, Head, Metadata, decode},
+    ids::{CorrelationId, JobId, Priority},
+    trace::TraceContext,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Illegal {
+    #[error("a job that is {from} can't become {to}")]
+    Transition { from: State, to: State },
+    #[error("a job that is {from} can't take {event}")]
+    Note { from: State, event: &'static str },
+    #[error("its time is up or its end was asked for: it is too late to decide on the job")]
+    TooLate,
+    #[error("the first event of a job must be job.received")]
+    NotReceived,
+    #[error("the job was received before")]
+    ReceivedTwice,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    pub state: State,
+    #[serde(flatten)]
+    pub received: Received,
+    pub correlation_id: CorrelationId,
+    pub received_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_at: Option<Timestamp>,
+    /// When the result is published, ready or not.
+    pub deadline: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survey: Option<Survey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// Tells workers to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<Halt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Credits that it holds from its tenant's account.
+    #[serde(default, skip_serializing_if = "super::event::is_zero")]
+    pub reserved_credits: u32,
+    #[serde(default)]
+    pub redrives: u32,
+    pub head: Head,
+}
+
+impl Job {
+    /// The job after `event`; an illegal one is an error and changes nothing.
+    pub fn apply(
+        job: Option<&Job>,
+        id: &JobId,
+        correlation: &CorrelationId,
+        event: &JobEvent,
+        at: Timestamp,
+    ) -> Result<Job, Illegal> {
+        let Some(job) = job else {
+            let JobEvent::Received(received) = event else {
+                return Err(Illegal::NotReceived);
+            };
+            return Ok(Job {
+                id: id.clone(),
+                state: State::Received,
+                received: received.clone(),
+                correlation_id: correlation.clone(),
+                received_at: at,
+                acked_at: None,
+                deadline: Timestamp::MAX,
+                finished_at: None,
+                survey: None,
+                plan: None,
+                halt: None,
+                result: None,
+                failure: None,
+                reserved_credits: 0,
+                redrives: 0,
+                head: Head::default(),
+            });
+        };
+        let mut next = job.clone();
+        if let Some(to) = event.leads_to() {
+            if to == State::Received {
+                return Err(Illegal::ReceivedTwice);
+            }
+            if !job.state.may_become(to) {
+                return Err(Illegal::Transition { from: job.state, to });
+            }
+            // `Acked` and `Redriven` lead to the same state from different ones.
+            let redriven = matches!(event, JobEvent::Redriven { .. });
+            if to == State::Acked && redriven != (job.state == State::Failed) {
+                return Err(Illegal::Transition { from: job.state, to });
+            }
+            next.state = to;
+            if to.is_terminal() || to == State::Executed {
+                next.finished_at.get_or_insert(at);
+            }
+            if to.is_terminal() {
+                next.reserved_credits = 0;
+            }
+        }
+        match event {
+            JobEvent::Received(_) => {}
+            JobEvent::Acked { deadline } => {
+                next.acked_at = Some(at);
+                next.deadline = *deadline;
+            }
+            JobEvent::Understood(survey) => next.survey = Some(survey.clone()),
+            JobEvent::Proposed(plan) => next.plan = Some(plan.clone()),
+            JobEvent::Modified { plan, deadline, .. } => {
+                next.plan = Some(plan.clone());
+                next.deadline = *deadline;
+            }
+            JobEvent::Approved { credits, .. } => next.reserved_credits = *credits,
+            JobEvent::Audited { .. } => {}
+            JobEvent::Rejected { by, reason } => {
+                next.failure =
+                    Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
+            }
+            JobEvent::DeadlineReached {} => next.note_halt(Halt::Deadline, "job.deadline_reached")?,
+            JobEvent::CancelRequested { .. } => next.note_halt(Halt::Cancelled, "job.cancel_requested")?,
+            JobEvent::Executed(result) => next.result = Some(result.clone()),
+            JobEvent::Cancelled { result } => next.result.clone_from(result),
+            JobEvent::Failed(failure) => next.failure = Some(failure.clone()),
+            JobEvent::Redriven { deadline, .. } => {
+                next.redrives += 1;
+                next.deadline = *deadline;
+                next.failure = None;
+                next.finished_at = None;
+                next.halt = None;
+                next.survey = None;
+                next.plan = None;
+            }
+            JobEvent::Healed { result, .. } => {
+                if !matches!(job.state, State::Executed | State::Audited | State::Cancelled) {
+                    return Err(Illegal::Note { from: job.state, event: "job.healed" });
+                }
+                next.result = Some(result.clone());
+            }
+        }
+        Ok(next)
+    }
+
+    fn note_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
+        if self.is_over() || self.halt.is_some() {
+            return Err(Illegal::Note { from: self.state, event });
+        }
+        self.halt = Some(halt);
+        Ok(())
+    }
+
+    /// Rebuilds a job from its trail alone.
+    pub fn replay(events: &[Event]) -> Result<Option<Job>, String> {
+        let mut job: Option<Job> = None;
+        for event in events {
+            let Aggregate::Job(id) = &event.aggregate else {
+                return Err(format!("event {} belongs to {}", event.id, event.aggregate));
+            };
+            let typed: JobEvent = decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
+            let mut next = Job::apply(job.as_ref(), id, &event.correlation_id, &typed, event.timestamp)
+                .map_err(|illegal| format!("event {}: {illegal}", event.id))?;
+            next.head = Head::of(event);
+            job = Some(next);
+        }
+        Ok(job)
+    }
+
+    pub fn status(&self) -> Status {
+        match self.state {
+            State::Received | State::Acked => Status::Queued,
+            State::Proposed if self.awaits_approval() => Status::AwaitingApproval,
+            State::Understood | State::Proposed | State::Approved | State::Modified => Status::Processing,
+            State::Executed | State::Audited => Status::Success,
+            State::Rejected => Status::Rejected,
+            State::Cancelled => Status::Cancelled,
+            State::Failed => Status::Failed,
+        }
+    }
+
+    pub fn awaits_approval(&self) -> bool {
+        self.state == State::Proposed && self.plan.as_ref().is_some_and(|plan| plan.approval.is_some())
+    }
+
+    /// As planned, which a person may have changed; before there is a plan, as asked for.
+    pub fn priority(&self) -> Priority {
+        self.plan.as_ref().and_then(|plan| plan.priority).unwrap_or(self.received.options.priority)
+    }
+
+    /// Its result is published or it will never have one.
+    pub fn is_over(&self) -> bool {
+        self.state.is_terminal() || self.state == State::Executed
+    }
+
+    /// Pages that are read late can still come into its result. A cancelled job stays as its caller left it.
+    pub fn is_healable(&self) -> bool {
+        matches!(self.state, State::Executed | State::Audited) && self.result.is_some()
+    }
+
+    /// Workers stop for it: it is over, or about to be.
+    pub fn is_halted(&self, now: Timestamp) -> bool {
+        self.halt.is_some() || self.is_over() || now >= self.deadline
+    }
+
+    /// When the present run began: at its acceptance, or when it was redriven.
+    pub fn began(&self) -> Timestamp {
+        match self.redrives {
+            0 => self.acked_at.unwrap_or(self.received_at),
+            // The deadline was set anew by the redrive.
+            _ => self.deadline.saturating_sub(self.received.options.job_timeout()).unwrap_or(self.deadline),
+        }
+    }
+
+    /// Has its tenant to pay for pages that an AI reads?
+    pub fn is_prepaid(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.prepaid)
+    }
+
+    /// The place of its span: in the caller's trace, or in one of its own. Nothing is drawn for it, so
+    /// that everybody who knows the job knows its trace; seconds come first, as X-Ray has it.
+    pub fn trace(&self) -> TraceContext {
+        let digest =
+            |text: String| u128::from_be_bytes(sha256(text.as_bytes())[..16].try_into().unwrap_or_default());
+        let own = || {
+            let seconds = u128::from(self.received_at.as_second().unsigned_abs() as u32);
+            (seconds << 96) | (digest(format!("trace {}", self.id)) >> 32)
+        };
+        let caller = self.received.traceparent;
+        TraceContext {
+            trace: caller.map_or_else(own, |caller| caller.trace),
+            span: (digest(format!("span {}/{}", self.id, self.redrives)) as u64).max(1),
+            sampled: caller.is_none_or(|caller| caller.sampled),
+        }
+    }
+
+    pub fn metadata(&self, actor: Actor, environment: &str) -> Metadata {
+        let trace = self.trace();
+        Metadata {
+            user_id: self.received.user.clone(),
+            tenant: self.received.tenant.clone(),
+            source: actor.to_string(),
+            environment: environment.to_owned(),
+            trace_id: trace.trace_id(),
+            span_id: trace.span_id(),
+            priority: self.priority(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "lifecycle_tests.rs"]
+mod tests;

@@ -1,0 +1,193 @@
+use super::*;
+use crate::{
+    document::ImageStyle,
+    event::Actor,
+    ids::TenantId,
+    job::{DocumentInfo, JobOptions, PageSelection, ResultMetadata},
+    money::MicroUsd,
+    providers::target::{Provider, Tier},
+    settings::AiPages,
+};
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn received() -> JobEvent {
+    JobEvent::Received(Received {
+        tenant: TenantId::new("local"),
+        user: None,
+        source: "cli".into(),
+        document: DocumentInfo { name: "a.pdf".into(), bytes: 1, sha256: "00".into() },
+        options: JobOptions {
+            pages: PageSelection::all(),
+            ai_pages: AiPages::Graphics,
+            image_for_all: false,
+            tier: Tier::Primary,
+            provider: Provider::OpenAi,
+            image: ImageStyle::default(),
+            job_timeout_ms: 300_000,
+            priority: Priority::Normal,
+        },
+        traceparent: None,
+        idempotency_key: "k".into(),
+    })
+}
+
+fn plan(version: u32) -> Plan {
+    Plan {
+        version,
+        tier: Tier::Primary,
+        provider: Provider::OpenAi,
+        priority: None,
+        ai_pages: 1,
+        image_pages: 1,
+        estimated_credits: 1,
+        estimated_cost_micro_usd: MicroUsd(5),
+        manifest: "m".into(),
+        approval: None,
+        prepaid: false,
+        no_ai_reason: None,
+    }
+}
+
+fn result(version: u32) -> ResultRef {
+    ResultRef { version, sha256: "ab".into(), metadata: ResultMetadata::default() }
+}
+
+fn survey() -> Survey {
+    Survey { document_pages: 1, ranges: vec![], text_only: 1, has_graphics: 0, unreadable: 0, complete: true }
+}
+
+fn every_event() -> Vec<JobEvent> {
+    let at = Timestamp::UNIX_EPOCH;
+    vec![
+        received(),
+        JobEvent::Acked { deadline: at },
+        JobEvent::Understood(survey()),
+        JobEvent::Proposed(plan(1)),
+        JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into() },
+        JobEvent::Approved { by: "policy".into(), credits: 0 },
+        JobEvent::Rejected { by: "ann".into(), reason: "too dear".into() },
+        JobEvent::DeadlineReached {},
+        JobEvent::CancelRequested { by: "ann".into() },
+        JobEvent::Executed(result(1)),
+        JobEvent::Audited { credits: 1, cost_micro_usd: MicroUsd(5), pages_digest: "d".into() },
+        JobEvent::Cancelled { result: None },
+        JobEvent::Failed(Failure { code: "not_a_pdf".into(), reason: "no".into() }),
+        JobEvent::Redriven { deadline: at, by: "ann".into() },
+        JobEvent::Healed { result: result(2), pages_digest: "e".into() },
+    ]
+}
+
+struct Trail {
+    job: Option<Job>,
+    events: Vec<Event>,
+}
+
+impl Trail {
+    fn new() -> Self {
+        Self { job: None, events: vec![] }
+    }
+
+    fn take(&mut self, event: &JobEvent) -> Result<State, Illegal> {
+        let id = JobId::new("j");
+        let correlation = CorrelationId::new("c");
+        let at = Timestamp::UNIX_EPOCH;
+        let mut next = Job::apply(self.job.as_ref(), &id, &correlation, event, at)?;
+        let head = self.job.as_ref().map(|job| job.head.clone()).unwrap_or_default();
+        let metadata = next.metadata(Actor::Intake, "test");
+        let event_id = crate::ids::EventId::new(self.events.len().to_string());
+        let (stored, head) = head.append(Aggregate::Job(id), event_id, event, at, correlation, metadata);
+        next.head = head;
+        self.events.push(stored);
+        let state = next.state;
+        self.job = Some(next);
+        Ok(state)
+    }
+}
+
+#[test]
+fn the_straight_way_leads_from_received_to_audited() {
+    let mut trail = Trail::new();
+    let events = every_event();
+    let states: Vec<State> =
+        [0, 1, 2, 3, 5, 9, 10].iter().map(|index| trail.take(&events[*index]).unwrap()).collect();
+    use State::*;
+    assert_eq!(states, [Received, Acked, Understood, Proposed, Approved, Executed, Audited]);
+    assert_eq!(trail.job.unwrap().status(), Status::Success);
+}
+
+#[test]
+fn the_table_of_transitions_is_exactly_the_drawing() {
+    use State::*;
+    let drawn = [
+        (Received, Acked),
+        (Acked, Understood),
+        (Understood, Proposed),
+        (Proposed, Approved),
+        (Proposed, Modified),
+        (Proposed, Rejected),
+        (Modified, Approved),
+        (Approved, Executed),
+        (Executed, Audited),
+        (Failed, Acked),
+    ];
+    for from in State::ALL {
+        for to in State::ALL {
+            let open = !from.is_terminal();
+            let expected = drawn.contains(&(from, to))
+                || (to == Cancelled && open && from != Executed)
+                || (to == Failed && open);
+            assert_eq!(from.may_become(to), expected, "{from} → {to}");
+        }
+    }
+}
+
+#[test]
+fn a_job_is_cancelled_or_timed_out_once_and_only_while_it_runs() {
+    let events = every_event();
+    let mut trail = Trail::new();
+    for index in [0, 1] {
+        trail.take(&events[index]).unwrap();
+    }
+    trail.take(&events[8]).unwrap();
+    assert_eq!(trail.job.as_ref().unwrap().halt, Some(Halt::Cancelled));
+    assert!(trail.take(&events[7]).is_err());
+}
+
+proptest! {
+    /// Whatever is thrown at a job: it changes by legal steps only, and its trail tells it all.
+    #[test]
+    fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..15, 0..60)) {
+        let events = every_event();
+        let mut trail = Trail::new();
+        for pick in picks {
+            let before = trail.job.clone();
+            match trail.take(&events[pick]) {
+                Ok(_) => {}
+                Err(_) => prop_assert_eq!(&before, &trail.job),
+            }
+        }
+        prop_assert_eq!(Job::replay(&trail.events).unwrap(), trail.job.clone());
+        if let Some(job) = &trail.job {
+            prop_assert_eq!(crate::event::verify(&trail.events, &job.head), Ok(()));
+        }
+    }
+
+    #[test]
+    fn any_change_to_a_stored_event_is_found(pick in 0usize..6, field in 0u8..4) {
+        let events = every_event();
+        let mut trail = Trail::new();
+        for index in [0, 1, 2, 3, 5, 9] {
+            trail.take(&events[index]).unwrap();
+        }
+        let head = trail.job.unwrap().head;
+        let event = &mut trail.events[pick];
+        match field {
+            0 => event.kind.push('x'),
+            1 => event.data = serde_json::json!({"forged": true}),
+            2 => event.timestamp += Duration::from_millis(1),
+            _ => { trail.events.remove(pick); }
+        }
+        prop_assert!(crate::event::verify(&trail.events, &head).is_err());
+    }
+}

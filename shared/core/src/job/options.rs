@@ -1,0 +1,53 @@
+//! What a job is to do, resolved at acceptance.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::PageSelection;
+use crate::{
+    digest::sha256_hex,
+    document::ImageStyle,
+    ids::Priority,
+    providers::target::{Provider, Tier},
+    settings::{AiPages, Settings},
+};
+
+/// Everything a job was asked to do, resolved, so that whoever takes it over does the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobOptions {
+    pub pages: PageSelection,
+    pub ai_pages: AiPages,
+    /// Every page is sent, with its image.
+    pub image_for_all: bool,
+    pub tier: Tier,
+    pub provider: Provider,
+    pub image: ImageStyle,
+    pub job_timeout_ms: u64,
+    pub priority: Priority,
+}
+
+impl JobOptions {
+    /// The options of a job whose caller sets none.
+    pub fn from_settings(settings: &Settings) -> Self {
+        Self {
+            pages: PageSelection::all(),
+            ai_pages: settings.ai_pages,
+            image_for_all: settings.image_for_all,
+            tier: settings.tier,
+            provider: settings.providers.first().map_or(Provider::default(), |one| one.provider),
+            image: settings.image,
+            job_timeout_ms: settings.job_timeout.as_millis() as u64,
+            priority: settings.priority,
+        }
+    }
+
+    pub fn job_timeout(&self) -> Duration {
+        Duration::from_millis(self.job_timeout_ms)
+    }
+
+    /// Names these options: the same document with the same options is the same request.
+    pub fn fingerprint(&self) -> String {
+        sha256_hex(serde_json::to_string(self).expect("options are strings, numbers and names").as_bytes())
+    }
+}

@@ -1,0 +1,280 @@
+//! Every record key, index partition and blob key, in one place.
+
+use crate::{
+    event::Aggregate,
+    ids::{DeadLetterId, JobId, PageNumber, PurchaseId, TenantId},
+    ports::records::Key,
+    providers::target::Target,
+};
+
+/// Keys of records.
+///
+/// | partition | sort | what |
+/// | --- | --- | --- |
+/// | `job#J` | `job` | the job |
+/// | `job#J` | `event#0000000001` | its trail |
+/// | `job#J` | `page#0000000017` | lease, outcome and text of a page |
+/// | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
+/// | `job#J` | `healing` | which process publishes pages that were read late |
+/// | `job#J` | `secret` | the document's password, sealed, until intake is over |
+/// | `job#J` | `upload#ID` | the uploaded object that became the job |
+/// | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
+/// | `idempotency#T` | a key | the job that a request made |
+/// | `upload#ID` | `upload` | an announced upload, or an object that arrived unannounced |
+/// | `tenant#T` | `overrides` | the tenant's own values of some settings |
+/// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
+/// | `tenant#T` | `webhook` | the tenant's webhook URL and its sealed secret |
+/// | `apikey#SHA256` | `apikey` | an API key's owner; never the key itself |
+/// | `account#T` | `account` | the tenant's credits |
+/// | `account#T` | `event#…` / `ledger#…` | its trail, and each change of the balance |
+/// | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
+/// | `purchase#ID` | `method` | the payment method, sealed, until it was charged |
+/// | `webhook#ID` | `webhook` | one webhook delivery, pending or done |
+/// | `breaker` | a target | its circuit breaker |
+/// | `breaker#…` | `event#…` | the breaker's trail |
+/// | `slots#…` | `0000000000` | one in-flight slot of a target |
+/// | `nodes` | a node | when a process that stores events was last seen |
+/// | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
+pub mod record {
+    use super::*;
+
+    /// Sort prefixes within a partition.
+    pub const EVENTS: &str = "event#";
+    pub const PAGES: &str = "page#";
+    pub const PAGE_EVENTS: &str = "pagelog#";
+    pub const JOB_UPLOADS: &str = "upload#";
+    pub const TENANT_API_KEYS: &str = "apikey#";
+    pub const LEDGER: &str = "ledger#";
+
+    /// Sort keys and partitions that identify what a record holds.
+    pub const PASSWORD: &str = "secret";
+    pub const HEALING: &str = "healing";
+    pub const SLOTS: &str = "slots#";
+    pub const BREAKERS: &str = "breaker";
+    pub const NODES: &str = "nodes";
+
+    pub fn job_partition(job: &JobId) -> String {
+        format!("job#{job}")
+    }
+
+    pub fn job(job: &JobId) -> Key {
+        Key::new(job_partition(job), "job")
+    }
+
+    pub fn page(job: &JobId, page: PageNumber) -> Key {
+        Key::new(job_partition(job), format!("{PAGES}{:010}", page.get()))
+    }
+
+    pub fn healing(job: &JobId) -> Key {
+        Key::new(job_partition(job), HEALING)
+    }
+
+    pub fn password(job: &JobId) -> Key {
+        Key::new(job_partition(job), PASSWORD)
+    }
+
+    pub fn job_upload(job: &JobId, upload: &str) -> Key {
+        Key::new(job_partition(job), format!("{JOB_UPLOADS}{upload}"))
+    }
+
+    pub fn idempotency(tenant: &TenantId, key: &str) -> Key {
+        Key::new(format!("idempotency#{tenant}"), key)
+    }
+
+    pub fn upload(id: &str) -> Key {
+        Key::new(format!("upload#{id}"), "upload")
+    }
+
+    pub fn tenant_partition(tenant: &TenantId) -> String {
+        format!("tenant#{tenant}")
+    }
+
+    pub fn overrides(tenant: &TenantId) -> Key {
+        Key::new(tenant_partition(tenant), "overrides")
+    }
+
+    pub fn tenant_api_key(tenant: &TenantId, id: &str) -> Key {
+        Key::new(tenant_partition(tenant), format!("{TENANT_API_KEYS}{id}"))
+    }
+
+    pub fn tenant_webhook(tenant: &TenantId) -> Key {
+        Key::new(tenant_partition(tenant), "webhook")
+    }
+
+    pub fn api_key(sha256: &str) -> Key {
+        Key::new(format!("apikey#{sha256}"), "apikey")
+    }
+
+    pub fn account_partition(tenant: &TenantId) -> String {
+        format!("account#{tenant}")
+    }
+
+    pub fn account(tenant: &TenantId) -> Key {
+        Key::new(account_partition(tenant), "account")
+    }
+
+    pub fn ledger_entry(tenant: &TenantId, sequence: u64) -> Key {
+        Key::new(account_partition(tenant), format!("{LEDGER}{sequence:010}"))
+    }
+
+    pub fn purchase_partition(id: &PurchaseId) -> String {
+        format!("purchase#{id}")
+    }
+
+    pub fn purchase(id: &PurchaseId) -> Key {
+        Key::new(purchase_partition(id), "purchase")
+    }
+
+    pub fn payment_method(id: &PurchaseId) -> Key {
+        Key::new(purchase_partition(id), "method")
+    }
+
+    pub fn webhook_delivery(id: &str) -> Key {
+        Key::new(format!("webhook#{id}"), "webhook")
+    }
+
+    /// `name` is a target, or `provider:*`.
+    pub fn breaker(name: &str) -> Key {
+        Key::new(BREAKERS, name)
+    }
+
+    pub fn slots_partition(target: &Target) -> String {
+        format!("{SLOTS}{target}")
+    }
+
+    pub fn slot(target: &Target, index: usize) -> Key {
+        Key::new(slots_partition(target), format!("{index:010}"))
+    }
+
+    pub fn node(node: &str) -> Key {
+        Key::new(NODES, node)
+    }
+
+    pub fn dead_letter(id: &DeadLetterId) -> Key {
+        Key::new(format!("dead#{id}"), "dead")
+    }
+
+    /// Partition and sort prefix of an aggregate's events.
+    pub fn trail(aggregate: &Aggregate) -> (String, String) {
+        match aggregate {
+            Aggregate::Job(job) => (job_partition(job), EVENTS.into()),
+            Aggregate::Page(job, page) => (job_partition(job), format!("{PAGE_EVENTS}{:010}#", page.get())),
+            Aggregate::Breaker(target) => (format!("breaker#{target}"), EVENTS.into()),
+            Aggregate::DeadLetter(id) => (format!("dead#{id}"), EVENTS.into()),
+            Aggregate::Account(tenant) => (account_partition(tenant), EVENTS.into()),
+            Aggregate::Purchase(id) => (purchase_partition(id), EVENTS.into()),
+        }
+    }
+
+    pub fn event(aggregate: &Aggregate, sequence: u64) -> Key {
+        let (partition, prefix) = trail(aggregate);
+        Key::new(partition, format!("{prefix}{sequence:010}"))
+    }
+}
+
+/// Partitions of the two indexes: by tenant, and by state.
+pub mod index {
+    use super::*;
+
+    pub const OPEN_JOBS: &str = "jobs#open";
+    pub const API_KEYS: &str = "apikeys";
+    pub const ACCOUNTS: &str = "accounts";
+    pub const DEAD_LETTERS: &str = "dead";
+    pub const HEALING: &str = "healing";
+    pub const DUE_WEBHOOKS: &str = "webhooks";
+    pub const DUE_PURCHASES: &str = "purchases#due";
+    /// Purchases that wait for a person.
+    pub const MANUAL_PURCHASES: &str = "purchases#manual";
+    /// Followed by the node that stored the events.
+    pub const OUTBOX: &str = "outbox#";
+
+    pub fn jobs(tenant: &TenantId) -> String {
+        format!("jobs#{tenant}")
+    }
+
+    pub fn uploads(tenant: &TenantId) -> String {
+        format!("uploads#{tenant}")
+    }
+
+    pub fn events(tenant: &TenantId) -> String {
+        format!("events#{tenant}")
+    }
+
+    pub fn ledger(tenant: &TenantId) -> String {
+        format!("ledger#{tenant}")
+    }
+
+    pub fn purchases(tenant: &TenantId) -> String {
+        format!("purchases#{tenant}")
+    }
+
+    pub fn dead_letters(tenant: &TenantId) -> String {
+        format!("dead#{tenant}")
+    }
+
+    /// Events that a process has stored and not published.
+    pub fn outbox(node: &str) -> String {
+        format!("{OUTBOX}{node}")
+    }
+}
+
+/// Keys of blobs. A blob is whole or absent, and never changes once it exists.
+pub mod blob {
+    use super::*;
+
+    /// Everything of a job.
+    pub fn job(job: &JobId) -> String {
+        format!("jobs/{job}/")
+    }
+
+    pub fn source(job: &JobId) -> String {
+        format!("jobs/{job}/source.pdf")
+    }
+
+    /// The page count, so that a redriven job need not be opened again.
+    pub fn inspection(job: &JobId) -> String {
+        format!("jobs/{job}/inspected.json")
+    }
+
+    /// Text and classification of the pages `first` to `last`.
+    pub fn range_text(job: &JobId, first: PageNumber, last: PageNumber) -> String {
+        format!("jobs/{job}/text/{first}-{last}.json")
+    }
+
+    /// The list of a range's images, written after all of them.
+    pub fn range_images(job: &JobId, first: PageNumber, last: PageNumber) -> String {
+        format!("jobs/{job}/images/{first}-{last}.json")
+    }
+
+    pub fn page_image(job: &JobId, page: PageNumber, extension: &str) -> String {
+        format!("jobs/{job}/pages/{page}.{extension}")
+    }
+
+    /// Context that is too large for the page message; `digest` names its content.
+    pub fn page_context(job: &JobId, page: PageNumber, digest: &str) -> String {
+        format!("jobs/{job}/context/{page}-{digest}.txt")
+    }
+
+    /// The page messages of a plan. Named by content: a plan that was drawn up but not proposed in
+    /// time never gets in the way of another.
+    pub fn manifest(job: &JobId, plan: u32, digest: &str) -> String {
+        format!("jobs/{job}/manifest-v{plan}-{digest}.json")
+    }
+
+    /// AI text that is too large for the page's record.
+    pub fn page_text(job: &JobId, page: PageNumber, sha256: &str) -> String {
+        format!("jobs/{job}/answers/{page}-{sha256}.txt")
+    }
+
+    /// One form of a result version. A job is redriven only while it has no result; what an earlier
+    /// run stored and could not publish stays where it is, under that run's number.
+    pub fn result(job: &JobId, redrives: u32, version: u32, extension: &str) -> String {
+        let run = if redrives == 0 { String::new() } else { format!("redrive-{redrives}/") };
+        format!("jobs/{job}/result/{run}v{version}.{extension}")
+    }
+
+    /// Where the page trails stood when the job's trail was sealed.
+    pub fn seal(job: &JobId, digest: &str) -> String {
+        format!("jobs/{job}/seal/{digest}.json")
+    }
+}

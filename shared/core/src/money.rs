@@ -1,0 +1,24 @@
+//! Amounts of money.
+
+use serde::{Deserialize, Serialize};
+
+/// Money in millionths of a US dollar: whole numbers add up, fractions do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    pub fn from_usd(usd: f64) -> Self {
+        // A negative or absurd price is a bug of a price table, not a reason to lose a page.
+        Self((usd.max(0.0) * 1e6).round() as u64)
+    }
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl std::ops::AddAssign for MicroUsd {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}

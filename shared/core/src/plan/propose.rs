@@ -1,0 +1,232 @@
+//! The plan: which pages go to AI, with what, at what cost, and who has to agree.
+
+use std::collections::HashMap;
+
+use crate::{
+    digest::sha256_hex,
+    event::Actor,
+    ids::{JobId, PageNumber},
+    job::{
+        Job, JobEvent, Plan, State, StepCode, StepError, Survey, credits, encode, jobs,
+        message::{self, ImageRef, MAX_INLINE_CONTEXT, PageMessage, idempotency_key, sendable},
+        telemetry as job_telemetry,
+    },
+    keys::blob,
+    plan::{
+        Planner, context,
+        route::{PageFacts, Route, estimate_cost, route},
+    },
+    ports::blobs::Blobs,
+    prepare::{StoredPage, all_stored_images, stored_ranges, wants_image},
+    providers::target::Target,
+    settings::{Credits, Settings},
+    tenants,
+};
+
+/// Proposes a plan for an understood job and, where no person has to agree, approves it.
+pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
+    if job.state != State::Understood {
+        return Ok(job.clone());
+    }
+    let plan = job_telemetry::plan(&planner.store, job).around(draw_up(planner, job, 1)).await?;
+    let proposed = |job: &Job, verdict: Option<&JobEvent>| match job.state {
+        State::Understood => {
+            // One that ends before it began holds no credits, and is not rejected for want of them:
+            // finalize gives it its text.
+            let verdict = verdict.filter(|_| job.halt.is_none());
+            [JobEvent::Proposed(plan.clone())].into_iter().chain(verdict.cloned()).collect()
+        }
+        _ => vec![],
+    };
+    if plan.approval.is_some() {
+        return Ok(jobs::advance(&planner.store, Actor::Intake, &job.id, |job| proposed(job, None))
+            .await?
+            .value);
+    }
+    credits::approve(&planner.store, Actor::Intake, job, &plan, "policy", |job, verdict| {
+        proposed(job, Some(verdict))
+    })
+    .await
+}
+
+/// A plan for the job as it is, with its manifest stored.
+pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan, StepError> {
+    let survey = job.survey.as_ref().ok_or_else(|| StepError::Broken {
+        code: StepCode::IllegalTransition,
+        reason: "a plan needs an understood document".into(),
+    })?;
+    let options = &job.received.options;
+    let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
+    let steps = settings.failover_order().starting_with(options.provider).steps(options.tier);
+    let no_ai =
+        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned());
+    let mut messages = Vec::new();
+    if no_ai.is_none() {
+        let pages = all_pages(planner.blobs.as_ref(), job, survey).await?;
+        for (index, Prepared { key, page, image }) in pages.iter().enumerate() {
+            let facts = PageFacts {
+                number: page.page,
+                reason: page.reason,
+                has_image: !matches!(image, Image::None),
+                has_text: !page.text.trim().is_empty(),
+            };
+            let route = route(&facts, options.ai_pages, options.image_for_all);
+            // Of the pages that were prepared, a changed plan may leave some out.
+            if route != Route::Keep && options.pages.contains(page.page) {
+                let image = match (route, image) {
+                    (Route::SendImage, Image::Made(image)) => Some(image.clone()),
+                    _ => None,
+                };
+                let text =
+                    context_of(&planner.settings, &pages, index, survey.document_pages, image.is_some());
+                let context = keep_context(planner.blobs.as_ref(), &job.id, page.page, text).await?;
+                messages.push(page_message(&settings, job, version, key, page, image, context));
+            }
+        }
+    }
+    let image_pages = messages.iter().filter(|message| message.image.is_some()).count() as u32;
+    let ai_pages = messages.len() as u32;
+    let price = steps.first().map(|target: &Target| planner.vision.price(target)).unwrap_or_default();
+    let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
+    let approval =
+        settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
+            format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
+        });
+    let bytes = encode(&messages)?;
+    // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
+    let manifest = blob::manifest(&job.id, version, &sha256_hex(&bytes)[..16]);
+    planner.blobs.put_new(&manifest, bytes).await?;
+    Ok(Plan {
+        version,
+        tier: options.tier,
+        provider: options.provider,
+        priority: Some(options.priority),
+        ai_pages,
+        image_pages,
+        estimated_credits: ai_pages,
+        estimated_cost_micro_usd: cost,
+        manifest,
+        approval,
+        prepaid: settings.credits == Credits::Prepaid,
+        no_ai_reason: no_ai,
+    })
+}
+
+/// The messages of a plan, one per page for AI.
+pub async fn manifest(blobs: &dyn Blobs, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
+    let broken = |reason: String| StepError::Broken { code: StepCode::Manifest, reason };
+    let bytes = blobs.get(&plan.manifest).await?;
+    let bytes = bytes.ok_or_else(|| broken(format!("{} is gone", plan.manifest)))?;
+    serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
+}
+
+/// A page as planning sees it.
+struct Prepared {
+    /// Blob of its range's text.
+    key: String,
+    page: StoredPage,
+    image: Image,
+}
+
+enum Image {
+    None,
+    Made(ImageRef),
+    /// The deadline came before it was made, or it could not be made: the page goes with what text there
+    /// is, and may be healed with its image.
+    Unmade,
+}
+
+async fn all_pages(blobs: &dyn Blobs, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
+    let mut pages = Vec::with_capacity(survey.page_count() as usize);
+    let made = all_stored_images(blobs, &job.id, &survey.ranges).await?;
+    let stored = stored_ranges(blobs, &job.id, &survey.ranges).await?;
+    for ((range, made), stored) in survey.ranges.iter().zip(made).zip(stored) {
+        let key = blob::range_text(&job.id, range.first, range.last);
+        let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().flatten().collect();
+        for page in stored.unwrap_or_default() {
+            let image = match images.remove(&page.page) {
+                Some(image) => Image::Made(image),
+                None if wants_image(job, &page) => Image::Unmade,
+                None => Image::None,
+            };
+            pages.push(Prepared { key: key.clone(), page, image });
+        }
+    }
+    Ok(pages)
+}
+
+/// What a message says of the words around its page: the text itself, or where it is.
+struct Context {
+    text: String,
+    key: Option<String>,
+}
+
+async fn keep_context(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    page: PageNumber,
+    text: String,
+) -> Result<Context, StepError> {
+    let text = sendable(text);
+    // As it will be written: of a garbled layer's control characters each takes six bytes there.
+    let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
+    if written <= MAX_INLINE_CONTEXT {
+        return Ok(Context { text, key: None });
+    }
+    let key = blob::page_context(job, page, &sha256_hex(text.as_bytes())[..16]);
+    blobs.put_new(&key, text.into_bytes()).await?;
+    Ok(Context { text: String::new(), key: Some(key) })
+}
+
+fn context_of(settings: &Settings, pages: &[Prepared], index: usize, of: u32, has_image: bool) -> String {
+    let radius = settings.context_radius as usize;
+    let number = pages[index].page.page.get();
+    // Neighbours by page number: with a selection, the page beside it in the list may be far away.
+    let joined = |range: std::ops::Range<usize>| {
+        let near = range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
+        near.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
+    };
+    let current = &pages[index].page.text;
+    // Without an image the page's own text is all there is: it is never cut.
+    let room = settings.max_context_bytes + if has_image { 0 } else { current.len() };
+    let before = joined(index.saturating_sub(radius)..index);
+    let after = joined(index + 1..(index + 1 + radius).min(pages.len()));
+    context::build(number, of, &before, current, &after, room)
+}
+
+fn page_message(
+    settings: &Settings,
+    job: &Job,
+    plan: u32,
+    text_key: &str,
+    page: &StoredPage,
+    image: Option<ImageRef>,
+    context: Context,
+) -> PageMessage {
+    let received = &job.received;
+    PageMessage {
+        version: message::VERSION,
+        job_id: job.id.clone(),
+        document_id: received.document.sha256.clone(),
+        page_id: page.page,
+        image,
+        mupdf_text_key: text_key.to_owned(),
+        context_text: context.text,
+        context_key: context.key,
+        system_prompt_version: sha256_hex(settings.system_prompt.as_bytes())[..8].to_owned(),
+        ai_provider: received.options.provider,
+        model_tier: received.options.tier,
+        classification: page.reason.classification(),
+        idempotency_key: idempotency_key(&job.id, page.page, plan),
+        plan_version: plan,
+        redrive_count: 0,
+        deadline: job.deadline,
+        priority: received.options.priority,
+        tenant: received.tenant.clone(),
+        user: received.user.clone(),
+        source: received.source.clone(),
+        correlation_id: job.correlation_id.clone(),
+        traceparent: job.trace().to_string(),
+        task_token: None,
+    }
+}

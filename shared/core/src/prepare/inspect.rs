@@ -1,0 +1,120 @@
+//! Opening a document: counting its pages and splitting the selected ones into ranges.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    document::PageReading,
+    ids::PageNumber,
+    job::{
+        Job, PageRange, StepCode, StepError, encode, passwords, selection::PageSelection,
+        telemetry as job_telemetry,
+    },
+    keys::blob,
+    ports::{
+        blobs::{Blobs, LocalFile},
+        pdf::{PdfError, ReadOptions, RenderPages},
+    },
+    prepare::Preparer,
+    settings::Settings,
+    tenants,
+};
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Inspected {
+    pages: u32,
+}
+
+pub(super) async fn source(preparer: &Preparer, job: &Job) -> Result<LocalFile, StepError> {
+    // It may be large: who can't read it has no use for it.
+    if !preparer.pdf.is_here() {
+        return Err(PdfError::Unavailable("documents are read elsewhere".into()).into());
+    }
+    preparer.blobs.open(&blob::source(&job.id)).await?.ok_or_else(|| StepError::Broken {
+        code: StepCode::SourceMissing,
+        reason: "the stored copy of the document is gone".into(),
+    })
+}
+
+pub(super) async fn read(
+    preparer: &Preparer,
+    job: &Job,
+    pages: &[PageNumber],
+    render: RenderPages,
+) -> Result<Vec<PageReading>, StepError> {
+    let file = source(preparer, job).await?;
+    let password = passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?;
+    let options = ReadOptions { render, style: job.received.options.image };
+    Ok(preparer.pdf.read(file.path(), password.as_ref(), pages, &options).await?)
+}
+
+/// Opens the document and answers with the ranges to prepare, those of the selected pages.
+pub async fn inspect(preparer: &Preparer, job: &Job) -> Result<Vec<PageRange>, StepError> {
+    if let Some(pages) = inspected(preparer.blobs.as_ref(), job).await? {
+        return selected(&preparer.settings, job, pages);
+    }
+    let pages = job_telemetry::inspect(&preparer.store, job).around(count_pages(preparer, job)).await?;
+    selected(&preparer.settings, job, pages)
+}
+
+pub(super) async fn count_pages(preparer: &Preparer, job: &Job) -> Result<u32, StepError> {
+    let settings = tenants::settings(&preparer.tenants, &job.received.tenant).await?;
+    let file = source(preparer, job).await?;
+    let password = passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?;
+    let pages = preparer.pdf.inspect(file.path(), password.as_ref(), settings.step_timeout).await?;
+    if pages > settings.pdf.max_pages {
+        return Err(PdfError::TooManyPages { pages, limit: settings.pdf.max_pages }.into());
+    }
+    let bytes = encode(&Inspected { pages })?;
+    preparer.blobs.put_new(&blob::inspection(&job.id), bytes).await?;
+    Ok(pages)
+}
+
+pub(super) async fn inspected(blobs: &dyn Blobs, job: &Job) -> Result<Option<u32>, StepError> {
+    let bytes = blobs.get(&blob::inspection(&job.id)).await?;
+    Ok(bytes
+        .and_then(|bytes| serde_json::from_slice::<Inspected>(&bytes).ok())
+        .map(|inspected| inspected.pages))
+}
+
+pub(super) fn selected(settings: &Settings, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepError> {
+    let selection = &job.received.options.pages;
+    let ranges = split(selection, pages, settings.range_pages);
+    if ranges.is_empty() {
+        let reason = format!("pages {selection} were asked for, but the document has {pages}");
+        return Err(StepError::Broken { code: StepCode::NoSuchPages, reason });
+    }
+    Ok(ranges)
+}
+
+/// The selected pages in ranges of at most `size`.
+pub(super) fn split(selection: &PageSelection, pages: u32, size: u32) -> Vec<PageRange> {
+    let numbers: Vec<PageNumber> = selection.pages(pages).collect();
+    numbers
+        .chunks(size.max(1) as usize)
+        .map(|chunk| {
+            let (first, last) = (chunk[0], chunk[chunk.len() - 1]);
+            let pages = if (last.get() - first.get()) as usize + 1 == chunk.len() {
+                format!("{first}-{last}")
+            } else {
+                chunk.iter().map(PageNumber::to_string).collect::<Vec<_>>().join(",")
+            };
+            PageRange { first, last, count: chunk.len() as u32, pages: pages.parse().unwrap_or_default() }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_each_selected_page_once() {
+        let selection: PageSelection = "1-5,9,11-".parse().unwrap();
+        let ranges = split(&selection, 14, 4);
+        let pages: Vec<u32> =
+            ranges.iter().flat_map(|range| range.pages.pages(u32::MAX)).map(PageNumber::get).collect();
+        assert_eq!(pages, [1, 2, 3, 4, 5, 9, 11, 12, 13, 14]);
+        assert_eq!(ranges.iter().map(|range| range.count).sum::<u32>(), 10);
+        assert!(split(&"20".parse().unwrap(), 14, 4).is_empty());
+    }
+}

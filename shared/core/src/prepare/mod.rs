@@ -1,0 +1,39 @@
+//! Opening the document and storing MuPDF's text of every page, range by range, then the images.
+//!
+//! Text comes first, for all pages, because it is what every page falls back to and takes a
+//! hundredth of the time: when the deadline comes while images are still being made, no page is
+//! without text.
+
+mod images;
+mod inspect;
+mod ranges;
+mod read_text;
+mod render;
+mod understand;
+
+use std::sync::Arc;
+
+pub use images::{all_stored_images, stored_image, stored_images};
+pub use inspect::inspect;
+pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
+pub use read_text::read_range;
+pub use render::{draw, make_images, render_range, wants_image};
+pub use understand::{understand, understand_partial};
+
+use crate::{
+    events::Store,
+    ports::{blobs::Blobs, pdf::Pdf, vault::Vault},
+    settings::Settings,
+    tenants::Tenants,
+};
+
+/// What preparing a document needs.
+#[derive(Clone)]
+pub struct Preparer {
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub pdf: Arc<dyn Pdf>,
+    pub vault: Arc<dyn Vault>,
+    pub tenants: Tenants,
+    pub settings: Arc<Settings>,
+}

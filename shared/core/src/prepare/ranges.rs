@@ -1,0 +1,54 @@
+//! The stored text of prepared ranges.
+
+use futures::stream;
+use futures::{StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    document::Reason,
+    ids::{JobId, PageNumber},
+    job::{PageRange, StepCode, StepError},
+    keys::blob,
+    ports::blobs::Blobs,
+};
+
+/// Ranges of a large document that are fetched side by side: at its deadline somebody waits for all of them.
+pub(super) const CONCURRENT_READS: usize = 16;
+
+/// A page as it is kept with its range.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPage {
+    pub page: PageNumber,
+    pub reason: Reason,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// The stored pages of a range; `None` while it is not prepared.
+pub async fn stored_range(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    range: &PageRange,
+) -> Result<Option<Vec<StoredPage>>, StepError> {
+    stored_pages(blobs, &blob::range_text(job, range.first, range.last)).await
+}
+
+/// The same of many ranges, in their order.
+pub async fn stored_ranges(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    ranges: &[PageRange],
+) -> Result<Vec<Option<Vec<StoredPage>>>, StepError> {
+    let reads: Vec<_> = ranges.iter().map(|range| stored_range(blobs, job, range)).collect();
+    stream::iter(reads).buffered(CONCURRENT_READS).try_collect().await
+}
+
+pub async fn stored_pages(blobs: &dyn Blobs, key: &str) -> Result<Option<Vec<StoredPage>>, StepError> {
+    let Some(bytes) = blobs.get(key).await? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| StepError::Broken { code: StepCode::StoredText, reason: format!("{key}: {error}") })
+}

@@ -1,0 +1,47 @@
+//! Reading the text of every page, range by range.
+
+use crate::{
+    ids::PageNumber,
+    job::{Job, PageRange, StepError, encode, telemetry as job_telemetry},
+    keys::blob,
+    ports::pdf::RenderPages,
+    prepare::{
+        Preparer,
+        inspect::{inspect, read},
+        ranges::StoredPage,
+    },
+};
+
+/// Reads the text of one range and stores it.
+pub async fn read_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
+    let key = blob::range_text(&job.id, range.first, range.last);
+    if preparer.blobs.get(&key).await?.is_some() {
+        return Ok(());
+    }
+    job_telemetry::read_text(&preparer.store, job, range)
+        .around(store_texts(preparer, job, range, &key))
+        .await
+}
+
+pub(super) async fn store_texts(
+    preparer: &Preparer,
+    job: &Job,
+    range: &PageRange,
+    key: &str,
+) -> Result<(), StepError> {
+    let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
+    let stored: Vec<StoredPage> = read(preparer, job, &pages, RenderPages::None)
+        .await?
+        .into_iter()
+        .map(|page| StoredPage { page: page.number, reason: page.reason, text: page.text, fault: page.fault })
+        .collect();
+    preparer.blobs.put_new(key, encode(&stored)?).await?;
+    Ok(())
+}
+
+pub(super) async fn read_texts(preparer: &Preparer, job: &Job) -> Result<(), StepError> {
+    for range in inspect(preparer, job).await? {
+        read_range(preparer, job, &range).await?;
+    }
+    Ok(())
+}

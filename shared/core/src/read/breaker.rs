@@ -1,0 +1,239 @@
+//! The circuit breaker of one provider:model, as a value: no clock, no lock, no store.
+//!
+//! Every call takes a [`Pass`] and reports back with it. A pass carries the generation it was
+//! given in; each counted failure, opening and closing starts a new generation. So the twenty
+//! calls that were in flight when a model went down count as one failure, and a late answer can
+//! neither close nor extend a breaker that has moved on.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{backoff::cooldown, lease::Lease, settings::BreakerPolicy, time::after};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    #[default]
+    Closed,
+    Open {
+        until: Timestamp,
+    },
+    HalfOpen {
+        probe: Option<Lease>,
+        successes: u32,
+    },
+}
+
+impl State {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen { .. } => "half_open",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breaker {
+    #[serde(flatten)]
+    pub state: State,
+    pub failures: u32,
+    /// Openings in a row, which make the rest longer.
+    pub trips: u32,
+    pub generation: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
+    /// The failure that was counted last, in words for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+}
+
+/// The right to make one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    pub generation: u64,
+    pub probe: bool,
+    /// Nothing was held against it. A good answer then changes nothing: whatever does starts a new
+    /// generation, of which this pass is not.
+    pub clean: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Call; nothing needs to be stored.
+    Go(Pass),
+    /// Call once `next` has been stored on condition that nobody changed the breaker meanwhile.
+    Probe { pass: Pass, next: Breaker },
+    /// Skip this model.
+    Refused,
+}
+
+impl Breaker {
+    /// The breaker as it counts now: one that was left alone for long starts afresh. It keeps its
+    /// generation, so that passes of the past stay in the past.
+    pub fn current(&self, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
+        let resting_until = match self.state {
+            State::Open { until } => until,
+            State::Closed | State::HalfOpen { .. } => Timestamp::MIN,
+        };
+        // After a rest that is longer than that, a probe has the same time to be sent.
+        let forgotten = self.changed_at.is_some_and(|at| {
+            let forget_at = after(at, policy.forget_after);
+            now >= if resting_until < forget_at {
+                forget_at
+            } else {
+                after(resting_until, policy.forget_after)
+            }
+        });
+        if forgotten && *self != Breaker::default() {
+            return Breaker { generation: self.generation + 1, ..Breaker::default() };
+        }
+        self.clone()
+    }
+
+    pub fn admit(&self, holder: &str, now: Timestamp, policy: &BreakerPolicy) -> Admission {
+        let current = self.current(now, policy);
+        let probe = |successes| {
+            let lease = Lease::new(holder, now, policy.probe_lease);
+            // A new generation, so that a probe whose lease ran out can't speak for its successor.
+            let next = Breaker {
+                state: State::HalfOpen { probe: Some(lease), successes },
+                generation: current.generation + 1,
+                changed_at: Some(now),
+                ..current.clone()
+            };
+            let pass = Pass { generation: next.generation, probe: true, clean: false };
+            Admission::Probe { pass, next }
+        };
+        match &current.state {
+            State::Closed => {
+                let (generation, clean) = (current.generation, current.failures == 0);
+                Admission::Go(Pass { generation, probe: false, clean })
+            }
+            State::Open { until } if now < *until => Admission::Refused,
+            State::Open { .. } => probe(0),
+            State::HalfOpen { probe: Some(lease), .. } if lease.alive(now) => Admission::Refused,
+            State::HalfOpen { successes, .. } => probe(*successes),
+        }
+    }
+
+    /// Would a call be let through? Asks nothing and promises nothing.
+    pub fn lets_through(&self, now: Timestamp, policy: &BreakerPolicy) -> bool {
+        self.admit("", now, policy) != Admission::Refused
+    }
+
+    /// The breaker after a good answer; `None` when nothing changes.
+    pub fn succeeded(&self, pass: &Pass, now: Timestamp, policy: &BreakerPolicy) -> Option<Breaker> {
+        let current = self.current(now, policy);
+        if pass.generation != current.generation {
+            return None;
+        }
+        match &current.state {
+            State::Closed if current.failures == 0 => None,
+            State::Closed => Some(current.closed(now)),
+            State::Open { .. } => None,
+            State::HalfOpen { .. } if !pass.probe => None,
+            State::HalfOpen { successes, .. } if successes + 1 >= policy.half_open_successes => {
+                Some(current.closed(now))
+            }
+            State::HalfOpen { successes, .. } => Some(Breaker {
+                state: State::HalfOpen { probe: None, successes: successes + 1 },
+                changed_at: Some(now),
+                ..current.clone()
+            }),
+        }
+    }
+
+    /// The breaker after a call that was given up before it said anything; `None` unless it was the
+    /// probe, which another worker may then send.
+    pub fn given_up(&self, pass: &Pass, now: Timestamp) -> Option<Breaker> {
+        match &self.state {
+            State::HalfOpen { probe: Some(_), successes }
+                if pass.probe && pass.generation == self.generation =>
+            {
+                let state = State::HalfOpen { probe: None, successes: *successes };
+                Some(Breaker { state, changed_at: Some(now), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The breaker after a failure; `None` when it was counted already or belongs to the past.
+    /// `rest` is what the provider itself asked for.
+    pub fn failed(
+        &self,
+        pass: &Pass,
+        cause: &str,
+        rest: Option<Duration>,
+        now: Timestamp,
+        policy: &BreakerPolicy,
+    ) -> Option<Breaker> {
+        let current = self.current(now, policy);
+        if pass.generation != current.generation {
+            return None;
+        }
+        let failures = current.failures + 1;
+        let opens = match &current.state {
+            State::Closed => failures >= policy.failure_threshold,
+            State::Open { .. } => return None,
+            State::HalfOpen { .. } if !pass.probe => return None,
+            State::HalfOpen { .. } => true,
+        };
+        let next = Breaker {
+            failures,
+            generation: current.generation + 1,
+            changed_at: Some(now),
+            cause: cause.to_owned(),
+            ..current.clone()
+        };
+        Some(if opens { next.opened(rest, now, policy) } else { next })
+    }
+
+    fn opened(self, rest: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
+        let trips = self.trips + 1;
+        let own = cooldown(trips, policy.base_cooldown, policy.max_cooldown);
+        // The provider's word counts even when it is shorter than ours; a silly one is bounded.
+        let rest = rest.map_or(own, |asked| asked.min(LONGEST_ASKED_REST));
+        Breaker { state: State::Open { until: after(now, rest) }, trips, ..self }
+    }
+
+    fn closed(&self, now: Timestamp) -> Breaker {
+        Breaker { generation: self.generation + 1, changed_at: Some(now), ..Breaker::default() }
+    }
+}
+
+/// No provider is believed when it asks for more than this.
+pub const LONGEST_ASKED_REST: Duration = Duration::from_secs(3600);
+
+/// Events of a breaker's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum BreakerEvent {
+    #[serde(rename = "breaker.opened")]
+    Opened { until: Timestamp, cause: String, trips: u32 },
+    #[serde(rename = "breaker.half_open")]
+    HalfOpen { holder: String },
+    #[serde(rename = "breaker.closed")]
+    Closed {},
+}
+
+/// The event that the step from `before` to `after` makes, if any.
+pub fn event_between(before: &Breaker, after: &Breaker) -> Option<BreakerEvent> {
+    match (&before.state, &after.state) {
+        (_, State::Open { until }) => {
+            Some(BreakerEvent::Opened { until: *until, cause: after.cause.clone(), trips: after.trips })
+        }
+        (_, State::HalfOpen { probe: Some(lease), .. }) => {
+            Some(BreakerEvent::HalfOpen { holder: lease.holder.clone() })
+        }
+        (State::Open { .. } | State::HalfOpen { .. }, State::Closed) => Some(BreakerEvent::Closed {}),
+        (State::Closed, State::Closed) | (_, State::HalfOpen { probe: None, .. }) => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "breaker_tests.rs"]
+mod tests;

@@ -1,0 +1,392 @@
+//! Breakers as records that all workers share.
+//!
+//! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
+//! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
+
+use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use crate::{
+    event::{Actor, Aggregate, Head, Metadata},
+    events::{Store, trail},
+    ids::{CorrelationId, EventId, TenantId},
+    invariants,
+    keys::record,
+    ports::{
+        Fault,
+        records::{Change, Draft, Key, When, Written},
+    },
+    providers::target::{Provider, Target},
+    read::{
+        breaker::{Admission, Breaker, Pass, event_between},
+        telemetry,
+    },
+    records::{Versioned, decode, encode},
+    settings::{BreakerPolicy as Policy, Settings},
+    time::after,
+};
+
+const CACHED_FOR: Duration = Duration::from_secs(1);
+/// How often, and how long at first, one waits for somebody who writes the same breaker.
+const CONTENDED_TRIES: u32 = 5;
+const CONTENDED_PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    breaker: Breaker,
+    head: Head,
+}
+
+/// The circuit breakers as one process sees them.
+#[derive(Clone)]
+pub struct Breakers {
+    pub store: Store,
+    pub settings: Arc<Settings>,
+    cache: Arc<Cache>,
+}
+
+impl Breakers {
+    pub fn new(store: Store, settings: Arc<Settings>) -> Self {
+        Self { store, settings, cache: Arc::default() }
+    }
+}
+
+/// Breakers that this process has read within the last second.
+#[derive(Default)]
+struct Cache {
+    read: Mutex<HashMap<String, (Timestamp, Breaker)>>,
+}
+
+impl Cache {
+    /// As it was read within the last second.
+    async fn recent(&self, name: &str, now: Timestamp) -> Option<Breaker> {
+        let read = self.read.lock().await;
+        read.get(name).filter(|(at, _)| now < after(*at, CACHED_FOR)).map(|(_, breaker)| breaker.clone())
+    }
+
+    async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
+        self.read.lock().await.insert(name.to_owned(), (now, breaker));
+    }
+}
+
+/// What a breaker guards: one model, or a provider as a whole (its key is bad).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guarded {
+    Model(Target),
+    Provider(Provider),
+}
+
+impl Guarded {
+    pub fn name(&self) -> String {
+        match self {
+            Self::Model(target) => target.to_string(),
+            Self::Provider(provider) => format!("{provider}:*"),
+        }
+    }
+}
+
+async fn load(breakers: &Breakers, name: &str) -> Result<Versioned<Record>, Fault> {
+    let item = breakers.store.records_once.get(&record::breaker(name)).await?;
+    let kept = item.as_ref().map(decode::<Record>).transpose()?;
+    Ok(kept.unwrap_or(Versioned { value: Record::default(), version: 0 }))
+}
+
+/// Is it worth waiting for a slot of this model? Answers from the cache where it can; else it reads,
+/// together, the breakers of all of `steps`, which may be asked about next.
+pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target]) -> bool {
+    if let Err((unknown, fault)) = refresh(breakers, target, steps).await {
+        unknown.iter().for_each(|guarded| fail_open(guarded, &fault));
+    }
+    let now = breakers.store.clock.now();
+    for guarded in guards(target) {
+        if let Some(breaker) = breakers.cache.recent(&guarded.name(), now).await
+            && !breaker.lets_through(now, &breakers.settings.breaker)
+        {
+            return false;
+        }
+    }
+    true
+}
+
+/// What has to let a call to this model through.
+fn guards(target: &Target) -> [Guarded; 2] {
+    [Guarded::Provider(target.provider), Guarded::Model(target.clone())]
+}
+
+/// Reads the breakers of all of `steps` at once, unless those of `target` were read lately.
+async fn refresh(
+    breakers: &Breakers,
+    target: &Target,
+    steps: &[Target],
+) -> Result<(), (Vec<Guarded>, Fault)> {
+    let now = breakers.store.clock.now();
+    let mut unknown = Vec::new();
+    for guarded in guards(target) {
+        if breakers.cache.recent(&guarded.name(), now).await.is_none() {
+            unknown.push(guarded);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let names: BTreeSet<String> = steps.iter().flat_map(guards).map(|guarded| guarded.name()).collect();
+    let keys: Vec<Key> = names.iter().map(|name| record::breaker(name)).collect();
+    let read = async {
+        let items = breakers.store.records_once.get_many(&keys).await?;
+        items.iter().map(|item| item.as_ref().map(decode::<Record>).transpose()).collect()
+    };
+    let read: Result<Vec<Option<Versioned<Record>>>, Fault> = read.await;
+    let read = read.map_err(|fault| (unknown, fault))?;
+    let now = breakers.store.clock.now();
+    for (name, kept) in names.iter().zip(read) {
+        let breaker = kept.map(|kept| kept.value.breaker).unwrap_or_default();
+        breakers.cache.put(name, now, breaker).await;
+    }
+    Ok(())
+}
+
+fn fail_open(guarded: &Guarded, fault: &Fault) {
+    telemetry::breaker_ignored(guarded);
+    warn!(breaker = guarded.name(), %fault, "breaker store not reached, the call goes ahead");
+}
+
+/// Passes for one call: the model's and its provider's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passes {
+    model: Option<Pass>,
+    provider: Option<Pass>,
+}
+
+impl Passes {
+    fn of(&self, target: &Target) -> [(Guarded, &Option<Pass>); 2] {
+        [(Guarded::Model(target.clone()), &self.model), (Guarded::Provider(target.provider), &self.provider)]
+    }
+}
+
+/// Takes the passes for a call that is about to be made and may take as long as `longest`; `None` when a
+/// breaker refuses.
+pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
+    let policy = breakers.settings.breaker.for_calls_of(longest);
+    // Both at once, where they have to be read; one by one where that fails.
+    let _ = refresh(breakers, target, std::slice::from_ref(target)).await;
+    let provider = admit_one(breakers, &Guarded::Provider(target.provider), holder, &policy).await?;
+    let Some(model) = admit_one(breakers, &Guarded::Model(target.clone()), holder, &policy).await else {
+        given_up(breakers, target, &Passes { model: None, provider }).await;
+        return None;
+    };
+    Some(Passes { model, provider })
+}
+
+/// The call was not made, or was cut short by us: whoever held the probe lets go of it.
+pub async fn given_up(breakers: &Breakers, target: &Target, passes: &Passes) {
+    for (guarded, pass) in passes.of(target) {
+        if let Some(pass) = pass.as_ref().filter(|pass| pass.probe) {
+            report(breakers, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
+        }
+    }
+}
+
+/// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
+async fn admit_one(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    holder: &str,
+    policy: &Policy,
+) -> Option<Option<Pass>> {
+    let name = guarded.name();
+    let mut tries = 0;
+    loop {
+        let now = breakers.store.clock.now();
+        // A closed breaker read within the last second is good enough to call by.
+        if let Some(breaker) = breakers.cache.recent(&name, now).await
+            && let Admission::Go(pass) = breaker.admit(holder, now, policy)
+        {
+            return Some(Some(pass));
+        }
+        let kept = match load(breakers, &name).await {
+            Ok(kept) => kept,
+            Err(fault) => {
+                fail_open(guarded, &fault);
+                return Some(None);
+            }
+        };
+        match kept.value.breaker.admit(holder, now, policy) {
+            Admission::Go(pass) => {
+                breakers.cache.put(&name, now, kept.value.breaker).await;
+                return Some(Some(pass));
+            }
+            Admission::Refused => {
+                breakers.cache.put(&name, now, kept.value.breaker).await;
+                return None;
+            }
+            Admission::Probe { pass, next } => match store(breakers, guarded, &kept, next).await {
+                Ok(true) => return Some(Some(pass)),
+                // Somebody else took the probe, or the breaker moved on.
+                Ok(false) => continue,
+                Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
+                Err(fault) => {
+                    fail_open(guarded, &fault);
+                    return Some(None);
+                }
+            },
+        }
+    }
+}
+
+/// A good answer: closes what was half open, clears what was counted.
+pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) {
+    for (guarded, pass) in passes.of(target) {
+        if let Some(pass) = pass.as_ref().filter(|pass| !pass.clean) {
+            report(breakers, &guarded, |breaker, now| {
+                breaker.succeeded(pass, now, &breakers.settings.breaker)
+            })
+            .await;
+        }
+    }
+}
+
+/// A failure that says something about the model, or about the provider as a whole. Answers
+/// whether it changed anything: the second failure of one outage does not.
+pub async fn failed(
+    breakers: &Breakers,
+    target: &Target,
+    passes: &Passes,
+    whole_provider: bool,
+    cause: &str,
+    rest: Option<Duration>,
+) -> bool {
+    let [model, provider] = passes.of(target);
+    let ((guarded, pass), (other, unjudged)) =
+        if whole_provider { (provider, model) } else { (model, provider) };
+    // A probe of the other says nothing by this: somebody else may send it.
+    if let Some(pass) = unjudged.as_ref().filter(|pass| pass.probe) {
+        report(breakers, &other, |breaker, now| breaker.given_up(pass, now)).await;
+    }
+    match pass {
+        None => false,
+        Some(pass) => {
+            report(breakers, &guarded, |breaker, now| {
+                breaker.failed(pass, cause, rest, now, &breakers.settings.breaker)
+            })
+            .await
+        }
+    }
+}
+
+/// Applies `step` to the stored breaker until it is written (true) or has nothing to say.
+async fn report(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>,
+) -> bool {
+    let name = guarded.name();
+    // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
+    if let Some(breaker) = breakers.cache.recent(&name, breakers.store.clock.now()).await
+        && step(&breaker, breakers.store.clock.now()).is_none()
+    {
+        return false;
+    }
+    let mut tries = 0;
+    loop {
+        let kept = match load(breakers, &name).await {
+            Ok(kept) => kept,
+            Err(fault) => {
+                fail_open(guarded, &fault);
+                return false;
+            }
+        };
+        let now = breakers.store.clock.now();
+        let Some(next) = step(&kept.value.breaker, now) else {
+            breakers.cache.put(&name, now, kept.value.breaker).await;
+            return false;
+        };
+        match store(breakers, guarded, &kept, next).await {
+            Ok(true) => return true,
+            Ok(false) => continue,
+            Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
+            Err(fault) => {
+                fail_open(guarded, &fault);
+                return false;
+            }
+        }
+    }
+}
+
+/// A store that turns a write away because somebody else writes the same, as DynamoDB does with
+/// transactions, was reached: whoever waits a moment and looks again sees what the other wrote. To
+/// go ahead instead would let all who want to probe do so.
+async fn contended(breakers: &Breakers, fault: &Fault, tries: &mut u32) -> bool {
+    let again = matches!(fault, Fault::Throttled { .. }) && *tries < CONTENDED_TRIES;
+    if again {
+        *tries += 1;
+        breakers.store.clock.sleep(CONTENDED_PAUSE * *tries).await;
+    }
+    again
+}
+
+/// Writes the next state with its event; false when somebody else was faster.
+async fn store(
+    breakers: &Breakers,
+    guarded: &Guarded,
+    kept: &Versioned<Record>,
+    next: Breaker,
+) -> Result<bool, Fault> {
+    let name = guarded.name();
+    let now = breakers.store.clock.now();
+    invariants::assert(|| {
+        super::invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
+        super::invariants::counted_once(&kept.value.breaker, &next)
+    });
+    let mut head = kept.value.head.clone();
+    let mut changes = Vec::with_capacity(2);
+    let moved = event_between(&kept.value.breaker, &next);
+    if let Some(event) = &moved {
+        // Breakers are shared by all tenants; their events belong to the installation.
+        let tenant = TenantId::new(breakers.settings.tenant.clone());
+        let metadata = Metadata::untraced(tenant, None, Actor::Worker, &breakers.store.environment);
+        let (event, next_head) = head.append(
+            Aggregate::Breaker(name.clone()),
+            EventId::new(breakers.store.ids.fresh()),
+            event,
+            now,
+            CorrelationId::new(format!("breaker/{name}")),
+            metadata,
+        );
+        changes.push(trail::append(&breakers.store, &event)?);
+        head = next_head;
+    }
+    let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
+    let body = encode(&Record { breaker: next.clone(), head })?;
+    // No `expires`: the trail's head must outlive the breaker's ten minutes, which `current` counts.
+    changes.insert(0, Change::Put { draft: Draft::new(record::breaker(&name), body), when });
+    let written = breakers.store.write_once(changes).await?;
+    if written == Written::Applied {
+        breakers.cache.put(&name, now, next).await;
+        if let Some(event) = &moved {
+            telemetry::breaker_moved(guarded, event);
+        }
+    }
+    Ok(written == Written::Applied)
+}
+
+/// Every breaker there is a record of, as it counts now.
+pub async fn all(breakers: &Breakers) -> Result<Vec<(String, Breaker)>, Fault> {
+    let listing = breakers.store.records.list(record::BREAKERS, "", None, 1000).await?;
+    let now = breakers.store.clock.now();
+    listing
+        .items
+        .iter()
+        .map(|item| {
+            let record: Record = decode(item)?.value;
+            Ok((item.draft.key.sort.clone(), record.breaker.current(now, &breakers.settings.breaker)))
+        })
+        .collect()
+}

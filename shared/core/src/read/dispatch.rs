@@ -1,0 +1,334 @@
+//! One page message, from delivery to settled page.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::{Either, select};
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, error_span, warn};
+
+use super::{
+    PageReader, give_up,
+    outcome::{CallResult, PageOutcome},
+    page_task::PageTask,
+    pages::{self, Claim, LeaseLost, Page},
+    revive, telemetry,
+};
+use crate::{
+    ids::TaskToken,
+    job::{Job, StepCode, StepError, credits, jobs, message::PageMessage},
+    ports::{
+        Fault,
+        flow::{Acceptance, Flow},
+        queue::{Delivery, Outgoing},
+    },
+    records::Versioned,
+    settings::Settings,
+    telemetry::spans::Open,
+    time::until,
+    trace::TraceContext,
+};
+
+/// What becomes of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Delete it: its work is done, or can never be.
+    Done,
+    /// Deliver it again after this time.
+    Later(Duration),
+}
+
+/// Handles one delivery. Never fails: what goes wrong here brings the message back, and after too many
+/// deliveries makes it a dead letter.
+pub async fn dispatch(reader: &PageReader, delivery: &Delivery) -> Disposition {
+    dispatch_until(reader, delivery, Timestamp::MAX).await
+}
+
+/// Handles one delivery by a worker that has to leave by `leave_by`: it starts no call that may not end
+/// before, and passes a page whose turn has not come by then on to another worker.
+pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: Timestamp) -> Disposition {
+    let message = match PageMessage::parse(&delivery.body) {
+        Ok(message) => message,
+        Err(unreadable) => {
+            return match give_up::on_message(reader, delivery, unreadable.to_string()).await {
+                Ok(()) => Disposition::Done,
+                Err(fault) => later(&reader.settings, delivery, &fault),
+            };
+        }
+    };
+    let log_span = error_span!(
+        "page",
+        job = %message.job_id,
+        page = message.page_id.get(),
+        tenant = %message.tenant,
+        correlation = %message.correlation_id,
+        trace = message.trace_id(),
+    );
+    let mut span = telemetry::page_span(&reader.store, &message, delivery.receive_count);
+    let disposition = async {
+        match handle(reader, delivery, &message, span.as_ref().map(Open::context), leave_by).await {
+            Ok(disposition) => disposition,
+            Err(StepError::Fault(fault)) => later(&reader.settings, delivery, &fault),
+            Err(error) => match give_up::on_page(reader, delivery, &message, error.to_string()).await {
+                Ok(()) => Disposition::Done,
+                Err(fault) => later(&reader.settings, delivery, &fault),
+            },
+        }
+    }
+    .instrument(log_span)
+    .await;
+    if let (Disposition::Later(_), Some(span)) = (disposition, &mut span) {
+        span.failed("comes_back");
+    }
+    disposition
+}
+
+/// After the pause that the refusing service asks for, else after a longer one with each delivery: a
+/// message has few deliveries, and an outage must not use them up within seconds.
+fn later(settings: &Settings, delivery: &Delivery, fault: &Fault) -> Disposition {
+    let intervals = &settings.retry_intervals;
+    let requested = match fault {
+        Fault::Throttled { retry_after, .. } => *retry_after,
+        _ => None,
+    };
+    let earlier = delivery.receive_count.saturating_sub(1) as usize;
+    let usual = intervals.get(earlier).or(intervals.last()).copied().unwrap_or(Duration::from_secs(1));
+    let pause = requested.unwrap_or(usual).min(settings.page_visibility);
+    warn!(%fault, ?pause, "page goes back to the queue");
+    Disposition::Later(pause)
+}
+
+async fn handle(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    trace: Option<TraceContext>,
+    leave_by: Timestamp,
+) -> Result<Disposition, StepError> {
+    if let Some(disposition) = read(reader, delivery, message, trace, leave_by).await? {
+        return Ok(disposition);
+    }
+    // Nothing is left to do for it, unless the queue's own tools redrove a dead message.
+    if let Some(revived) = revive::revived(reader, delivery, message).await?
+        && let Some(disposition) = read(reader, delivery, &revived, trace, leave_by).await?
+    {
+        return Ok(disposition);
+    }
+    debug!("job or page is over, settled without AI");
+    settle_and_heal(reader, message).await?;
+    Ok(Disposition::Done)
+}
+
+/// Reads the page and stores the outcome; `None` when the job or the page is over.
+async fn read(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    trace: Option<TraceContext>,
+    leave_by: Timestamp,
+) -> Result<Option<Disposition>, StepError> {
+    let (store, visibility) = (&reader.store, reader.settings.page_visibility);
+    let Some(job) = jobs::find(store, &message.job_id).await?.map(|found| found.value) else {
+        let reason = format!("there is no job {}", message.job_id);
+        return Err(StepError::Broken { code: StepCode::UnknownJob, reason });
+    };
+    let now = store.clock.now();
+    let Some(deadline) = deadline_of(&job, message, now) else { return Ok(None) };
+    if delivery.receive_count > reader.settings.max_receive_count {
+        // Given up, or a second copy of a message whose page is done or in progress.
+        give_up::on_exhausted(reader, delivery, message).await?;
+        return Ok(Some(Disposition::Done));
+    }
+    let holder = store.holder();
+    let claim = pages::claim(store, &job.id, message.page_id, message.redrive_count, &holder, visibility);
+    let held = match claim.await? {
+        Claim::Granted(held) => *held,
+        Claim::AlreadyDone => return Ok(None),
+        Claim::Busy { until: busy } => {
+            debug!("another worker has the page");
+            let soon = until(now, busy).clamp(Duration::from_secs(1), visibility);
+            return Ok(Some(Disposition::Later(soon)));
+        }
+    };
+    // Many pages may have been sent when there were credits for one; the rest become dead letters.
+    if job.is_over()
+        && let Err(error) = credits::check(store, &job, 1).await
+    {
+        pages::release(store, &held).await?;
+        return Err(error);
+    }
+    let held = Arc::new(Mutex::new(held));
+    let stop = CancellationToken::new();
+    let heartbeat = async {
+        let stopped = keep_alive(reader, delivery, &job, message, &holder, held.clone()).await;
+        stop.cancel();
+        stopped
+    };
+    let task = PageTask { reader, message, holder: &holder, deadline, leave_by, trace, stop: &stop };
+    // A renewal in flight is not dropped: it would change the page's version unseen, and the outcome
+    // would be refused.
+    let renewed = async { drop(held.lock().await) };
+    let (outcome, stopped) = with_heartbeat(task.run(), heartbeat, renewed).await;
+    let held = held.lock().await.clone();
+    // The worker that has the page now settles it; its message is this one or a copy.
+    if let Some(Stopped::LeaseLost) = stopped {
+        return Ok(Some(Disposition::Later(visibility)));
+    }
+    match outcome {
+        Err(error) => {
+            pages::release(store, &held).await?;
+            Err(error)
+        }
+        Ok(outcome) => conclude(reader, delivery, message, &job, &held, outcome).await.map(Some),
+    }
+}
+
+/// Stores what came of the reading. The page is given back before its message, so that the next delivery
+/// need not wait for the lease.
+async fn conclude(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    job: &Job,
+    held: &Versioned<Page>,
+    outcome: PageOutcome,
+) -> Result<Disposition, StepError> {
+    let store = &reader.store;
+    let (settlement, text) = match outcome {
+        PageOutcome::Settled(settlement, text) => (settlement, text),
+        PageOutcome::Stopped => {
+            pages::release(store, held).await?;
+            settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await?;
+            return Ok(Disposition::Done);
+        }
+        PageOutcome::NotStarted => {
+            pages::release(store, held).await?;
+            pass_on(reader, delivery, message).await?;
+            return Ok(Disposition::Done);
+        }
+        PageOutcome::Interrupted(calls) => {
+            pages::release_after(store, held, calls).await?;
+            return Ok(Disposition::Later(Duration::from_secs(1)));
+        }
+        PageOutcome::Faulted(fault, calls) => {
+            pages::release_after(store, held, calls).await?;
+            return Err(fault.into());
+        }
+    };
+    // An error of an unknown kind is for a person, who may send the page again. The dead letter comes
+    // first: once the page is settled, no delivery would come back to write it.
+    let unknown = settlement.calls.iter().find(|call| call.result == CallResult::Unknown);
+    if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
+        give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
+    }
+    let blobs = reader.blobs.as_ref();
+    if pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?.is_err() {
+        return Ok(Disposition::Later(Duration::from_secs(1)));
+    }
+    settle_and_heal(reader, message).await?;
+    Ok(Disposition::Done)
+}
+
+/// Runs `work` to its end concurrently with `heartbeat`, and returns why that ended first if it did.
+/// What the heartbeat is in the middle of is over when `idle` ends.
+async fn with_heartbeat<T, S>(
+    work: impl Future<Output = T>,
+    heartbeat: impl Future<Output = S>,
+    idle: impl Future<Output = ()>,
+) -> (T, Option<S>) {
+    let (work, heartbeat) = (std::pin::pin!(work), std::pin::pin!(heartbeat));
+    match select(work, heartbeat).await {
+        Either::Left((done, heartbeat)) => {
+            select(std::pin::pin!(idle), heartbeat).await;
+            (done, None)
+        }
+        // The work was told to stop: it releases what it holds and ends soon.
+        Either::Right((stopped, work)) => (work.await, Some(stopped)),
+    }
+}
+
+/// Until when this page may be worked on; `None` when no model should be called for it.
+fn deadline_of(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Timestamp> {
+    if !job.is_over() {
+        return (!job.is_halted(now)).then_some(job.deadline);
+    }
+    // Sent again after the result was published: it heals the result, by a deadline of its own.
+    let heals = message.redrive_count > 0 && job.is_healable() && now < message.deadline;
+    heals.then_some(message.deadline)
+}
+
+/// Sends the message once more, as a new one with a receive count of its own, before this one is deleted:
+/// waiting is no failure, but deliveries are counted. A worker that dies in between leaves two messages,
+/// which is harmless: a page's claim lets one worker through.
+async fn pass_on(reader: &PageReader, delivery: &Delivery, message: &PageMessage) -> Result<(), Fault> {
+    // A queue may drop a message that has the name of one which is still there, as this one is.
+    let name = format!("{}:a{}:{}", message.idempotency_key, message.redrive_count, reader.store.ids.fresh());
+    let (job, body) = (message.job_id.clone(), delivery.body.clone());
+    debug!("no model was free for the page, passed on");
+    reader.queue.send(&[Outgoing { name, job, lane: delivery.lane, body }]).await
+}
+
+enum Stopped {
+    JobOver,
+    LeaseLost,
+}
+
+/// Extends message and page every third of the visibility while the work goes on, so that two heartbeats
+/// may be lost before another worker takes over.
+///
+/// ```text
+///  receive   beat     beat     beat           worker killed
+///    |--------|--------|--------|--------------x
+///    |---------- visibility ----|--------------|-----------| message and page are free again
+/// ```
+async fn keep_alive(
+    reader: &PageReader,
+    delivery: &Delivery,
+    job: &Job,
+    message: &PageMessage,
+    holder: &str,
+    held: Arc<Mutex<Versioned<Page>>>,
+) -> Stopped {
+    let visibility = reader.settings.page_visibility;
+    loop {
+        let interrupted = reader.interrupts.interrupted(&job.id);
+        tokio::select! {
+            biased;
+            () = reader.store.clock.sleep(visibility / 3) => {}
+            () = interrupted => {}
+        }
+        let now = reader.store.clock.now();
+        // A store that can't be reached just now is no reason to drop a call that is being paid for.
+        match jobs::find(&reader.store, &job.id).await {
+            Ok(Some(found)) if deadline_of(&found.value, message, now).is_none() => return Stopped::JobOver,
+            Ok(_) => {}
+            Err(fault) => warn!(%fault, "job not read, work goes on"),
+        }
+        if let Err(fault) = reader.queue.extend(&delivery.receipt, visibility).await {
+            warn!(%fault, "message not extended, work goes on");
+        }
+        let mut held = held.lock().await;
+        match pages::renew(&reader.store, &held, holder, visibility).await {
+            Ok(Ok(renewed)) => *held = renewed,
+            Ok(Err(LeaseLost)) => return Stopped::LeaseLost,
+            Err(fault) => warn!(%fault, "lease not renewed, work goes on"),
+        }
+    }
+}
+
+pub(super) async fn settle_token(flow: &dyn Flow, token: Option<&TaskToken>) -> Result<Acceptance, Fault> {
+    match token {
+        Some(token) => flow.settle(token).await,
+        None => Ok(Acceptance::Stale),
+    }
+}
+
+/// Reports the page to its flow. A page that no flow waits for was settled after the result was published,
+/// and heals it.
+pub(super) async fn settle_and_heal(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
+    if settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await? == Acceptance::Stale {
+        reader.late_pages.publish(&message.job_id).await?;
+    }
+    Ok(())
+}

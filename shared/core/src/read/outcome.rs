@@ -1,0 +1,265 @@
+//! How one page got its text.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::answer::judge;
+use crate::{
+    digest::sha256_hex,
+    money::MicroUsd,
+    ports::{
+        Fault,
+        vision::{Answer, VisionError},
+    },
+    providers::target::Target,
+    source::Source,
+};
+
+/// How one step of the failover ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallResult {
+    Answered,
+    Timeout,
+    Transient,
+    Exhausted,
+    Configuration,
+    Request,
+    Unknown,
+    Refusal,
+    Empty,
+    Truncated,
+    Repeating,
+    Incomplete,
+    /// The breaker was open: no call was made.
+    BreakerOpen,
+}
+
+impl CallResult {
+    pub const ALL: [Self; 13] = [
+        Self::Answered,
+        Self::Timeout,
+        Self::Transient,
+        Self::Exhausted,
+        Self::Configuration,
+        Self::Request,
+        Self::Unknown,
+        Self::Refusal,
+        Self::Empty,
+        Self::Truncated,
+        Self::Repeating,
+        Self::Incomplete,
+        Self::BreakerOpen,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Timeout => "timeout",
+            Self::Transient => "transient",
+            Self::Exhausted => "exhausted",
+            Self::Configuration => "configuration",
+            Self::Request => "request",
+            Self::Unknown => "unknown",
+            Self::Refusal => "refusal",
+            Self::Empty => "empty",
+            Self::Truncated => "truncated",
+            Self::Repeating => "repeating",
+            Self::Incomplete => "incomplete",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelCall {
+    #[serde(flatten)]
+    pub target: Target,
+    pub result: CallResult,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    pub started_at: Timestamp,
+    pub latency_ms: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micro_usd: MicroUsd,
+}
+
+impl ModelCall {
+    /// A call without a result yet.
+    pub fn new(target: &Target, started_at: Timestamp, latency_ms: u64) -> Self {
+        Self {
+            target: target.clone(),
+            result: CallResult::Unknown,
+            detail: String::new(),
+            started_at,
+            latency_ms,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost_micro_usd: MicroUsd::default(),
+        }
+    }
+
+    /// Judges the answer, against the text layer where there is a sound one.
+    pub fn add_answer(&mut self, answer: &Answer, text_layer: Option<&str>) {
+        self.result = match judge(&answer.text, answer.finish, text_layer) {
+            Ok(()) => CallResult::Answered,
+            Err(result) => {
+                self.detail = "the model answered, but not with the page".to_owned();
+                result
+            }
+        };
+        self.input_tokens = answer.usage.input_tokens;
+        self.output_tokens = answer.usage.output_tokens;
+        self.cost_micro_usd = MicroUsd::from_usd(answer.usage.cost_usd);
+    }
+
+    pub fn add_error(&mut self, error: &VisionError) {
+        self.detail = error.to_string();
+        self.result = match error {
+            VisionError::Transient { .. } => CallResult::Transient,
+            VisionError::Exhausted { .. } => CallResult::Exhausted,
+            VisionError::Configuration { .. } => CallResult::Configuration,
+            VisionError::Request { .. } => CallResult::Request,
+            VisionError::Unknown { .. } => CallResult::Unknown,
+        };
+    }
+}
+
+/// How a worker's reading of a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageOutcome {
+    /// With a model's text, or with the decision to fall back.
+    Settled(Settlement, Option<String>),
+    /// The worker has to leave and no model was called yet: another worker takes the page.
+    NotStarted,
+    /// The worker has to leave after calls that led to nothing.
+    Interrupted(Vec<ModelCall>),
+    /// The job is over, or another worker has the page: nothing is stored for it.
+    Stopped,
+    /// Our own storage failed.
+    Faulted(Fault, Vec<ModelCall>),
+}
+
+/// The latest of a page that was sent again and again: its record has a limit.
+const MAX_CALLS_KEPT: usize = 100;
+
+/// A page's settled fate. The text itself travels beside it, see [`Text`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settlement {
+    pub source: Source,
+    /// Who read it, when `source` is `ai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// Why there is no AI text, when `source` is a fallback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_reason: Option<String>,
+    pub calls: Vec<ModelCall>,
+    pub text_len: usize,
+    pub text_sha256: String,
+    pub started_at: Timestamp,
+    pub settled_at: Timestamp,
+}
+
+impl Settlement {
+    pub fn read_by(
+        target: Target,
+        text: &str,
+        calls: Vec<ModelCall>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
+        Self {
+            source: Source::AI,
+            target: Some(target),
+            fallback_reason: None,
+            calls,
+            text_len: text.chars().count(),
+            text_sha256: sha256_hex(text.as_bytes()),
+            started_at,
+            settled_at,
+        }
+    }
+
+    /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
+    pub fn fallback(
+        fallback_reason: String,
+        calls: Vec<ModelCall>,
+        started_at: Timestamp,
+        settled_at: Timestamp,
+    ) -> Self {
+        Self {
+            source: Source::MUPDF_FALLBACK,
+            target: None,
+            fallback_reason: Some(fallback_reason),
+            calls,
+            text_len: 0,
+            text_sha256: sha256_hex(b""),
+            started_at,
+            settled_at,
+        }
+    }
+
+    /// A fallback because the deadline came first.
+    pub fn timed_out(calls: Vec<ModelCall>, started_at: Timestamp, settled_at: Timestamp) -> Self {
+        let fallback_reason = "the deadline came before an answer".to_owned();
+        Self {
+            source: Source::MUPDF_TIMEOUT_FALLBACK,
+            ..Self::fallback(fallback_reason, calls, started_at, settled_at)
+        }
+    }
+
+    /// Puts the calls of an earlier outcome of the page before its own. A fallback that came of the
+    /// job's deadline stays one.
+    pub fn merge_earlier(&mut self, earlier: &Settlement) {
+        if self.source == Source::MUPDF_FALLBACK && earlier.source == Source::MUPDF_TIMEOUT_FALLBACK {
+            self.source = earlier.source;
+        }
+        self.prepend_calls(&earlier.calls);
+    }
+
+    /// Puts calls before its own, as many as there is room for.
+    pub fn prepend_calls(&mut self, earlier: &[ModelCall]) {
+        let room = MAX_CALLS_KEPT.saturating_sub(self.calls.len());
+        let dropped = earlier.len().saturating_sub(room);
+        self.calls.splice(0..0, earlier[dropped..].iter().cloned());
+    }
+
+    pub fn is_ai(&self) -> bool {
+        self.source == Source::AI
+    }
+
+    pub fn cost(&self) -> MicroUsd {
+        let mut total = MicroUsd::default();
+        for call in &self.calls {
+            total += call.cost_micro_usd;
+        }
+        total
+    }
+}
+
+/// Where a settled page's AI text is kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Inline(String),
+    /// Too large for a record: the key of a blob.
+    Blob(String),
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Inline(text) => write!(f, "Inline({} bytes)", text.len()),
+            Self::Blob(key) => write!(f, "Blob({key})"),
+        }
+    }
+}
+
+/// Events of a page's trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum PageEvent {
+    #[serde(rename = "page.settled")]
+    Settled(Settlement),
+}

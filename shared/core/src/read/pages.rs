@@ -1,0 +1,256 @@
+//! Pages on their way through a worker: claimed, renewed, settled.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::{Actor, Aggregate, Head},
+    events::{Store, trail},
+    ids::{EventId, JobId, PageNumber},
+    invariants,
+    job::Job,
+    keys::{blob, record},
+    lease::{Claimable, Lease, claimable},
+    ports::{
+        Fault,
+        blobs::Blobs,
+        records::{Change, Draft, Key, When, Written},
+    },
+    read::outcome::{CallResult, ModelCall, PageEvent, Settlement, Text},
+    records::{Versioned, decode, encode, read_all},
+};
+
+/// Text up to this size is kept in the page's record, more in a blob of its own.
+pub const MAX_INLINE_TEXT: usize = 100 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    pub job: JobId,
+    pub page: PageNumber,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Settlement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
+    /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_calls: Vec<ModelCall>,
+    /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
+    #[serde(default)]
+    pub redrive_count: u32,
+    #[serde(default)]
+    pub head: Head,
+}
+
+impl Page {
+    /// There is nothing left to do for a message of this `redrive_count`.
+    pub fn answers(&self, redrive_count: u32) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.redrive_count >= redrive_count)
+    }
+}
+
+/// What somebody who wants to work on a page is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The version in hand is the fencing token of every later write.
+    Granted(Box<Versioned<Page>>),
+    Busy {
+        until: Timestamp,
+    },
+    AlreadyDone,
+}
+
+/// Of any number of simultaneous callers at most one is granted a page.
+pub async fn claim(
+    store: &Store,
+    job: &JobId,
+    page: PageNumber,
+    redrive_count: u32,
+    holder: &str,
+    time: Duration,
+) -> Result<Claim, Fault> {
+    let key = record::page(job, page);
+    let fresh = Page {
+        job: job.clone(),
+        page,
+        lease: None,
+        outcome: None,
+        text: None,
+        earlier_calls: vec![],
+        redrive_count: 0,
+        head: Head::default(),
+    };
+    // Nobody has touched most pages: try that first and save a read.
+    let mut found: Option<Versioned<Page>> = None;
+    loop {
+        let now = store.clock.now();
+        if let Some(page) = found.as_ref().map(|kept| &kept.value) {
+            match claimable(page.answers(redrive_count), page.lease.as_ref(), now) {
+                Claimable::Yes => {}
+                Claimable::Busy { until } => return Ok(Claim::Busy { until }),
+                Claimable::Done => return Ok(Claim::AlreadyDone),
+            }
+        }
+        let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
+        let value = Page {
+            lease: Some(Lease::new(holder, now, time)),
+            ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
+        };
+        let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
+        match store.write(vec![change]).await? {
+            Written::Applied => {
+                return Ok(Claim::Granted(Box::new(Versioned { value, version: when.next_version() })));
+            }
+            Written::Refused { existing: Some(item), .. } => found = Some(decode(&item)?),
+            // Deleted in between; start over.
+            Written::Refused { existing: None, .. } => found = None,
+        }
+    }
+}
+
+/// The lease was taken over: whoever holds the page now will settle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseLost;
+
+/// Keeps a claimed page for another `time`.
+pub async fn renew(
+    store: &Store,
+    held: &Versioned<Page>,
+    holder: &str,
+    time: Duration,
+) -> Result<Result<Versioned<Page>, LeaseLost>, Fault> {
+    let value = Page { lease: Some(Lease::new(holder, store.clock.now(), time)), ..held.value.clone() };
+    let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    Ok(match store.write(vec![change]).await? {
+        Written::Applied => Ok(Versioned { value, version: held.version + 1 }),
+        Written::Refused { .. } => Err(LeaseLost),
+    })
+}
+
+/// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
+pub async fn release(store: &Store, held: &Versioned<Page>) -> Result<(), Fault> {
+    release_after(store, held, vec![]).await
+}
+
+/// The same after calls that led to nothing, and may have to be paid all the same.
+pub async fn release_after(
+    store: &Store,
+    held: &Versioned<Page>,
+    calls: Vec<ModelCall>,
+) -> Result<(), Fault> {
+    let mut value = Page { lease: None, ..held.value.clone() };
+    value.earlier_calls.extend(calls.into_iter().filter(|call| call.result != CallResult::BreakerOpen));
+    let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+    let change = Change::Put { draft, when: When::Version(held.version) };
+    store.write(vec![change]).await?;
+    Ok(())
+}
+
+/// Stores a page's outcome with its event, on condition that the claim still stands.
+pub async fn settle(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    held: &Versioned<Page>,
+    redrive_count: u32,
+    mut outcome: Settlement,
+    text: Option<String>,
+) -> Result<Result<(), LeaseLost>, Fault> {
+    let page = held.value.page;
+    // Sent again, a page keeps what it went through and what that cost.
+    outcome.prepend_calls(&held.value.earlier_calls);
+    if let Some(earlier) = &held.value.outcome {
+        outcome.merge_earlier(earlier);
+    }
+    let text = match text {
+        Some(text) if text.len() > MAX_INLINE_TEXT => {
+            let blob = blob::page_text(&job.id, page, &outcome.text_sha256);
+            blobs.put_new(&blob, text.into_bytes()).await?;
+            Some(Text::Blob(blob))
+        }
+        text => text.map(Text::Inline),
+    };
+    invariants::assert(|| super::invariants::read_once(held.value.outcome.as_ref(), &outcome));
+    let aggregate = Aggregate::Page(job.id.clone(), page);
+    let (event, head) = held.value.head.append(
+        aggregate,
+        EventId::new(store.ids.fresh()),
+        &PageEvent::Settled(outcome.clone()),
+        store.clock.now(),
+        job.correlation_id.clone(),
+        job.metadata(Actor::Worker, &store.environment),
+    );
+    let earlier_calls = vec![];
+    let value = Page {
+        lease: None,
+        outcome: Some(outcome),
+        text,
+        earlier_calls,
+        redrive_count,
+        head,
+        ..held.value.clone()
+    };
+    let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
+    Ok(
+        match store
+            .write(vec![
+                Change::Put { draft, when: When::Version(held.version) },
+                trail::append(store, &event)?,
+            ])
+            .await?
+        {
+            Written::Applied => Ok(()),
+            Written::Refused { .. } => Err(LeaseLost),
+        },
+    )
+}
+
+pub async fn find(store: &Store, job: &JobId, page: PageNumber) -> Result<Option<Versioned<Page>>, Fault> {
+    store.records.get(&record::page(job, page)).await?.as_ref().map(decode).transpose()
+}
+
+/// Every page of a job that a worker has touched.
+pub async fn all(store: &Store, job: &JobId) -> Result<BTreeMap<PageNumber, Versioned<Page>>, Fault> {
+    let all: Vec<Versioned<Page>> =
+        read_all(store.records.as_ref(), &record::job_partition(job), record::PAGES).await?;
+    Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
+}
+
+/// Those of `numbers` that a worker has touched.
+pub async fn some(
+    store: &Store,
+    job: &JobId,
+    numbers: &[PageNumber],
+) -> Result<BTreeMap<PageNumber, Page>, Fault> {
+    let keys: Vec<Key> = numbers.iter().map(|page| record::page(job, *page)).collect();
+    let items = store.records.get_many(&keys).await?;
+    let pages = items.iter().flatten().map(|item| Ok(decode::<Page>(item)?.value));
+    pages.map(|page| page.map(|page| (page.page, page))).collect()
+}
+
+/// The AI's text of a settled page.
+pub async fn text(blobs: &dyn Blobs, page: &Page) -> Result<Option<String>, Fault> {
+    match &page.text {
+        None => Ok(None),
+        Some(Text::Inline(text)) => Ok(Some(text.clone())),
+        Some(Text::Blob(key)) => {
+            let bytes = blobs.get(key).await?;
+            Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        }
+    }
+}
+
+/// Ends every lease of a job that `node` holds; for when that process is known to be dead.
+pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
+    let prefix = format!("{node}/");
+    for kept in all(store, job).await?.into_values() {
+        if kept.value.lease.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
+            release(store, &kept).await?;
+        }
+    }
+    Ok(())
+}

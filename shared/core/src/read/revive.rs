@@ -1,0 +1,64 @@
+//! Messages that the queue's own tools sent back.
+
+use super::{PageReader, pages};
+use crate::{
+    dead_letters::{self, DeadLetter, DeadLetterEvent, Revived},
+    job::{StepError, jobs, message::PageMessage},
+    ports::queue::Delivery,
+    time::after,
+};
+
+/// The queue's own tools know nothing of letters: SQS's redrive sends a dead message back as it
+/// was. Answers with the message as it has to be taken then, sent once more and with a deadline of
+/// its own; `None` for a message that is just late.
+pub async fn revived(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+) -> Result<Option<PageMessage>, StepError> {
+    let id = dead_letters::page_dead_letter_id(&message.job_id, message.page_id);
+    loop {
+        let Some(kept) = dead_letters::find(&reader.store, &id).await? else { return Ok(None) };
+        let letter = &kept.value;
+        let as_it_stands = |revived: Revived| PageMessage {
+            redrive_count: revived.redrive_count,
+            deadline: revived.deadline,
+            ..message.clone()
+        };
+        if let Some(revived) = letter.revived {
+            return Ok(Some(as_it_stands(revived)));
+        }
+        // A delivery that is counted on from before its death was never redriven. Neither was the copy of a
+        // message that we gave up ourselves: the queue has only those that it delivered too often.
+        let queue_has_it = letter.receive_count >= reader.settings.max_receive_count;
+        if !letter.waits() || !queue_has_it || delivery.receive_count > letter.receive_count {
+            return Ok(None);
+        }
+        let job = jobs::load(&reader.store, &message.job_id).await?.value;
+        if job.is_over() && !job.is_healable() {
+            return Ok(None);
+        }
+        let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
+        let now = reader.store.clock.now();
+        let revived = Revived {
+            redrive_count: page
+                .map_or(0, |kept| kept.value.redrive_count)
+                .max(letter.redrive_count)
+                .max(message.redrive_count)
+                + 1,
+            deadline: after(now, job.received.options.job_timeout()),
+        };
+        let marked =
+            DeadLetter { redriven_at: Some(now), revived: Some(revived), message: None, ..letter.clone() };
+        if dead_letters::save(
+            &reader.store,
+            Some(&kept),
+            marked,
+            DeadLetterEvent::Redriven { by: "queue".into() },
+        )
+        .await?
+        {
+            return Ok(Some(as_it_stands(revived)));
+        }
+    }
+}

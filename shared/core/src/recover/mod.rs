@@ -1,0 +1,33 @@
+//! Getting lost or failed work going again: redrive and sweep.
+
+pub mod redrive;
+pub mod sweep;
+
+use std::sync::Arc;
+
+use crate::{
+    billing::Billing,
+    dead_letters::DeadLetters,
+    events::Store,
+    finish::Finisher,
+    notify::Publisher,
+    ports::{blobs::Blobs, flow::Flow, queue::Queue, vault::Vault},
+    read::PageReader,
+    settings::Settings,
+};
+
+/// What redrive and sweep need.
+#[derive(Clone)]
+pub struct Recovery {
+    pub store: Store,
+    pub blobs: Arc<dyn Blobs>,
+    pub queue: Arc<dyn Queue>,
+    pub flow: Arc<dyn Flow>,
+    pub vault: Arc<dyn Vault>,
+    pub settings: Arc<Settings>,
+    pub billing: Billing,
+    pub dead_letters: DeadLetters,
+    pub reader: PageReader,
+    pub finisher: Finisher,
+    pub publisher: Publisher,
+}

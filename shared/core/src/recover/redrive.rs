@@ -1,0 +1,148 @@
+//! Bringing dead letters back to work, or letting them go.
+
+use crate::{
+    dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
+    event::Actor,
+    events::Store,
+    ids::{DeadLetterId, JobId},
+    job::{JobEvent, State, StepCode, StepError, credits, jobs, message::PageMessage, passwords},
+    money::MicroUsd,
+    notify::deliver,
+    ports::{Fault, queue::Outgoing},
+    read::pages,
+    recover::Recovery,
+    secret::Secret,
+    time::after,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Redriven {
+    /// The job starts again.
+    Job(JobId),
+    /// The page was sent to the workers once more.
+    Page(JobId),
+    /// The tenant is told once more of the job's end.
+    Webhook(JobId),
+}
+
+/// Sends one dead letter back with its counters reset. It is sent first and marked then: a crash
+/// in between sends it twice, which is harmless, and never loses it.
+pub async fn redrive(
+    recovery: &Recovery,
+    id: &DeadLetterId,
+    by: &str,
+    password: Option<Secret>,
+) -> Result<Redriven, StepError> {
+    let kept = dead_letters::load(&recovery.store, id).await?;
+    let letter = &kept.value;
+    let redriven = match &letter.subject {
+        Subject::Job { job } => {
+            restart(recovery, job, by, password).await?;
+            Redriven::Job(job.clone())
+        }
+        Subject::Page { job, .. } => {
+            resend(recovery, letter).await?;
+            Redriven::Page(job.clone())
+        }
+        Subject::Webhook { job, delivery } => {
+            if !deliver::redrive(&recovery.publisher, delivery).await? {
+                let reason = "the message to the tenant is gone".to_owned();
+                return Err(StepError::Broken { code: StepCode::UnreadableMessage, reason });
+            }
+            Redriven::Webhook(job.clone())
+        }
+        Subject::Message => {
+            let reason = format!("the message can't be read and would die again: {}", letter.reason);
+            return Err(StepError::Broken { code: StepCode::UnreadableMessage, reason });
+        }
+    };
+    // The message lives on in the queue; a second copy of the document's text is not kept.
+    let marked =
+        DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..letter.clone() };
+    // Refused when somebody else redrove it at the same time: also fine.
+    dead_letters::save(&recovery.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: by.to_owned() })
+        .await?;
+    Ok(redriven)
+}
+
+/// What redrive_count a letter back may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Pages that would be read by AI.
+    pub pages: u32,
+    pub cost: MicroUsd,
+    /// Letters whose documents were never planned: nobody knows yet.
+    pub unknown: usize,
+}
+
+/// Adds what `letter` may cost, by its job's plan. One that can't be sent costs nothing.
+pub async fn estimate(store: &Store, letter: &DeadLetter, sum: &mut Estimate) -> Result<(), Fault> {
+    let (job, page) = match &letter.subject {
+        Subject::Job { job } => (job, false),
+        Subject::Page { job, .. } => (job, true),
+        Subject::Webhook { .. } | Subject::Message => return Ok(()),
+    };
+    let job = jobs::find(store, job).await?.map(|kept| kept.value);
+    let Some(plan) = job.and_then(|job| job.plan) else {
+        sum.unknown += 1;
+        return Ok(());
+    };
+    let pages = if page { 1 } else { plan.ai_pages };
+    sum.pages += pages;
+    // A plan without AI is known, and free.
+    let each = plan.estimated_cost_micro_usd.0.checked_div(u64::from(plan.ai_pages)).unwrap_or(0);
+    sum.cost += MicroUsd(each * u64::from(pages));
+    Ok(())
+}
+
+async fn restart(
+    recovery: &Recovery,
+    id: &JobId,
+    by: &str,
+    password: Option<Secret>,
+) -> Result<(), StepError> {
+    // One that is not read again would never forget its password.
+    let needs_it = jobs::load(&recovery.store, id).await?.value.state == State::Failed;
+    if let Some(password) = password.filter(|_| needs_it) {
+        recovery
+            .store
+            .write(vec![passwords::keep(&recovery.store, recovery.vault.as_ref(), id, &password).await?])
+            .await?;
+    }
+    let now = recovery.store.clock.now();
+    let kept = jobs::advance(&recovery.store, Actor::Operator, id, |job| match job.state {
+        State::Failed => {
+            let deadline = after(now, job.received.options.job_timeout());
+            vec![JobEvent::Redriven { deadline, by: by.to_owned() }]
+        }
+        _ => vec![],
+    })
+    .await?;
+    recovery.flow.start(id, kept.value.redrives, &kept.value.trace()).await?;
+    Ok(())
+}
+
+async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepError> {
+    let body = letter.message.as_deref().unwrap_or_default();
+    let mut message = PageMessage::parse(body).map_err(|error| StepError::Broken {
+        code: StepCode::UnreadableMessage,
+        reason: error.to_string(),
+    })?;
+    let page = pages::find(&recovery.store, &message.job_id, message.page_id).await?;
+    message.redrive_count = page.map_or(0, |kept| kept.value.redrive_count).max(message.redrive_count) + 1;
+    message.task_token = None;
+    let job = jobs::load(&recovery.store, &message.job_id).await?.value;
+    if job.is_over() {
+        if !job.is_healable() {
+            let reason = format!("its job is {}: nothing would come of reading the page", job.state);
+            return Err(StepError::Broken { code: StepCode::NothingToHeal, reason });
+        }
+        credits::check(&recovery.store, &job, 1).await?;
+    }
+    message.deadline = after(recovery.store.clock.now(), job.received.options.job_timeout());
+    let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
+    let outgoing =
+        Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode()? };
+    recovery.queue.send(&[outgoing]).await?;
+    Ok(())
+}

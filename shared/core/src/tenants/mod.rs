@@ -1,0 +1,7 @@
+//! Tenants: their overrides of settings, their callers and API keys.
+
+pub mod api_keys;
+pub mod caller;
+mod overrides;
+
+pub use overrides::*;
