@@ -1,4 +1,4 @@
-//! Real use cases and the real driver on memory and virtual time.
+//! The real use cases and the real driver over memory, in virtual time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ use everypage_testkit::{
     vision::FakeVision,
 };
 
-/// What survives a crash: the storage, and the outside world.
+/// What survives a crash: the storage and the external services.
 pub struct Harness {
     pub clock: Arc<VirtualClock>,
     pub records: Arc<MemoryRecords>,
@@ -62,7 +62,7 @@ pub struct Harness {
     pub settings: Settings,
 }
 
-/// Settings with both engines available, changed by `pairs`.
+/// Settings with keys for both providers, changed by `pairs`.
 pub fn settings(pairs: &[(&str, &str)]) -> Settings {
     let base = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
     let read = Settings::read(|name| {
@@ -110,12 +110,12 @@ impl Harness {
         self.clock.sleep(time).await;
     }
 
-    /// A new process over the same storage; the one before, if any, is dead.
+    /// Starts a process over the same storage.
     pub fn start(&self, node: &str) -> Process {
         self.start_on(node, self.records.clone())
     }
 
-    /// The same where somebody stands between the process and its records.
+    /// Starts a process with its own access to the records, such as one with injected faults.
     pub fn start_on(&self, node: &str, records: Arc<dyn Records>) -> Process {
         let flow = Arc::new(LocalFlow::default());
         let faults = || self.faults.clone();
@@ -172,7 +172,7 @@ impl Process {
         submit(&self.app, submission).await
     }
 
-    /// From somebody who has a trace of their own.
+    /// Submits a document as part of the caller's trace.
     pub async fn submit_traced(
         &self,
         document: &FakeDocument,
@@ -196,27 +196,27 @@ impl Process {
         }
     }
 
-    /// Drives the job to its end, workers and relay beside it; they get a moment to put away what
-    /// they hold, as a process that ends in good order gives them.
+    /// Drives the job to its end, together with workers, relay and webhooks. These get a moment afterwards
+    /// to release what they hold, as in a graceful shutdown.
     pub async fn finish(&self, id: &JobId) -> Job {
         let work = async {
-            let job = self.driver.drive(id).await.expect("nobody deletes it");
+            let job = self.driver.drive(id).await.expect("the job is not deleted");
             self.app.clock.sleep(Duration::from_millis(100)).await;
             job
         };
         tokio::select! {
             biased;
             job = work => job,
-            _ = futures::future::join3(self.driver.work(), relay::run(&self.app), webhooks::run(&self.app)) => unreachable!("they work for ever"),
+            _ = futures::future::join3(self.driver.work(), relay::run(&self.app), webhooks::run(&self.app)) => unreachable!("they run until they are dropped"),
         }
     }
 
-    /// Lets the workers work for `time`, then drops them wherever they are.
+    /// Runs the workers for `time`, then drops them at any point of their work.
     pub async fn work_for(&self, time: Duration) {
         within(self.app.clock.as_ref(), time, self.driver.work()).await;
     }
 
-    /// Drives for `time` and then dies, in the middle of whatever it does.
+    /// Drives the job for `time`, then kills the process at any point of its work.
     pub async fn kill_after(&self, id: &JobId, time: Duration) -> Option<Job> {
         within(self.app.clock.as_ref(), time, self.finish(id)).await
     }
@@ -241,7 +241,7 @@ pub fn temp_file(bytes: Vec<u8>) -> tempfile::NamedTempFile {
     file
 }
 
-/// How long after `epoch` it is.
+/// Seconds since `epoch`.
 pub fn seconds(clock: &dyn Clock) -> f64 {
     clock.now().duration_since(everypage_testkit::clock::epoch()).as_secs_f64()
 }

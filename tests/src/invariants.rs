@@ -1,4 +1,4 @@
-//! What must hold of a job that has ended, and of the store at rest.
+//! What must hold of a job that has ended, and of the store when all work is done.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use everypage_core::{
 use everypage_testkit::{memory::MemoryRecords, vision::FakeVision};
 use jiff::Timestamp;
 
-/// Every page exactly once, in order, under its true number, with text.
+/// The result has every page exactly once, in order, under its own number, with text.
 pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
     let document = result::read_document(app, job, None).await.expect("readable").expect("published");
     assert_eq!(invariants::whole(&document), Ok(()));
@@ -25,7 +25,7 @@ pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
         if page.source == Source::Ai {
             assert!(
                 page.text.contains(&format!("page {} read by", page.page)),
-                "page {} has another's text",
+                "page {} has the text of another page",
                 page.page
             );
         }
@@ -38,19 +38,19 @@ pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
 
 const FORMS: [result::Form; 3] = [result::Form::Text, result::Form::Markdown, result::Form::Json];
 
-/// Replaying gives the stored state, and no hash is off.
+/// Replaying the events gives the stored state, and every hash is correct.
 pub async fn trail_verifies(app: &App, job: &Job) {
     let report = verify_job(app, &job.id).await.expect("readable");
     assert_eq!(report.findings, Vec::<String>::new());
 }
 
-/// No live lease, slot or password is left behind.
+/// No valid lease, slot or password is left.
 pub fn nothing_is_held(records: &MemoryRecords, now: Timestamp) {
     assert_eq!(invariants::nothing_is_held(&records.dump(), now), Ok(()));
 }
 
-/// No page was paid for again once its text was stored: at most one good answer per page, but for
-/// `lost` answers whose reader died before storing them.
+/// No page was paid for again once its text was stored: at most one good answer per page, apart from
+/// `lost` answers whose worker was killed before it stored them.
 pub fn paid_once(vision: &FakeVision, lost: usize) {
     let mut answers: HashMap<u32, usize> = HashMap::new();
     for (_, page) in vision.calls() {
@@ -60,7 +60,7 @@ pub fn paid_once(vision: &FakeVision, lost: usize) {
     assert!(extra <= lost, "{extra} calls too many: {answers:?}");
 }
 
-/// Published in order per aggregate, none missing, each at least once.
+/// Events were published in order per aggregate, each at least once.
 pub fn published_in_order(published: &[Event], trail: &[Event]) {
     assert_eq!(invariants::published_in_order(published, trail), Ok(()));
 }

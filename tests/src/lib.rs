@@ -1,4 +1,4 @@
-//! The whole system in one process over doubles, and what must hold of it whatever happens.
+//! The whole system in one process over test doubles, and the invariants that must hold of it.
 
-pub mod invariants;
 pub mod harness;
+pub mod invariants;
