@@ -1,4 +1,4 @@
-//! A tiny PDF writer: enough to make every kind of page, and to make it wrong on purpose.
+//! A small PDF writer that makes every kind of page, valid or invalid.
 
 use std::{fmt::Write as _, io::Read as _};
 
@@ -6,14 +6,14 @@ use flate2::{Compression, read::ZlibEncoder};
 
 pub const A4: (f32, f32) = (595.0, 842.0);
 
-/// One page: what is drawn, and named extras for its resources.
+/// One page: its content, and named extras for its resources.
 #[derive(Clone)]
 pub struct Page {
     pub size: (f32, f32),
     pub content: Vec<u8>,
-    /// Objects to be added: (resource name such as `/Im1`, kind such as `XObject`, whole object).
+    /// Objects to add: (resource name such as `/Im1`, kind such as `XObject`, whole object).
     pub extras: Vec<(String, &'static str, Vec<u8>)>,
-    /// Entries for the content stream's dictionary.
+    /// Entries of the content stream's dictionary.
     pub filter: String,
 }
 
@@ -47,7 +47,7 @@ impl Page {
         self
     }
 
-    /// A noisy RGB image, so that it looks like a photo, over `x y width height`.
+    /// A noisy RGB image, which compresses like a photo, over `x y width height`.
     pub fn image(self, at: (f32, f32, f32, f32)) -> Self {
         let name = format!("/Im{}", self.extras.len());
         let noise: Vec<u8> =
@@ -83,7 +83,7 @@ pub fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
 
 pub fn deflate(data: &[u8]) -> Vec<u8> {
     let mut compressed = Vec::new();
-    // Neither reading from memory nor writing to it fails.
+    // Reading from and writing to memory does not fail.
     let _ = ZlibEncoder::new(data, Compression::fast()).read_to_end(&mut compressed);
     compressed
 }
@@ -122,7 +122,7 @@ pub fn with_count(pages: &[Page], count: i64) -> Vec<u8> {
     file.bytes()
 }
 
-/// An extra may refer to its neighbours as @0, @1, ...
+/// Replaces @0, @1, ... by references to the extras of the page.
 fn refer(object: &[u8], first: usize) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(object) else {
         return object.to_vec();
@@ -138,18 +138,18 @@ fn refer(object: &[u8], first: usize) -> Vec<u8> {
 #[derive(Clone, Default)]
 pub struct File {
     pub objects: Vec<Vec<u8>>,
-    /// More entries for the trailer.
+    /// Additional entries of the trailer.
     pub trailer: String,
 }
 
 impl File {
-    /// Adds an object and answers its number.
+    /// Adds an object and returns its number.
     pub fn object(&mut self, object: impl Into<Vec<u8>>) -> usize {
         self.objects.push(object.into());
         self.objects.len()
     }
 
-    /// The objects, and where each of them begins.
+    /// The objects, and the offset of each.
     pub fn body(&self) -> (Vec<u8>, Vec<usize>) {
         let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
         let mut offsets = Vec::with_capacity(self.objects.len());

@@ -1,6 +1,6 @@
-//! Encrypts as PDF's standard security handler does, in every revision there is.
+//! Encrypts as PDF's standard security handler does, in every revision.
 //!
-//! Only streams are encrypted here: the files that use it keep no strings outside of them.
+//! Encrypts streams only: the files that use it have no strings outside of streams.
 
 use aes::cipher::{BlockEncryptMut, KeyIvInit, block_padding::NoPadding, block_padding::Pkcs7};
 use md5::{Digest as _, Md5};
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use crate::dice::Dice;
 
-/// Opens every encrypted file that asks for a password.
+/// The password of every encrypted file that needs one.
 pub const PASSWORD: &str = "hostile";
 const OWNER: &[u8] = b"owner";
 
@@ -16,7 +16,7 @@ const PADDING: [u8; 32] = [
     0x28, 0xBF, 0x4E, 0x5E, 0x4E, 0x75, 0x8A, 0x41, 0x64, 0x00, 0x4E, 0x56, 0xFF, 0xFA, 0x01, 0x08, 0x2E,
     0x2E, 0x00, 0xB6, 0xD0, 0x68, 0x3E, 0x80, 0x2F, 0x0C, 0xA9, 0xFE, 0x64, 0x53, 0x69, 0x7A,
 ];
-/// Printing is allowed, and no more.
+/// Only printing is allowed.
 const PERMISSIONS: i32 = -3900;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Method {
     Aes256R6,
 }
 
-/// A document's key, and the dictionary by which a reader with the password finds it.
+/// A document's key, and the dictionary from which a reader with the password derives it.
 pub(crate) struct Encryption {
     method: Method,
     key: Vec<u8>,
@@ -46,7 +46,7 @@ impl Encryption {
         }
     }
 
-    /// Revisions 2 to 4: MD5 and RC4 guard the key.
+    /// Revisions 2 to 4: MD5 and RC4 protect the key.
     fn classic(method: Method, user: &[u8], id: [u8; 16]) -> Self {
         let (version, revision, length) = match method {
             Method::Rc4With40 => (1, 2, 5),
@@ -90,7 +90,7 @@ impl Encryption {
         Self { method, key, dictionary, id }
     }
 
-    /// Revisions 5 and 6: SHA-2 and AES-256 do.
+    /// Revisions 5 and 6: SHA-2 and AES-256 protect the key.
     fn modern(method: Method, user: &[u8], id: [u8; 16], dice: &mut Dice) -> Self {
         let (key, salts) = (dice.bytes(32), dice.bytes(32));
         let hash = |password: &[u8], salt: &[u8], more: &[u8]| match method {
@@ -113,13 +113,13 @@ impl Encryption {
             hex(&user_key),
             hex(&owner_check),
             hex(&owner_key),
-            // One block: CBC with an empty vector is ECB.
+            // One block: CBC with a zero vector is ECB.
             hex(&aes_256(&key, &[0; 16], &permissions)),
         );
         Self { method, key, dictionary, id }
     }
 
-    /// The data of object `number` as it stands in the file.
+    /// The encrypted data of object `number`.
     pub fn stream(&self, number: usize, data: &[u8], dice: &mut Dice) -> Vec<u8> {
         let vector = dice.bytes(16);
         let of_object = |salt: &[u8]| {
@@ -173,7 +173,7 @@ fn rc4(key: &[u8], data: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Whole blocks, not padded.
+/// Encrypts whole blocks, without padding.
 fn aes_256(key: &[u8], vector: &[u8], data: &[u8]) -> Vec<u8> {
     cbc::Encryptor::<aes::Aes256>::new_from_slices(key, vector)
         .map(|cipher| cipher.encrypt_padded_vec_mut::<NoPadding>(data))

@@ -1,7 +1,7 @@
-//! Chance that can be repeated.
+//! A random number generator with a seed.
 
-/// SplitMix64: unlike a library's generator it never changes with a version, so a seed that is
-/// written down means the same files for ever.
+/// SplitMix64: unlike a library's generator it does not change with a version, so a recorded seed
+/// always makes the same files.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to, not including, `bound`.
+    /// A number from 0 up to, excluding, `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.roll() % bound.max(1) as u64) as usize
     }

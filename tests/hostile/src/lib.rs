@@ -1,9 +1,9 @@
-//! PDFs made to hurt whoever reads them, the same ones for the same seed.
+//! PDFs that attack their reader; the same seed makes the same files.
 //!
 //! ```text
-//! builder   writes a PDF, and writes it wrong on purpose
-//! pages     pages that hurt, for use among good ones
-//! families  whole files, by what is wrong with them
+//! builder   writes PDFs, valid or invalid
+//! pages     hostile pages, for use among good ones
+//! families  whole files, by the kind of attack
 //! mutate    damages any file at random
 //! ```
 
@@ -19,20 +19,20 @@ pub use crypt::PASSWORD;
 use dice::Dice;
 use families::Maker;
 
-/// A file whose name says what is wrong with it.
+/// A file whose name describes the attack.
 pub struct Hostile {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Good files that damaged ones are made from.
+/// Good files from which damaged ones are made.
 const GOOD: [(&str, &[u8]); 2] = [
     ("report", include_bytes!("../../../samples/harbour-report-2026.pdf")),
     ("encrypted", include_bytes!("../../../samples/encrypted.pdf")),
 ];
 
-/// `count` files. Each is made from `seed` and its number alone, so a longer list begins with the
-/// shorter one.
+/// Makes `count` files. Each depends on `seed` and its number alone, so a longer list starts with
+/// the shorter one.
 pub fn files(count: usize, seed: u64) -> impl Iterator<Item = Hostile> {
     (0..count).map(move |index| at(index, seed))
 }
@@ -42,12 +42,12 @@ fn at(index: usize, seed: u64) -> Hostile {
     Hostile { name: format!("{index:05}-{what}.pdf"), bytes }
 }
 
-/// How many files it takes to have one of every kind.
+/// The number of kinds: this many files contain one of each.
 pub fn kinds() -> usize {
     families::all().len()
 }
 
-/// First one of each kind, then damaged relatives of good files and of these, in turns.
+/// First one of each kind, then damaged variants of good files and of these, in turns.
 fn file(index: usize, dice: &mut Dice) -> (String, Vec<u8>) {
     let makers = families::all();
     if let Some(Maker { name, make, .. }) = makers.get(index) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_makes_the_same_files_and_another_makes_others() {
+    fn a_seed_makes_the_same_files_and_another_seed_makes_others() {
         let made = |seed| -> Vec<(String, Vec<u8>)> {
             let files = (kinds()..kinds() + 30).map(|index| at(index, seed));
             files.map(|file| (file.name, file.bytes)).collect()
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_name_of_its_own() {
+    fn names_of_kinds_are_unique() {
         let names: HashSet<&str> = families::all().iter().map(|maker| maker.name).collect();
         assert_eq!(names.len(), kinds());
     }

@@ -1,8 +1,8 @@
-//! Damage at random, aimed at where the structure is.
+//! Random damage, aimed at the structure of a file.
 
 use crate::dice::Dice;
 
-/// Numbers that parsers trip over.
+/// Numbers that parsers mishandle.
 const NUMBERS: [&str; 14] = [
     "0",
     "-1",
@@ -20,7 +20,7 @@ const NUMBERS: [&str; 14] = [
     "0.0000000001",
 ];
 
-/// Words whose number decides something.
+/// Keywords whose number controls the parser.
 const KEYWORDS: [&[u8]; 16] = [
     b"/Length",
     b"/Count",
@@ -40,7 +40,7 @@ const KEYWORDS: [&[u8]; 16] = [
     b"obj",
 ];
 
-/// The file damaged, and a word for how.
+/// Returns the damaged file, and a name for the damage.
 pub(crate) fn mutated(mut bytes: Vec<u8>, dice: &mut Dice) -> (Vec<u8>, &'static str) {
     if bytes.is_empty() {
         return (bytes, "untouched");
@@ -100,11 +100,11 @@ pub(crate) fn mutated(mut bytes: Vec<u8>, dice: &mut Dice) -> (Vec<u8>, &'static
     (bytes, how)
 }
 
-/// Where a chunk begins, and its length: mostly small, at times half of the file.
+/// The offset and length of a chunk: mostly small, sometimes half of the file.
 fn chunk(bytes: &[u8], dice: &mut Dice) -> (usize, usize) {
-    let most = if dice.below(4) == 0 { bytes.len() / 2 } else { 200.min(bytes.len()) };
+    let max = if dice.below(4) == 0 { bytes.len() / 2 } else { 200.min(bytes.len()) };
     let from = dice.below(bytes.len());
-    (from, (1 + dice.below(most)).min(bytes.len() - from))
+    (from, (1 + dice.below(max)).min(bytes.len() - from))
 }
 
 /// The next name, dictionary, array or string after a random place.

@@ -1,8 +1,8 @@
-//! Pages made to hurt.
+//! Hostile pages.
 
 use crate::builder::{Page, deflate, stream};
 
-/// Forms that call forms, ten times each, twenty deep: it never ends and never paints.
+/// Forms that call forms, ten times each, twenty deep: it never ends and paints nothing.
 pub fn runaway() -> Page {
     (0..20).fold(Page::new("/X0 Do\n"), |page, level| {
         let resources = format!("/Resources << /XObject << /Y @{} >> >>", level + 1);
@@ -12,7 +12,7 @@ pub fn runaway() -> Page {
     })
 }
 
-/// An expansion (`/E`) that ends in half a surrogate pair, which the bindings' device can't take: it aborts.
+/// An expansion (`/E`) that ends in half a surrogate pair, which makes the bindings' device abort.
 pub fn with_bad_tag(page: Page) -> Page {
     page.draw("/Span << /E <FEFFD800> >> BDC 72 60 m 80 60 l S EMC\n")
 }
@@ -24,7 +24,7 @@ pub fn bomb() -> Page {
     page
 }
 
-/// An image that claims more pixels than any memory holds.
+/// An image that claims more pixels than fit in memory.
 pub fn image_bomb() -> Page {
     let head = "/Type /XObject /Subtype /Image /Width 60000 /Height 60000 /BitsPerComponent 8 \
                 /ColorSpace /DeviceRGB /Filter /FlateDecode";

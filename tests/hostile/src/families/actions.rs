@@ -1,4 +1,4 @@
-//! What a viewer might run, open or fetch, and a reader of text must not.
+//! What a viewer might run, open or fetch, and a text reader must not.
 
 use super::{Maker, TREE, once, one_page, varied};
 use crate::builder::{deflate, stream};
@@ -56,7 +56,7 @@ pub(super) const MAKERS: &[Maker] = &[
             "<< /Type /Annot /Subtype /{kind} /Rect {rect} /AP << /N 7 0 R >> /Parent 6 0 R /Popup 6 0 R /InkList [[1 2 3]] /DA (/F1 1e30 Tf) /Contents (x) >>"
         ));
         file.object(stream(
-            "/Type /XObject /Subtype /Form /BBox [0 0 0 0] /Matrix [0 0 0 0 0 0]",
+            "/Type /XObject /Subtype /Format /BBox [0 0 0 0] /Matrix [0 0 0 0 0 0]",
             b"0 0 9 9 re f",
         ));
         file.bytes()

@@ -1,4 +1,4 @@
-//! Little on disk, much in memory.
+//! Files that are small on disk and large in memory.
 
 use flate2::{Compress, Compression, FlushCompress};
 
@@ -58,7 +58,7 @@ pub(super) const MAKERS: &[Maker] = &[
         among_good(page.extra("/X", "XObject", stream(&head, &deflate(&vec![7; 1 << 20]))))
     }),
     once("bomb-images-by-the-hundred", |_| {
-        // Each is honest and 36 MB when it is drawn.
+        // Each is valid and takes 36 MB when it is rendered.
         let head = "/Type /XObject /Subtype /Image /Width 3464 /Height 3464 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /FlateDecode";
         let data = zeros(36);
         let page = (0..30).fold(Page::blank(), |page, index| {
@@ -72,17 +72,17 @@ pub(super) const MAKERS: &[Maker] = &[
     }),
 ];
 
-/// Such a page between two good ones.
+/// The page between two good ones.
 fn filtered(filter: &str, data: &[u8]) -> Vec<u8> {
     let mut page = Page::new(data);
     page.filter = filter.to_owned();
     among_good(page)
 }
 
-/// So many mebibytes of zeros, compressed in no time: one mebibyte, again and again.
+/// Mebibytes of zeros, compressed fast: one compressed mebibyte, repeated.
 fn zeros(mebibytes: usize) -> Vec<u8> {
     let mut one = Vec::with_capacity(4_096);
-    // Without a header, and ended so that more may follow.
+    // Without a header, and flushed so that more may follow.
     let _ = Compress::new(Compression::best(), false).compress_vec(
         &vec![0; 1 << 20],
         &mut one,

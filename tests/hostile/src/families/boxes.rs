@@ -1,4 +1,4 @@
-//! Pages of impossible size, turned and scaled.
+//! Pages of impossible size, rotated and scaled.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
 use crate::builder::Page;

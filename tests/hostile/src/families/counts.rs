@@ -1,4 +1,4 @@
-//! Page trees that lie, and documents that are too long.
+//! Page trees with wrong counts, and documents that are too long.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub(super) const MAKERS: &[Maker] = &[
     once("pages-over-the-limit", |_| thousands(21)),
 ];
 
-/// So many thousand pages, all with the same content, in a tree of two levels.
+/// `thousands` × 1000 pages with the same content, in a tree of two levels.
 fn thousands(thousands: usize) -> Vec<u8> {
     let mut file = File::default();
     file.object("<< /Type /Catalog /Pages 2 0 R >>");

@@ -1,4 +1,4 @@
-//! Objects that lead back to themselves.
+//! Objects that refer to themselves.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
 use crate::builder::{Page, stream};

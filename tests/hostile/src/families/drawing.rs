@@ -1,4 +1,4 @@
-//! Pages that take for ever to draw.
+//! Pages that take very long to render.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
 use crate::{

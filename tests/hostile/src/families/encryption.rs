@@ -1,4 +1,4 @@
-//! Every encryption, rightly and wrongly done.
+//! Every encryption, valid and invalid.
 
 use super::{Maker, TREE, once, one_page, varied, xref::replaced};
 use crate::{
@@ -74,7 +74,7 @@ pub(super) const MAKERS: &[Maker] = &[
 const METHODS: [Method; 5] =
     [Method::Rc4With40, Method::Rc4With128, Method::Aes128, Method::Aes256R5, Method::Aes256R6];
 
-/// A sound file that opens with `password`.
+/// A valid file that opens with `password`.
 fn encrypted(method: Method, password: &str, dice: &mut Dice) -> Vec<u8> {
     let encryption = Encryption::new(method, password, dice);
     let content = encryption.stream(5, &Page::prose(1).content, dice);
@@ -90,11 +90,11 @@ fn assembled(encryption: &Encryption, content: &[u8]) -> Vec<u8> {
     file.bytes()
 }
 
-/// A sound file of any method but for one entry of its dictionary.
+/// A file of any method that is valid but for one entry of its dictionary.
 fn changed(dice: &mut Dice, from: &str, to: &str) -> Vec<u8> {
     let (method, password) = (*dice.pick(&METHODS), *dice.pick(&["", PASSWORD]));
     let file = encrypted(method, password, dice);
-    // The dictionary is the last object: what comes before it is as it should be.
+    // The dictionary is the last object: everything before it is valid.
     let start = file.windows(7).rposition(|bytes| bytes == b"6 0 obj").unwrap_or(0);
     [&file[..start], &replaced(&file[start..], from, to)].concat()
 }

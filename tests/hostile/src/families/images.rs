@@ -1,4 +1,4 @@
-//! Images whose data is not what it says.
+//! Images whose data does not match their entries.
 
 use super::{Maker, among_good, varied};
 use crate::{
@@ -22,7 +22,7 @@ pub(super) const MAKERS: &[Maker] = &[
     }),
     varied("jpx-codestream-huge", |dice| {
         let mut data = b"\xff\x4f\xff\x51\0\x2f\0\0".to_vec();
-        // Size, offset and tile of the image, as large as they go.
+        // Size, offset and tile of the image, at their maximum.
         for _ in 0..8 {
             data.extend(dice.pick(&[0_u32, 1, 65_536, 0x7fff_ffff, 0xffff_ffff]).to_be_bytes());
         }
@@ -70,7 +70,7 @@ fn image_with(filter: &str, more: &str, data: &[u8], other: Vec<u8>) -> Vec<u8> 
     let head = format!(
         "/Type /XObject /Subtype /Image /Width 64 /Height 64 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter {filter} {more}"
     );
-    // References are resolved in text only, so the binary part goes through as hex.
+    // References are resolved in text only, so the binary part is hex.
     let head =
         head.replace("/Filter ", "/Filter [/ASCIIHexDecode ").replacen(filter, &format!("{filter}]"), 1);
     let head = head.replace("/DecodeParms <<", "/DecodeParms [null <<").replace(">>", ">>]");

@@ -1,4 +1,4 @@
-//! Whole files, by what is wrong with them.
+//! Whole files, by the kind of attack.
 
 mod actions;
 mod bombs;
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Maker {
     pub name: &'static str,
     pub make: fn(&mut Dice) -> Vec<u8>,
-    /// Costly, or always the same: one is enough.
+    /// Expensive, or always the same: one is enough.
     pub once: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn all() -> Vec<&'static Maker> {
     families.into_iter().flatten().collect()
 }
 
-/// Text, a picture, a scan and a drawing: nothing is wrong with it.
+/// A valid file with text, a picture, a scan and a drawing.
 pub(crate) fn good_paper() -> Vec<u8> {
     document(&[
         Page::prose(1),
@@ -64,12 +64,12 @@ pub(crate) fn good_paper() -> Vec<u8> {
     ])
 }
 
-/// The newer way to write a PDF, where objects and their table are streams.
+/// A valid file whose objects and table are streams.
 pub(crate) fn good_with_object_streams() -> Vec<u8> {
     xref::with_streams(&one_page("<< /Type /Pages /Kids [4 0 R] /Count 1 >>", ""))
 }
 
-/// Catalog, page tree as given, font, one page (4) with more entries, its content (5).
+/// Catalog, the given page tree, font, one page (4) with additional entries, its content (5).
 fn one_page(tree: &str, page: &str) -> File {
     let mut file = File::default();
     file.object("<< /Type /Catalog /Pages 2 0 R >>");
@@ -85,7 +85,7 @@ fn one_page(tree: &str, page: &str) -> File {
 
 const TREE: &str = "<< /Type /Pages /Kids [4 0 R] /Count 1 >>";
 
-/// The page in question between two good ones.
+/// The page between two good ones.
 fn among_good(page: Page) -> Vec<u8> {
     document(&[Page::prose(1), page, Page::prose(3)])
 }

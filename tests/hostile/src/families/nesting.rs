@@ -1,4 +1,4 @@
-//! Things inside things, until a stack is full.
+//! Deep nesting, which overflows stacks.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
 use crate::builder::{Page, stream};

@@ -1,4 +1,4 @@
-//! Files that are no PDF, or hardly one.
+//! Files that are not PDFs, or barely.
 
 use super::{Maker, good_paper, once, varied};
 use crate::dice::Dice;
@@ -27,7 +27,7 @@ pub(super) const MAKERS: &[Maker] = &[
     }),
 ];
 
-/// A PDF's words in no order.
+/// A PDF's keywords in random order.
 fn noise_with_keywords(dice: &mut Dice) -> Vec<u8> {
     const WORDS: [&str; 26] = [
         "1 0 obj",

@@ -128,7 +128,7 @@ fn raw(head: &str, data: &[u8]) -> Vec<u8> {
     crate::builder::stream(head, data)
 }
 
-/// One page with this as its content's whole object.
+/// One page with `object` as its content stream.
 fn with_content(object: impl Into<Vec<u8>>) -> Vec<u8> {
     let mut file = one_page(TREE, "");
     file.objects[4] = object.into();

@@ -1,4 +1,4 @@
-//! Names, strings and numbers that are too long, and text that is no text.
+//! Names, strings and numbers that are too long, and text of control characters.
 
 use super::{Maker, TREE, among_good, once, one_page, varied};
 use crate::builder::{Page, line_at, stream};

@@ -1,4 +1,4 @@
-//! Cross-reference tables that lead nowhere, round in circles or out of the file.
+//! Cross-reference tables that point to nothing, in cycles or out of the file.
 
 use std::fmt::Write;
 
@@ -122,7 +122,7 @@ fn offsets(wrong: fn(usize, &mut Dice) -> usize, dice: &mut Dice) -> Vec<u8> {
     closed(file, &offsets, "/Size 6 /Root 1 0 R")
 }
 
-/// The first `from` becomes `to`; bytes that are no text stay as they are.
+/// Replaces the first `from` by `to` in a binary file.
 pub(super) fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let mut file = file.to_vec();
     if let Some(at) = file.windows(from.len()).position(|bytes| bytes == from.as_bytes()) {
@@ -131,7 +131,7 @@ pub(super) fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     file
 }
 
-/// Tables that name each other as the one before.
+/// Tables that name each other as the previous one, in a cycle.
 fn ring(count: usize) -> Vec<u8> {
     sections(count, |index, starts| starts[(index + count - 1) % count])
 }
@@ -142,7 +142,7 @@ fn chain(count: usize) -> Vec<u8> {
 
 fn sections(count: usize, previous: impl Fn(usize, &[usize]) -> usize) -> Vec<u8> {
     let (mut file, offsets) = one_page(TREE, "").body();
-    // All sections are of one length, so that where each begins is known beforehand.
+    // All sections have the same length, so that their offsets are known in advance.
     let section = |previous: usize| {
         [table(&offsets), format!("trailer\n<< /Size 6 /Root 1 0 R /Prev {previous:010} >>\n").into_bytes()]
             .concat()
@@ -156,7 +156,7 @@ fn sections(count: usize, previous: impl Fn(usize, &[usize]) -> usize) -> Vec<u8
     file
 }
 
-/// The same objects with those that are no streams inside one, and the table as a stream.
+/// Writes the objects that are not streams inside an object stream, and the table as a stream.
 pub(super) fn with_streams(file: &File) -> Vec<u8> {
     let is_stream = |object: &[u8]| object.ends_with(b"endstream");
     let (mut heads, mut bodies, mut packed) = (String::new(), Vec::new(), Vec::new());
