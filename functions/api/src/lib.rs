@@ -5,7 +5,7 @@ mod gateway;
 
 use axum::Router;
 use everypage_api::authenticate;
-use everypage_core::{app::App, usecases::StepError};
+use everypage_core::{app::App, job::StepError};
 use everypage_function::FailedStep;
 use lambda_http::LambdaEvent;
 use serde_json::{Value, json};

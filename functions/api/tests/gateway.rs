@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_api::{Api, Caller, Role, router};
 use everypage_api_function::{behind_gateway, handle};
 use everypage_aws::{Clients, S3Blobs};
-use everypage_core::{domain::ids::TenantId, store::keys};
+use everypage_core::{ids::TenantId, tenants::api_keys};
 use everypage_function::ErrorName;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::{Harness, Process};
@@ -41,7 +41,7 @@ async fn the_authorizer_authenticates_keys() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let caller = Caller { tenant: TenantId::new("acme"), user: "ann".into(), role: Role::Operator };
-    let (_, secret) = keys::create(&process.app, caller, "test").await.unwrap();
+    let (_, secret) = api_keys::create(&process.app.store, caller, "test").await.unwrap();
     let mut authorization = event(include_str!("../events/authorizer.json"));
     authorization["identitySource"] = json!([format!("Bearer {}", secret.expose())]);
     let authorized = answer(&process, authorization.clone()).await;

@@ -6,9 +6,9 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use everypage_core::{app::App, ports::Fault, store::keys};
+use everypage_core::{app::App, ports::Fault, tenants::api_keys};
 
-pub use everypage_core::domain::caller::{Caller, Role};
+pub use everypage_core::tenants::caller::{Caller, Role};
 
 use crate::{
     Api,
@@ -24,7 +24,7 @@ pub async fn authenticate(app: &App, header: Option<&str>) -> Result<Option<Call
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Ok(None);
     }
-    Ok(keys::find(app, secret.trim()).await?.map(|key| key.caller))
+    Ok(api_keys::find(&app.store, secret.trim()).await?.map(|key| key.caller))
 }
 
 /// Middleware: puts the caller of a valid key into the request. Routes that need one refuse the others.

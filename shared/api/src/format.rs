@@ -1,41 +1,11 @@
 //! Result formats over HTTP: media types, the values of `?format=` and the OpenAPI document are all derived
-//! from the one table of formats.
+//! from core's table of formats.
 
 use utoipa::openapi::{Content, ContentBuilder, ObjectBuilder, RefOr, Schema, schema::Type};
 
 use crate::openapi::one_of;
 
-pub use everypage_core::usecases::result::Form as Format;
-
-/// What HTTP needs of a format. The table belongs to core: once [`Format`] has these itself, remove this.
-pub trait Table: Sized + 'static {
-    /// In order of preference where the client has none.
-    const ALL: &'static [Self];
-    /// The value of `?format=`.
-    fn name(self) -> &'static str;
-    /// The value of `Content-Type`.
-    fn mime(self) -> &'static str;
-}
-
-impl Table for Format {
-    const ALL: &'static [Self] = &[Self::Text, Self::Markdown, Self::Json];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Markdown => "markdown",
-            Self::Json => "json",
-        }
-    }
-
-    fn mime(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; charset=utf-8",
-            Self::Markdown => "text/markdown; charset=utf-8",
-            Self::Json => "application/json",
-        }
-    }
-}
+pub use everypage_core::finish::format::Format;
 
 /// The media type of a format, without parameters.
 fn media_type(format: Format) -> &'static str {

@@ -23,11 +23,12 @@ pub mod shape;
 mod stream;
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use axum::{Router, extract::DefaultBodyLimit, http::HeaderValue, middleware};
 use everypage_core::{
-    app::{App, Stop},
-    domain::ids::JobId,
+    app::App,
+    ids::JobId,
     ports::{downloads::DownloadLinks, uploads::UploadLinks},
 };
 use tower_http::{
@@ -122,7 +123,7 @@ impl Api {
     }
 
     /// Offers event streams, which end when `stop` is requested.
-    pub fn streaming(self, stop: Stop) -> Self {
+    pub fn streaming(self, stop: CancellationToken) -> Self {
         Self { streams: Some(stream::Streams::new(stop)), ..self }
     }
 
@@ -133,7 +134,7 @@ impl Api {
 
     /// Limits each caller to a rate, with a burst of two seconds of it.
     pub fn limiting(self, per_second: NonZeroU32) -> Self {
-        Self { limits: Some(Arc::new(limit::Limits::new(per_second, self.app.clock.clone()))), ..self }
+        Self { limits: Some(Arc::new(limit::Limits::new(per_second, self.app.store.clock.clone()))), ..self }
     }
 
     /// Stores documents in this folder while they are received, instead of the system's temporary one.
@@ -185,6 +186,6 @@ struct RequestIds(Arc<App>);
 
 impl MakeRequestId for RequestIds {
     fn make_request_id<B>(&mut self, _: &axum::http::Request<B>) -> Option<RequestId> {
-        HeaderValue::from_str(&self.0.ids.fresh()).ok().map(RequestId::new)
+        HeaderValue::from_str(&self.0.store.ids.fresh()).ok().map(RequestId::new)
     }
 }

@@ -7,7 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use everypage_core::ports::clock::{Clock, until};
+use everypage_core::{ports::clock::Clock, time::until};
 use governor::{Quota, RateLimiter, middleware::NoOpMiddleware, state::keyed::HashMapStateStore};
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};

@@ -1,8 +1,9 @@
 //! Finding what a request names, for several routes.
 
 use everypage_core::{
-    domain::{ids::JobId, job::Job},
-    usecases::upload::{self, Named},
+    ids::JobId,
+    intake::upload::{self, Named},
+    job::Job,
 };
 
 use crate::{
@@ -20,7 +21,7 @@ impl Api {
         let plain = id.len() <= MAX_ID && id.chars().all(|c| c.is_ascii_alphanumeric()) && !id.is_empty();
         if plain {
             let id = JobId::new(id.to_ascii_lowercase());
-            if let Some(named) = upload::find(&self.app, &caller.tenant, &id).await? {
+            if let Some(named) = upload::find(&self.app.store, &caller.tenant, &id).await? {
                 return Ok(named);
             }
         }

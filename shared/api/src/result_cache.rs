@@ -5,8 +5,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 use everypage_core::{
     app::App,
-    domain::{job::Job, result::ResultDocument},
-    usecases::{StepError, result},
+    finish::{result::ResultDocument, results},
+    job::{Job, StepError},
 };
 use parking_lot::Mutex;
 
@@ -27,7 +27,7 @@ impl ResultCache {
         if let Some(found) = self.find(&sha256) {
             return Ok(Some(found));
         }
-        let read = result::read_document(app, job, None).await?.map(Arc::new);
+        let read = results::read_document(app.blobs.as_ref(), job, None).await?.map(Arc::new);
         if let Some(document) = &read {
             self.insert(sha256, document.clone());
         }
@@ -58,9 +58,9 @@ impl ResultCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everypage_core::domain::{
+    use everypage_core::{
+        finish::result::{Cause, assemble},
         ids::JobId,
-        result::{Cause, assemble},
     };
     use jiff::Timestamp;
 

@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 use everypage_api::Caller;
-use everypage_core::ports::clock::{Clock, until};
+use everypage_core::{ports::clock::Clock, time::until};
 use tracing::info;
 
 pub fn layer(router: Router, clock: Arc<dyn Clock>) -> Router {

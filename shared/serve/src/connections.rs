@@ -1,6 +1,7 @@
 //! Connections: a limit on their number, and timeouts for clients that only hold them open.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use axum::{
     Router,
@@ -9,10 +10,7 @@ use axum::{
     response::IntoResponse,
 };
 use everypage_api::{Peer, Problem};
-use everypage_core::{
-    app::Stop,
-    ports::clock::{Clock, within},
-};
+use everypage_core::{ports::clock::Clock, time::within};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -36,19 +34,19 @@ const MAX_REQUEST_TIME: Duration = Duration::from_secs(30 * 60);
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Handles requests until `stop` is requested, and then those that have started.
-pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>, stop: &Stop) {
+pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>, stop: &CancellationToken) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut open = JoinSet::new();
     loop {
         let permit = tokio::select! {
             biased;
-            () = stop.asked() => break,
+            () = stop.cancelled() => break,
             Ok(permit) = slots.clone().acquire_owned() => permit,
         };
         while open.try_join_next().is_some() {}
         let accepted = tokio::select! {
             biased;
-            () = stop.asked() => break,
+            () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
@@ -68,7 +66,13 @@ pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>
     while open.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, clock: Arc<dyn Clock>, stop: &Stop) {
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    clock: Arc<dyn Clock>,
+    stop: &CancellationToken,
+) {
     // Responses are small and written whole: Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| respond(router.clone(), clock.clone(), peer, request));
@@ -79,7 +83,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, clock: 
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = stop.asked() => {
+        () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

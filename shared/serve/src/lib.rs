@@ -6,10 +6,11 @@ mod console;
 mod guard;
 
 use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use axum::Router;
 use everypage_api::{Api, Workers};
-use everypage_core::{app::Stop, domain::ids::JobId, ports::Fault, store::keys};
+use everypage_core::{ids::JobId, ports::Fault, tenants::api_keys};
 use everypage_local::{LocalBackend, OpenError};
 use everypage_telemetry::prometheus::Prometheus;
 use tokio::net::TcpListener;
@@ -59,7 +60,7 @@ impl Workers for LocalWorkers {
 impl Server {
     /// Binds the address; fails where no API key exists and other machines could connect.
     pub async fn bind(backend: Arc<LocalBackend>, address: SocketAddr) -> Result<Self, ServeError> {
-        let open = !keys::any(&backend.app).await?;
+        let open = !api_keys::any(&backend.app.store).await?;
         if open && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
         }
@@ -83,7 +84,7 @@ impl Server {
         self.address
     }
 
-    fn router(&self, stop: &Stop) -> Result<Router, ServeError> {
+    fn router(&self, stop: &CancellationToken) -> Result<Router, ServeError> {
         let app = &self.backend.app;
         let mut api = Api::new(app.clone())
             .with_workers(Arc::new(LocalWorkers(self.backend.clone())))
@@ -98,13 +99,13 @@ impl Server {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
         let router = everypage_api::router_with(api, console::routes());
-        Ok(access_log::layer(guard::layer(router, app.clone(), self.open), app.clock.clone()))
+        Ok(access_log::layer(guard::layer(router, app.clone(), self.open), app.store.clock.clone()))
     }
 
     /// Compacts histograms, which otherwise grow until the next scrape.
     async fn upkeep(&self) {
         loop {
-            self.backend.app.clock.sleep(UPKEEP_INTERVAL).await;
+            self.backend.app.store.clock.sleep(UPKEEP_INTERVAL).await;
             if let Some(prometheus) = &self.prometheus {
                 prometheus.upkeep();
             }
@@ -113,17 +114,17 @@ impl Server {
 
     /// Handles requests and jobs until `stop` is requested; then accepts nothing new, finishes within its
     /// grace what it holds and leaves the rest to the next start.
-    pub async fn run(self, stop: &Stop) -> Result<(), ServeError> {
+    pub async fn run(self, stop: &CancellationToken) -> Result<(), ServeError> {
         // Before the first request, so that other processes see that this one is alive.
         self.backend.recover_jobs().await?;
         let router = self.router(stop)?;
-        let clock = self.backend.app.clock.clone();
+        let clock = self.backend.app.store.clock.clone();
         let serving = connections::serve(&self.listener, router, clock.clone(), stop);
         let working = async {
             let worked = self.backend.run_until(stop).await;
-            let unexpected = !stop.is_asked();
+            let unexpected = !stop.is_cancelled();
             // No worker would process what the API accepts from here on.
-            stop.ask();
+            stop.cancel();
             worked?;
             match unexpected {
                 true => Err(ServeError::from(Fault::broken("backend", "the workers stopped unexpectedly"))),
@@ -131,7 +132,7 @@ impl Server {
             }
         };
         let out_of_time = async {
-            stop.asked().await;
+            stop.cancelled().await;
             clock.sleep(self.grace).await;
         };
         tokio::select! {

@@ -1,9 +1,10 @@
 //! Errors of the core as problems.
 
 use everypage_core::{
+    billing::buy::PurchaseError,
+    intake::submit::SubmitError,
+    job::{StepCode, StepError, jobs::JobError},
     ports::Fault,
-    store::jobs::JobError,
-    usecases::{StepError, intake::SubmitError, purchase::PurchaseError},
 };
 use tracing::error;
 
@@ -17,7 +18,7 @@ impl From<Fault> for Problem {
                 Self::new(Code::Unavailable, "the storage is throttled; retry after the time in Retry-After")
                     .with_header("retry-after", &seconds.to_string())
             }
-            Fault::Unreachable { .. } => {
+            Fault::Unreachable { .. } | Fault::ParserUnavailable { .. } => {
                 error!(cause = %fault, "request failed");
                 Self::new(Code::Unavailable, "a part of the service can't be reached; retry later")
                     .with_header("retry-after", "5")
@@ -45,14 +46,14 @@ impl From<StepError> for Problem {
         let code = match &error {
             StepError::Document(_) => Code::BadDocument,
             StepError::Fault(fault) => return fault.clone().into(),
-            StepError::Broken { code, .. } => match *code {
-                "illegal_transition" => Code::IllegalTransition,
-                "job_is_open" => Code::JobIsOpen,
-                "nothing_to_heal" => Code::NothingToHeal,
-                "not_enough_credits" => Code::NotEnoughCredits,
-                "unknown_job" => Code::UnknownJob,
-                "unknown_dead_letter" => Code::UnknownDeadLetter,
-                "unreadable_message" => Code::UnreadableMessage,
+            StepError::Broken { code, .. } => match code {
+                StepCode::IllegalTransition => Code::IllegalTransition,
+                StepCode::JobIsOpen => Code::JobIsOpen,
+                StepCode::NothingToHeal => Code::NothingToHeal,
+                StepCode::NotEnoughCredits => Code::NotEnoughCredits,
+                StepCode::UnknownJob => Code::UnknownJob,
+                StepCode::UnknownDeadLetter => Code::UnknownDeadLetter,
+                StepCode::UnreadableMessage => Code::UnreadableMessage,
                 _ => return Self::internal(error),
             },
         };

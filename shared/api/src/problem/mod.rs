@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderName, HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use everypage_core::usecases::wishes::Mistake;
+use everypage_core::intake::options::OptionError;
 use serde::Serialize;
 use tracing::error;
 use utoipa::ToSchema;
@@ -78,14 +78,14 @@ impl Problem {
     }
 
     /// Reports every field that is not valid in one response.
-    pub fn invalid_fields(fields: Vec<Mistake>) -> Self {
+    pub fn invalid_fields(fields: Vec<OptionError>) -> Self {
         let detail = fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let errors = fields.into_iter().map(|field| FieldError { name: field.name, message: field.message });
         Self { errors: errors.collect(), ..Self::new(Code::BadOptions, detail) }
     }
 
     pub fn invalid(name: &str, message: impl Into<String>) -> Self {
-        Self::invalid_fields(vec![Mistake::new(name, message)])
+        Self::invalid_fields(vec![OptionError::new(name, message)])
     }
 
     pub fn unknown_job(id: &str) -> Self {

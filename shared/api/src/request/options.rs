@@ -2,8 +2,9 @@
 
 use axum::http::HeaderMap;
 use everypage_core::{
-    domain::{secret::Secret, trace::TraceContext},
-    usecases::wishes::{Mistake, Wishes},
+    intake::options::{OptionError, OptionOverrides},
+    secret::Secret,
+    trace::TraceContext,
 };
 use serde_json::{Map, Value};
 
@@ -24,9 +25,9 @@ pub struct RequestOptions {
     pub password: Option<Secret>,
     pub idempotency_key: Option<String>,
     pub traceparent: Option<TraceContext>,
-    pub wishes: Wishes,
+    pub overrides: OptionOverrides,
     seen: Vec<String>,
-    errors: Vec<Mistake>,
+    errors: Vec<OptionError>,
 }
 
 impl RequestOptions {
@@ -70,17 +71,13 @@ impl RequestOptions {
             // Forms send an empty field where nothing was entered.
             "password" if value.is_empty() => {}
             "password" => self.password = Some(Secret::new(value)),
-            _ => match core_name(name).map(|name| self.wishes.take(name, value)) {
-                Some(Ok(true)) => {}
-                None | Some(Ok(false)) => {
-                    let names: Vec<&str> = Wishes::NAMES.iter().map(|name| wire_name(name)).collect();
-                    let names = names.join(", ");
+            _ => match self.overrides.take(name, value) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let names = OptionOverrides::NAMES.join(", ");
                     self.reject(name, format!("unknown option (accepted: name, password, {names})"));
                 }
-                Some(Err(error)) => {
-                    let name = wire_name(&error.name).to_owned();
-                    self.errors.push(Mistake { name, ..error });
-                }
+                Err(error) => self.errors.push(error),
             },
         }
     }
@@ -115,12 +112,12 @@ impl RequestOptions {
     }
 
     pub fn reject(&mut self, name: &str, message: impl Into<String>) {
-        self.errors.push(Mistake::new(name, message));
+        self.errors.push(OptionError::new(name, message));
     }
 
     /// The options, or a problem that lists every error.
     pub fn checked(mut self) -> Result<Self, Problem> {
-        if self.wishes.again && self.idempotency_key.is_some() {
+        if self.overrides.force && self.idempotency_key.is_some() {
             self.reject("force", "an Idempotency-Key marks a repeated request; send one of the two");
         }
         match std::mem::take(&mut self.errors) {
@@ -130,30 +127,14 @@ impl RequestOptions {
     }
 }
 
-/// Options that core still reads under another name than the API: remove with their rename there.
-const RENAMED: [(&str, &str); 2] = [("provider", "engine"), ("force", "again")];
-
-/// Core's name of an option; `None` where it is no name of the API.
-fn core_name(wire: &str) -> Option<&str> {
-    let name = wire.to_ascii_lowercase();
-    match RENAMED.iter().find(|(new, old)| *new == name || *old == name) {
-        Some((new, old)) => (*new == name).then_some(*old),
-        None => Some(wire),
-    }
-}
-
-fn wire_name(core: &str) -> &str {
-    RENAMED.iter().find(|(_, old)| *old == core).map_or(core, |(new, _)| *new)
-}
-
 /// The `Idempotency-Key` of a request.
-pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Mistake> {
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, OptionError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     match value.to_str().map(str::trim) {
         Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key.to_owned())),
         _ => {
             let message = format!("must have 1 to {MAX_KEY} characters of ASCII");
-            Err(Mistake::new("Idempotency-Key", message))
+            Err(OptionError::new("Idempotency-Key", message))
         }
     }
 }

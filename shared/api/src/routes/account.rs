@@ -10,9 +10,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everypage_core::{
-    domain::{ids::PurchaseId, purchase, secret::Secret},
-    store::{accounts, listing, purchases, tenants},
-    usecases::purchase::{self as buying, Wish},
+    billing::{accounts, buy as buying, buy::Wish, purchase, purchases},
+    ids::PurchaseId,
+    secret::Secret,
+    tenants,
 };
 use serde::Deserialize;
 use tracing::warn;
@@ -40,8 +41,8 @@ const MAX_ID: usize = 64;
 #[utoipa::path(get, path = "/v1/account", operation_id = "get_account", tag = "account",
     responses((status = 200, description = "The current balance", body = Account)))]
 pub async fn show(State(api): State<Api>, Known(caller): Known) -> Result<Json<Account>, Problem> {
-    let settings = tenants::settings(&api.app, &caller.tenant).await?;
-    let account = accounts::load(&api.app, &caller.tenant).await?.value;
+    let settings = tenants::settings(&api.app.tenants, &caller.tenant).await?;
+    let account = accounts::load(&api.app.store, &caller.tenant).await?.value;
     Ok(Json(Account::new(account, &settings)))
 }
 
@@ -54,7 +55,7 @@ pub async fn ledger(
     Query(params): Query<ListParams>,
 ) -> Result<Json<LedgerEntryList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("ledger")?);
-    let piece = listing::ledger(&api.app, &caller.tenant, after, limit).await?;
+    let piece = accounts::ledger_page(&api.app.store, &caller.tenant, after, limit).await?;
     let items = piece.items.into_iter().map(LedgerEntry::from).collect();
     Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("ledger", &next)) }))
 }
@@ -108,12 +109,13 @@ pub async fn buy(
         method: method.map(Secret::new),
         idempotency_key,
     };
-    let (started, existed) = buying::begin(&api.app, wish).await?;
+    let (started, existed) = buying::begin(&api.app.billing, wish).await?;
     // The purchase is stored and continues by itself. An error would make the caller retry and buy twice.
-    let purchase = buying::drive(&api.app, &started.id, PAYMENT_RETRY_TIME).await.unwrap_or_else(|error| {
-        warn!(%error, purchase = %started.id, "purchase continues in the background");
-        started
-    });
+    let purchase =
+        buying::drive(&api.app.billing, &started.id, PAYMENT_RETRY_TIME).await.unwrap_or_else(|error| {
+            warn!(%error, purchase = %started.id, "purchase continues in the background");
+            started
+        });
     let status = match purchase.state {
         purchase::State::Completed if existed => StatusCode::OK,
         purchase::State::Completed => StatusCode::CREATED,
@@ -137,7 +139,7 @@ pub async fn list(
     Query(params): Query<ListParams>,
 ) -> Result<Json<PurchaseList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("purchases")?);
-    let piece = listing::purchases(&api.app, &caller.tenant, after, limit).await?;
+    let piece = purchases::list_page(&api.app.store, &caller.tenant, after, limit).await?;
     let items = piece.items.into_iter().map(Purchase::from).collect();
     Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("purchases", &next)) }))
 }
@@ -154,7 +156,7 @@ pub async fn purchase(
     if id.is_empty() || id.len() > MAX_ID {
         return Err(unknown());
     }
-    let found = purchases::find(&api.app, &PurchaseId::new(id)).await?.map(|kept| kept.value);
+    let found = purchases::find(&api.app.store, &PurchaseId::new(id)).await?.map(|kept| kept.value);
     let found = found.filter(|purchase| purchase.order.tenant == caller.tenant).ok_or_else(unknown)?;
     Ok(Json(found.into()))
 }

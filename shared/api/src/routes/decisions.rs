@@ -6,9 +6,9 @@ use axum::{
     extract::{Path, State},
 };
 use everypage_core::{
-    domain,
-    ports::clock::after,
-    usecases::decide::{self, Decision},
+    job,
+    plan::decide::{self, Decision},
+    time::after,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Finds a job that waits for approval.
-async fn awaiting_approval(api: &Api, caller: &Caller, id: &str) -> Result<domain::job::Job, Problem> {
+async fn awaiting_approval(api: &Api, caller: &Caller, id: &str) -> Result<job::Job, Problem> {
     let job = api.job(caller, id).await?;
     match job.awaits_approval() {
         true => Ok(job),
@@ -42,7 +42,7 @@ pub async fn approve(
     Path(id): Path<String>,
 ) -> Result<Json<Job>, Problem> {
     let job = awaiting_approval(&api, &caller, &id).await?;
-    let job = decide::decide(&api.app, &job.id, &caller.user, Decision::Approve).await?;
+    let job = decide::decide(&api.app.planner, &job.id, &caller.user, Decision::Approve).await?;
     Ok(Json(api.view(job).await?))
 }
 
@@ -73,7 +73,7 @@ pub async fn reject(
         return Err(Problem::invalid("reason", format!("has more than {MAX_REASON} characters")));
     }
     let job = awaiting_approval(&api, &caller, &id).await?;
-    let job = decide::decide(&api.app, &job.id, &caller.user, Decision::Reject { reason }).await?;
+    let job = decide::decide(&api.app.planner, &job.id, &caller.user, Decision::Reject { reason }).await?;
     Ok(Json(api.view(job).await?))
 }
 
@@ -123,12 +123,12 @@ pub async fn modify(
         ));
     }
     options.set_all(fields);
-    let wishes = options.checked()?.wishes;
+    let overrides = options.checked()?.overrides;
     let job = awaiting_approval(&api, &caller, &id).await?;
-    let now = api.app.clock.now();
-    let job = decide::modify(&api.app, &job.id, &caller.user, |job| {
-        job.received.options = wishes.over(job.received.options.clone());
-        if let Some(time) = wishes.deadline {
+    let now = api.app.store.clock.now();
+    let job = decide::modify(&api.app.planner, &job.id, &caller.user, |job| {
+        job.received.options = overrides.over(job.received.options.clone());
+        if let Some(time) = overrides.deadline {
             job.deadline = after(now, time);
         }
     })

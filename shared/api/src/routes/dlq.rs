@@ -12,16 +12,12 @@ use axum::{
     http::HeaderMap,
 };
 use everypage_core::{
-    domain::{
-        ids::{DeadLetterId, JobId, TenantId},
-        secret::Secret,
-    },
-    ports::clock::after,
-    store::{
-        dead::{self, DeadLetter as DeadLetterRecord},
-        jobs, listing,
-    },
-    usecases::redrive,
+    dead_letters::{self, DeadLetter as DeadLetterRecord},
+    ids::{DeadLetterId, JobId, TenantId},
+    job::jobs,
+    recover::redrive,
+    secret::Secret,
+    time::after,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -58,10 +54,10 @@ pub async fn list(
     Query(params): Query<ListParams>,
 ) -> Result<Json<DeadLetterList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("dlq")?);
-    let piece = listing::dead_letters(&api.app, &caller.tenant, after, limit).await?;
+    let piece = dead_letters::list_page(&api.app.store, &caller.tenant, after, limit).await?;
     let jobs: HashSet<JobId> =
         piece.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
-    let names: HashMap<JobId, String> = jobs::find_many(&api.app, jobs.into_iter())
+    let names: HashMap<JobId, String> = jobs::find_many(&api.app.store, jobs.into_iter())
         .await?
         .into_iter()
         .map(|job| (job.id, job.received.document.name))
@@ -96,17 +92,17 @@ pub async fn estimate(
     body: Bytes,
 ) -> Result<Json<Estimate>, Problem> {
     let request: EstimateRequest = request::json(&body)?;
-    let until = after(api.app.clock.now(), api.batch_time);
+    let until = after(api.app.store.clock.now(), api.batch_time);
     let ids = selected(&api, &caller.tenant, request.ids, request.all, Some(api.batch_time / 2)).await?;
     let (mut dead_letters, mut remaining, mut sum) = (0, ids.len(), redrive::Estimate::default());
     for (index, id) in ids.into_iter().enumerate() {
-        if index > 0 && api.app.clock.now() >= until {
+        if index > 0 && api.app.store.clock.now() >= until {
             break;
         }
         remaining -= 1;
         if let Some(letter) = find(&api, &caller.tenant, &id).await? {
             dead_letters += 1;
-            redrive::estimate(&api.app, &letter, &mut sum).await?;
+            redrive::estimate(&api.app.store, &letter, &mut sum).await?;
         }
     }
     Ok(Json(Estimate {
@@ -153,7 +149,7 @@ pub async fn purge(
         return Err(Problem::new(Code::NotConfirmed, detail));
     }
     for letter in &letters {
-        redrive::purge(&api.app, &letter.id, &caller.user).await?;
+        dead_letters::purge(&api.app.store, &letter.id, &caller.user).await?;
     }
     Ok(Json(Purged { purged: letters.len() }))
 }
@@ -201,15 +197,15 @@ pub async fn redrive(
         ));
     }
     let app = &api.app;
-    let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.clock.now(), api.batch_time));
+    let (pause, until) = (Duration::from_secs_f64(1.0 / rate), after(app.store.clock.now(), api.batch_time));
     let ids = selected(&api, &caller.tenant, request.ids, request.all, Some(api.batch_time / 2)).await?;
     let mut outcome = Redriven { remaining: ids.len(), ..Redriven::default() };
     for (index, id) in ids.into_iter().enumerate() {
         if index > 0 {
-            if after(app.clock.now(), pause) >= until {
+            if after(app.store.clock.now(), pause) >= until {
                 break;
             }
-            app.clock.sleep(pause).await;
+            app.store.clock.sleep(pause).await;
         }
         outcome.remaining -= 1;
         match redrive_one(&api, &caller.tenant, &caller.user, &id, password.clone()).await {
@@ -253,17 +249,17 @@ async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLette
     if id.is_empty() || id.len() > MAX_ID {
         return Ok(None);
     }
-    let letter = dead::find(&api.app, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
+    let letter = dead_letters::find(&api.app.store, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
     Ok(letter.filter(|letter| letter.tenant == *tenant && letter.waits()))
 }
 
 async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec<String>, Problem> {
-    let clock = &api.app.clock;
+    let clock = &api.app.store.clock;
     let until = time.map(|time| after(clock.now(), time));
     let mut ids = Vec::new();
     let mut place = None;
     loop {
-        let piece = listing::dead_letters(&api.app, tenant, place, MAX_LIMIT).await?;
+        let piece = dead_letters::list_page(&api.app.store, tenant, place, MAX_LIMIT).await?;
         ids.extend(piece.items.into_iter().map(|letter| letter.id.to_string()));
         match piece.next {
             Some(next) if until.is_none_or(|until| clock.now() < until) => place = Some(next),
@@ -282,7 +278,9 @@ async fn redrive_one(
     let letter = find(api, tenant, id).await?;
     let letter =
         letter.ok_or_else(|| Problem::new(Code::UnknownDeadLetter, "there is no such dead letter"))?;
-    if let redrive::Redriven::Page(job) = redrive::redrive(&api.app, &letter.id, by, password).await? {
+    if let redrive::Redriven::Page(job) =
+        redrive::redrive(&api.app.recovery, &letter.id, by, password).await?
+    {
         api.resume(&job);
     }
     Ok(())

@@ -4,7 +4,7 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use everypage_core::store::listing;
+use everypage_core::events::listing;
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -48,7 +48,7 @@ pub async fn events(
     // The id of an upload and the id of its job name the same list.
     let list = format!("events/{}", job.id);
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after(&list)?);
-    let piece = listing::events(&api.app, &job.id, after, limit).await?;
+    let piece = listing::job_events(&api.app.store, &job.id, after, limit).await?;
     let items = piece.items.into_iter().map(Event::from).collect();
     Ok(Json(List { items, next: piece.next.map(|next| cursor::encode(&list, &next)) }).into_response())
 }
@@ -87,10 +87,9 @@ pub async fn of_tenant(
     }
     let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = params.after("events")?.or(filter.since.map(|since| format!("{since:.3}")));
-    let matches = |event: &everypage_core::domain::event::Event| {
-        filter.kind.as_ref().is_none_or(|kind| *kind == event.kind)
-    };
-    let piece = listing::tenant_events(&api.app, &caller.tenant, after, limit, matches).await?;
+    let matches =
+        |event: &everypage_core::event::Event| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind);
+    let piece = listing::tenant_events(&api.app.store, &caller.tenant, after, limit, matches).await?;
     let items = piece.items.into_iter().map(Event::from).collect();
     Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("events", &next)) }).into_response())
 }

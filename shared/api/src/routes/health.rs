@@ -1,10 +1,7 @@
 use std::time::Duration;
 
 use axum::{Json, extract::State, http::header::CONTENT_TYPE, response::IntoResponse};
-use everypage_core::{
-    ports::{clock::within, records::Key},
-    usecases::measure::measure,
-};
+use everypage_core::{observe::measure::measure, ports::records::Key, time::within};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,8 +40,8 @@ pub async fn readyz(State(api): State<Api>) -> Result<Json<Health>, Problem> {
     }
     let app = &api.app;
     // Not retried: the caller polls.
-    let (key, clock) = (Key::new("ready", "ready"), app.clock.as_ref());
-    match within(clock, STORAGE_TIMEOUT, app.records_once.get(&key)).await {
+    let (key, clock) = (Key::new("ready", "ready"), app.store.clock.as_ref());
+    match within(clock, STORAGE_TIMEOUT, app.store.records_once.get(&key)).await {
         Some(Ok(_)) => Ok(Json(Health { status: "ok" })),
         Some(Err(fault)) => {
             tracing::warn!(%fault, "not ready");
@@ -63,7 +60,7 @@ pub async fn metrics(State(api): State<Api>, _: Operator) -> Result<impl IntoRes
     let Some(metrics) = &api.metrics else {
         return Err(Problem::new(Code::NoMetrics, "this service writes its metrics to the log"));
     };
-    if let Err(fault) = measure(&api.app).await {
+    if let Err(fault) = measure(&api.app.store, api.app.queue.as_ref(), &api.app.reader.breakers).await {
         // Counters are still right; the depths of queues keep their last values.
         tracing::warn!(%fault, "queue depths not measured");
     }

@@ -5,10 +5,13 @@ use axum::{
     http::StatusCode,
 };
 use everypage_core::{
-    config::parse_duration,
-    domain,
-    store::{listing, uploads::Upload},
-    usecases::{cancel, delete, heal, upload::Named},
+    finish::{delete, heal},
+    intake::{
+        upload::Named,
+        uploads::{self, Upload},
+    },
+    job::{self, cancel, jobs},
+    settings::parse_duration,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -62,16 +65,15 @@ pub async fn list(
     if filter.status == Some(Status::AwaitingUpload) {
         let wanted = |upload: &Upload| filter.matches(Status::AwaitingUpload, &upload.name, &upload.id);
         let after = params.after("uploads")?;
-        let piece = listing::uploads(&api.app, &caller.tenant, after, limit, wanted).await?;
-        let now = api.app.clock.now();
+        let piece = uploads::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
+        let now = api.app.store.clock.now();
         let items = piece.items.into_iter().map(|upload| Job::awaited(upload, now)).collect();
         return Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("uploads", &next)) }));
     }
     let after = params.after("jobs")?;
-    let wanted = |job: &domain::job::Job| {
-        filter.matches(job.status().into(), &job.received.document.name, job.id.as_str())
-    };
-    let piece = listing::jobs(&api.app, &caller.tenant, after, limit, wanted).await?;
+    let wanted =
+        |job: &job::Job| filter.matches(job.status().into(), &job.received.document.name, job.id.as_str());
+    let piece = jobs::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
     let items = piece.items.into_iter().map(Job::from).collect();
     Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("jobs", &next)) }))
 }
@@ -89,7 +91,7 @@ pub async fn show(
 ) -> Result<Json<Job>, Problem> {
     Ok(Json(match api.named(&caller, &id).await? {
         Named::Job(job) => api.view(*job).await?,
-        Named::Upload(upload) => Job::awaited(*upload, api.app.clock.now()),
+        Named::Upload(upload) => Job::awaited(*upload, api.app.store.clock.now()),
     }))
 }
 
@@ -104,7 +106,7 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let job = api.job(&caller, &id).await?;
-    delete::delete(&api.app, &job.id, &caller.user).await?;
+    delete::delete(&api.app.store, api.app.blobs.as_ref(), &job.id, &caller.user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -121,7 +123,9 @@ pub async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Job>), Problem> {
     let job = api.job(&caller, &id).await?;
-    let job = cancel::cancel(&api.app, &job.id, &caller.user).await?;
+    let job =
+        cancel::cancel(&api.app.store, api.app.flow.as_ref(), &api.app.interrupts, &job.id, &caller.user)
+            .await?;
     let status = if job.is_over() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(api.view(job).await?)))
 }
@@ -151,7 +155,7 @@ pub async fn heal(
     let time = parse_duration(text)
         .map_err(|wanted| Problem::invalid("deadline", format!("{text:?} is not {wanted}")))?;
     let job = api.job(&caller, &id).await?;
-    let sent = heal::send(&api.app, &job.id, time).await?;
+    let sent = heal::send(&api.app.finisher, &job.id, time).await?;
     api.resume(&job.id);
     let healing = Healing {
         job: job.id.to_string(),

@@ -1,8 +1,9 @@
 use axum::{Json, extract::State};
 use everypage_core::{
-    domain::target::{Target, Tier},
-    metrics::MOST_COUNTED_LETTERS,
-    store::{dead, slots},
+    dead_letters,
+    providers::target::{Target, Tier},
+    read::slots,
+    telemetry::metrics::MAX_COUNTED_DEAD_LETTERS,
 };
 
 use crate::{
@@ -23,18 +24,19 @@ pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<
     let lanes = lanes.map(|(lane, waiting)| Lane { priority: name(lane).to_lowercase(), waiting }).collect();
     let mut targets: Vec<Target> = Vec::new();
     for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
-        targets.extend(app.settings.roster().steps(tier));
+        targets.extend(app.settings.failover_order().steps(tier));
     }
     targets.sort_by_key(Target::to_string);
     targets.dedup();
     let mut models = Vec::with_capacity(targets.len());
     for target in targets {
         models.push(InFlight {
-            in_flight: slots::in_use(app, &target).await?,
+            in_flight: slots::in_use(&app.reader.slots, &target).await?,
             limit: app.settings.max_inflight_per_model,
             target: target.to_string(),
         });
     }
-    let dead_letters = dead::count_waiting_of(app, &caller.tenant, MOST_COUNTED_LETTERS).await?;
+    let dead_letters =
+        dead_letters::count_waiting_of(&app.store, &caller.tenant, MAX_COUNTED_DEAD_LETTERS).await?;
     Ok(Json(Load { lanes, models, dead_letters }))
 }

@@ -1,5 +1,5 @@
 use axum::{Json, extract::State};
-use everypage_core::store::tenants;
+use everypage_core::tenants;
 
 use crate::{Api, auth::Known, problem::Problem, shape::Me};
 
@@ -7,7 +7,7 @@ use crate::{Api, auth::Known, problem::Problem, shape::Me};
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "service",
     responses((status = 200, description = "The caller and the service", body = Me)))]
 pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>, Problem> {
-    let settings = tenants::settings(&api.app, &caller.tenant).await?;
+    let settings = tenants::settings(&api.app.tenants, &caller.tenant).await?;
     Ok(Json(Me {
         tenant: caller.tenant.to_string(),
         user: caller.user,
@@ -18,6 +18,11 @@ pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>
         max_pages: settings.pdf.max_pages,
         uploads: api.upload_links.is_some(),
         streams: api.streams.is_some(),
-        providers: settings.roster().engines.iter().map(|(provider, _)| provider.to_string()).collect(),
+        providers: settings
+            .failover_order()
+            .providers
+            .iter()
+            .map(|(provider, _)| provider.to_string())
+            .collect(),
     }))
 }

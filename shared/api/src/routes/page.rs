@@ -11,17 +11,12 @@ use axum::{
 };
 use everypage_core::{
     app::App,
-    domain::{
-        event::{self, Aggregate},
-        ids::PageNumber,
-        job::Job,
-        outcome::PageEvent,
-    },
-    store::{pages, trail},
-    usecases::{
-        StepError,
-        prepare::{self, stored_image, stored_range},
-    },
+    event::{self, Aggregate},
+    events::trail,
+    ids::PageNumber,
+    job::{Job, StepError},
+    prepare::{self, stored_image, stored_range},
+    read::{outcome::PageEvent, pages},
 };
 
 use super::{pages::unpublished_pages, results::matches_etag};
@@ -76,12 +71,12 @@ pub async fn page(
     };
     let text = match text {
         Some(text) => Some(text),
-        None => match pages::find(app, &job.id, number).await? {
-            Some(kept) => pages::text(app, &kept.value).await?.or_else(|| mupdf_text.clone()),
+        None => match pages::find(&app.store, &job.id, number).await? {
+            Some(kept) => pages::text(app.blobs.as_ref(), &kept.value).await?.or_else(|| mupdf_text.clone()),
             None => mupdf_text.clone(),
         },
     };
-    let stored = stored_image(app, &job, number).await?;
+    let stored = stored_image(app.blobs.as_ref(), &job, number).await?;
     let can_render = api.renders && page.reason.as_deref() != Some("unreadable");
     let image = (stored.is_some() || can_render).then(|| PageImage {
         href: format!("/v1/jobs/{}/pages/{number}/image", job.id),
@@ -100,13 +95,13 @@ async fn unpublished_page(app: &App, job: &Job, number: PageNumber) -> Result<Pa
 
 async fn mupdf_text(app: &App, job: &Job, number: PageNumber) -> Result<Option<String>, StepError> {
     let Some(range) = job.survey.as_ref().and_then(|survey| survey.range_of(number)) else { return Ok(None) };
-    let stored = stored_range(app, &job.id, range).await?.unwrap_or_default();
+    let stored = stored_range(app.blobs.as_ref(), &job.id, range).await?.unwrap_or_default();
     Ok(stored.into_iter().find(|page| page.page == number).map(|page| page.text))
 }
 
 /// Every settlement of the page: the first, and one for each redrive or heal.
 async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Settlement>, Problem> {
-    let events = trail::read(app, &Aggregate::Page(job.id.clone(), number)).await?;
+    let events = trail::read(&app.store, &Aggregate::Page(job.id.clone(), number)).await?;
     let settled = events.iter().filter_map(|event| event::decode::<PageEvent>(event).ok());
     Ok(settled.map(|PageEvent::Settled(outcome)| Settlement::from(outcome)).collect())
 }
@@ -137,7 +132,7 @@ pub async fn image(
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
     let none = |detail: &str| Problem::new(Code::NoImage, detail);
-    let (media_type, bytes) = match stored_image(app, &job, number).await? {
+    let (media_type, bytes) = match stored_image(app.blobs.as_ref(), &job, number).await? {
         Some(image) => {
             let bytes = app.blobs.get(&image.key).await?;
             let bytes = bytes.ok_or_else(|| none("the image was deleted"))?;
@@ -147,7 +142,7 @@ pub async fn image(
             }
             (image.mime, bytes)
         }
-        None if api.renders => match prepare::draw(app, &job, number).await {
+        None if api.renders => match prepare::draw(&app.preparer, &job, number).await {
             Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
             Ok(None) => return Err(none("the page can't be rendered")),
             Err(StepError::Document(error)) => return Err(none(&error.to_string())),

@@ -4,13 +4,11 @@ use axum::{
 };
 use everypage_core::{
     app::App,
-    domain::{
-        ids::PageNumber,
-        job::{self, Survey},
-        plan::{PageFacts, Route, route},
-    },
-    store::pages,
-    usecases::prepare::{StoredPage, stored_range, wants_image},
+    ids::PageNumber,
+    job::{self, Survey},
+    plan::route::{PageFacts, Route, route},
+    prepare::{StoredPage, stored_range, wants_image},
+    read::pages,
 };
 
 use crate::{
@@ -71,14 +69,14 @@ pub async fn unpublished_pages(
     count: usize,
 ) -> Result<Vec<Page>, Problem> {
     let numbers: Vec<PageNumber> = survey.pages().filter(|page| page.get() > after).take(count).collect();
-    let mut touched = pages::some(app, &job.id, &numbers).await?;
+    let mut touched = pages::some(&app.store, &job.id, &numbers).await?;
     let mut stored: Vec<StoredPage> = Vec::new();
     for range in &survey.ranges {
         if numbers.iter().any(|page| range.first <= *page && *page <= range.last) {
-            stored.extend(stored_range(app, &job.id, range).await?.unwrap_or_default());
+            stored.extend(stored_range(app.blobs.as_ref(), &job.id, range).await?.unwrap_or_default());
         }
     }
-    let now = app.clock.now();
+    let now = app.store.clock.now();
     Ok(numbers
         .into_iter()
         .map(|number| {

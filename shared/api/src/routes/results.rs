@@ -8,12 +8,11 @@ use axum::{
 };
 use everypage_core::{
     app::App,
-    domain::{
-        event::Aggregate,
-        job::{Job, Status},
-    },
-    store::trail,
-    usecases::result,
+    event::Aggregate,
+    events::trail,
+    finish::results,
+    job::{Job, Status},
+    keys::blob,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -21,7 +20,7 @@ use utoipa::IntoParams;
 use crate::{
     Api, DOWNLOAD_LINK_TTL, MAX_RESPONSE,
     auth::Known,
-    format::{self, Format, Table},
+    format::{self, Format},
     problem::{self, Code, Problem},
 };
 
@@ -76,10 +75,10 @@ pub async fn result(
     if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    let bytes = result::read(&api.app, &job, format, Some(version)).await?;
+    let bytes = results::read(api.app.blobs.as_ref(), &job, format, Some(version)).await?;
     let bytes = bytes.ok_or_else(|| none(&job, Some(version)))?;
     if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
-        let key = result::key(&job, version, format);
+        let key = blob::result(&job.id, job.redrives, version, format.extension());
         let link = downloads.link(&key, format.mime(), DOWNLOAD_LINK_TTL).await?;
         return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
     }
@@ -109,7 +108,7 @@ async fn published(app: &App, job: &Job, version: Option<u32>) -> Result<Option<
         Some(version) if version != latest.version => version,
         _ => return Ok(Some((latest.version, latest.sha256.clone()))),
     };
-    let events = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
+    let events = trail::read(&app.store, &Aggregate::Job(job.id.clone())).await?;
     Ok(events.iter().rev().find_map(|event| {
         let result = event.data.get("result").unwrap_or(&event.data);
         let version = result.get("version")?.as_u64()?;

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Query, State},
 };
-use everypage_core::{config::parse_duration, usecases::figures};
+use everypage_core::{observe::figures, settings::parse_duration};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -47,5 +47,5 @@ pub async fn stats(
     if !(1..=MAX_BUCKETS).contains(&buckets) {
         return Err(Problem::invalid("buckets", format!("{buckets} is not from 1 to {MAX_BUCKETS}")));
     }
-    Ok(Json(figures::figures(&api.app, &caller.tenant, window, buckets).await?.into()))
+    Ok(Json(figures::figures(&api.app.store, &caller.tenant, window, buckets).await?.into()))
 }

@@ -10,12 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everypage_core::{
-    domain::job::JobOptions,
-    store::{jobs, tenants},
-    usecases::{
-        intake::{self, Submission},
-        upload::{self, Announced},
+    intake::{
+        submit::{self, Submission},
+        upload,
     },
+    job::{JobOptions, jobs},
+    tenants,
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -128,7 +128,7 @@ pub async fn submit(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Problem> {
-    let settings = tenants::settings(&api.app, &caller.tenant).await?;
+    let settings = tenants::settings(&api.app.tenants, &caller.tenant).await?;
     let limit = settings.pdf.max_file_bytes;
     let mut requested = RequestOptions::read(&headers, &query);
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -152,7 +152,7 @@ pub async fn submit(
             }
             requested.set_all(fields);
             let requested = requested.checked()?;
-            let options = requested.wishes.over(settings.default_options());
+            let options = requested.overrides.over(JobOptions::from_settings(&settings));
             return start_upload(&api, caller, requested, options).await;
         }
         _ => {
@@ -161,13 +161,13 @@ pub async fn submit(
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
     };
-    let options = requested.wishes.over(settings.default_options());
+    let options = requested.overrides.over(JobOptions::from_settings(&settings));
     accept(&api, caller, requested, options, file).await
 }
 
 /// The caller's idempotency key, or a unique one where a new job is forced.
 fn idempotency_key(api: &Api, requested: &RequestOptions) -> Option<String> {
-    requested.idempotency_key.clone().or_else(|| requested.wishes.again.then(|| api.app.ids.fresh()))
+    requested.idempotency_key.clone().or_else(|| requested.overrides.force.then(|| api.app.store.ids.fresh()))
 }
 
 async fn accept(
@@ -188,7 +188,7 @@ async fn accept(
         options,
         traceparent: requested.traceparent,
     };
-    let submitted = intake::submit(&api.app, submission).await?;
+    let submitted = submit::submit(&api.app.intake, submission).await?;
     let repeated = submitted.existed;
     let job = api.view(submitted.job).await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -206,7 +206,7 @@ async fn start_upload(
         let detail = "this service has no upload links: send the PDF in the body as application/pdf";
         return Err(Problem::new(Code::UploadsNotAvailable, detail));
     };
-    let announced = Announced {
+    let announced = upload::UploadAnnouncement {
         tenant: caller.tenant,
         user: Some(caller.user),
         idempotency_key: idempotency_key(api, &requested),
@@ -215,17 +215,17 @@ async fn start_upload(
         password: requested.password,
         traceparent: requested.traceparent,
     };
-    let upload = upload::begin(&api.app, announced, api.upload_link_ttl).await?;
+    let upload = upload::begin(&api.app.intake, announced, api.upload_link_ttl).await?;
     if upload.is_over() {
         let job = match &upload.job {
-            Some(job) => api.view(jobs::load(&api.app, job).await?.value).await?,
-            None => shape::Job::awaited(upload, api.app.clock.now()),
+            Some(job) => api.view(jobs::load(&api.app.store, job).await?.value).await?,
+            None => shape::Job::awaited(upload, api.app.store.clock.now()),
         };
         let location = [(LOCATION, job.links.this.clone())];
         return Ok((StatusCode::OK, location, Json(shape::Submitted { job, repeated: true })).into_response());
     }
     let link = UploadLink::new(links.put(&upload.key, api.upload_link_ttl).await?, upload.expires_at);
-    let job = shape::Job { upload: Some(link), ..shape::Job::awaited(upload, api.app.clock.now()) };
+    let job = shape::Job { upload: Some(link), ..shape::Job::awaited(upload, api.app.store.clock.now()) };
     let location = [(LOCATION, job.links.this.clone())];
     Ok((StatusCode::CREATED, location, Json(job)).into_response())
 }

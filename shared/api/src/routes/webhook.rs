@@ -1,7 +1,7 @@
 //! Webhooks: notify a URL when a job ends.
 
 use axum::{Json, body::Bytes, extract::State, http::StatusCode};
-use everypage_core::store::webhooks;
+use everypage_core::notify::webhooks;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ fn none() -> Problem {
 #[utoipa::path(get, path = "/v1/webhook", operation_id = "get_webhook", tag = "operation",
     responses((status = 200, description = "The webhook", body = Webhook)))]
 pub async fn show(State(api): State<Api>, Operator(caller): Operator) -> Result<Json<Webhook>, Problem> {
-    let hook = webhooks::of_tenant(&api.app, &caller.tenant).await?.ok_or_else(none)?;
+    let hook = webhooks::of_tenant(&api.app.store, &caller.tenant).await?.ok_or_else(none)?;
     Ok(Json(Webhook { url: hook.url, secret: None, created_at: Some(hook.created_at) }))
 }
 
@@ -53,8 +53,8 @@ pub async fn set(
     if url.len() > MAX_URL {
         return Err(Problem::invalid("url", format!("has more than {MAX_URL} characters")));
     }
-    api.app.hooks.check(&url).map_err(|reason| Problem::invalid("url", reason))?;
-    let secret = webhooks::set(&api.app, &caller.tenant, &url).await?;
+    api.app.publisher.hooks.check(&url).map_err(|reason| Problem::invalid("url", reason))?;
+    let secret = webhooks::set(&api.app.store, api.app.vault.as_ref(), &caller.tenant, &url).await?;
     Ok(Json(Webhook { url, secret: Some(secret.expose().to_owned()), created_at: None }))
 }
 
@@ -62,7 +62,7 @@ pub async fn set(
 #[utoipa::path(delete, path = "/v1/webhook", operation_id = "unset_webhook", tag = "operation",
     responses((status = 204, description = "No URL is notified")))]
 pub async fn unset(State(api): State<Api>, Operator(caller): Operator) -> Result<StatusCode, Problem> {
-    match webhooks::unset(&api.app, &caller.tenant).await? {
+    match webhooks::unset(&api.app.store, &caller.tenant).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(none()),
     }

@@ -1,6 +1,6 @@
 use everypage_core::{
-    config::{Credits, Settings},
-    domain::{account, purchase},
+    billing::{account, purchase},
+    settings::{Credits, Settings},
 };
 use jiff::Timestamp;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-use everypage_core::domain::breaker;
+use everypage_core::read::breaker;
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-use everypage_core::store::dead;
+use everypage_core::dead_letters;
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -48,18 +48,20 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    pub fn new(letter: dead::DeadLetter, document: Option<String>) -> Self {
+    pub fn new(letter: dead_letters::DeadLetter, document: Option<String>) -> Self {
         Self {
             document,
             id: letter.id.to_string(),
             subject: match letter.subject {
-                dead::Subject::Job { job } => Subject::Job { job: job.to_string() },
-                dead::Subject::Page { job, page } => Subject::Page { job: job.to_string(), page: page.get() },
-                dead::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
-                dead::Subject::Message => Subject::Message,
+                dead_letters::Subject::Job { job } => Subject::Job { job: job.to_string() },
+                dead_letters::Subject::Page { job, page } => {
+                    Subject::Page { job: job.to_string(), page: page.get() }
+                }
+                dead_letters::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
+                dead_letters::Subject::Message => Subject::Message,
             },
             reason: letter.reason,
-            receive_count: letter.attempts,
+            receive_count: letter.receive_count,
             first_at: letter.first_at,
             last_at: letter.last_at,
             correlation_id: letter.correlation_id.to_string(),

@@ -1,4 +1,4 @@
-use everypage_core::domain::event;
+use everypage_core::event;
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-use everypage_core::domain::{self, job::State};
+use everypage_core::job::{self, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,9 +19,9 @@ pub enum Status {
     Cancelled,
 }
 
-impl From<domain::job::Status> for Status {
-    fn from(status: domain::job::Status) -> Self {
-        use domain::job::Status as Core;
+impl From<job::Status> for Status {
+    fn from(status: job::Status) -> Self {
+        use job::Status as Core;
         match status {
             Core::Queued => Self::Queued,
             Core::Processing => Self::Processing,
@@ -71,14 +71,14 @@ pub struct Options {
     pub priority: String,
 }
 
-impl From<&domain::job::JobOptions> for Options {
-    fn from(options: &domain::job::JobOptions) -> Self {
+impl From<&job::JobOptions> for Options {
+    fn from(options: &job::JobOptions) -> Self {
         let deadline = SignedDuration::try_from(options.job_timeout()).unwrap_or(SignedDuration::MAX);
         Self {
             pages: options.pages.to_string(),
             ai_pages: name(options.ai_pages),
             tier: options.tier.to_string(),
-            provider: options.engine.to_string(),
+            provider: options.provider.to_string(),
             deadline: format!("{deadline:#}"),
             priority: name(options.priority).to_lowercase(),
         }
@@ -134,8 +134,8 @@ pub struct Failure {
     pub reason: String,
 }
 
-impl From<domain::job::Failure> for Failure {
-    fn from(failure: domain::job::Failure) -> Self {
+impl From<job::Failure> for Failure {
+    fn from(failure: job::Failure) -> Self {
         Self { code: failure.code, reason: failure.reason }
     }
 }
@@ -234,8 +234,8 @@ pub struct Submitted {
     pub repeated: bool,
 }
 
-impl From<domain::job::Job> for Job {
-    fn from(job: domain::job::Job) -> Self {
+impl From<job::Job> for Job {
+    fn from(job: job::Job) -> Self {
         let place = format!("/v1/jobs/{}", job.id);
         let status: Status = job.status().into();
         let progress = match job.state {
@@ -278,13 +278,13 @@ impl From<domain::job::Job> for Job {
             plan: job.plan.map(|plan| Plan {
                 version: plan.version,
                 tier: plan.tier.to_string(),
-                provider: plan.engine.to_string(),
+                provider: plan.provider.to_string(),
                 ai_pages: plan.ai_pages,
                 image_pages: plan.image_pages,
                 estimated_credits: plan.estimated_credits,
                 estimated_cost_micro_usd: plan.estimated_cost_micro_usd.0,
                 approval: plan.approval,
-                no_ai_reason: plan.no_ai_because,
+                no_ai_reason: plan.no_ai_reason,
             }),
             result: job.result.map(|result| ResultInfo {
                 version: result.version,

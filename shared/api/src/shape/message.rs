@@ -1,4 +1,4 @@
-use everypage_core::domain::job::{Job, Status};
+use everypage_core::job::{Job, Status};
 
 /// The status of a job in a sentence.
 pub fn message(job: &Job) -> String {

@@ -1,9 +1,6 @@
-use everypage_core::domain::{
-    document::Reason,
-    ids::PageNumber,
-    outcome::{self, Outcome, Source},
-    result::PageResult,
-    target::Provider,
+use everypage_core::{
+    document::Reason, finish::result::PageResult, ids::PageNumber, providers::target::Provider,
+    read::outcome, source::Source,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -49,8 +46,8 @@ pub struct ModelCall {
     pub cost_micro_usd: u64,
 }
 
-impl From<outcome::Attempt> for ModelCall {
-    fn from(call: outcome::Attempt) -> Self {
+impl From<outcome::ModelCall> for ModelCall {
+    fn from(call: outcome::ModelCall) -> Self {
         Self {
             provider: call.target.provider.to_string(),
             model: call.target.model,
@@ -136,20 +133,20 @@ impl Page {
 
     /// The page keeps MuPDF's text, as planned.
     pub fn kept(self) -> Self {
-        Self { status: PageStatus::Settled, source: Some(Source::Mupdf.to_string()), ..self }
+        Self { status: PageStatus::Settled, source: Some(Source::MUPDF.to_string()), ..self }
     }
 
-    pub fn settled(self, outcome: Outcome) -> Self {
+    pub fn settled(self, settlement: outcome::Settlement) -> Self {
         Self {
             status: PageStatus::Settled,
-            source: Some(outcome.source.to_string()),
-            cost_micro_usd: outcome.cost().0,
-            provider: outcome.target.as_ref().map(|target| target.provider.to_string()),
-            model: outcome.target.map(|target| target.model),
-            fallback_reason: outcome.why,
-            calls: outcome.attempts.into_iter().map(ModelCall::from).collect(),
-            started_at: Some(outcome.started_at),
-            settled_at: Some(outcome.settled_at),
+            source: Some(settlement.source.to_string()),
+            cost_micro_usd: settlement.cost().0,
+            provider: settlement.target.as_ref().map(|target| target.provider.to_string()),
+            model: settlement.target.map(|target| target.model),
+            fallback_reason: settlement.fallback_reason,
+            calls: settlement.calls.into_iter().map(ModelCall::from).collect(),
+            started_at: Some(settlement.started_at),
+            settled_at: Some(settlement.settled_at),
             ..self
         }
     }
@@ -189,16 +186,16 @@ pub struct Settlement {
     pub settled_at: Timestamp,
 }
 
-impl From<Outcome> for Settlement {
-    fn from(outcome: Outcome) -> Self {
+impl From<outcome::Settlement> for Settlement {
+    fn from(settlement: outcome::Settlement) -> Self {
         Self {
-            source: outcome.source.to_string(),
-            provider: outcome.target.as_ref().map(|target| target.provider.to_string()),
-            model: outcome.target.map(|target| target.model),
-            fallback_reason: outcome.why,
-            calls: outcome.attempts.into_iter().map(ModelCall::from).collect(),
-            started_at: outcome.started_at,
-            settled_at: outcome.settled_at,
+            source: settlement.source.to_string(),
+            provider: settlement.target.as_ref().map(|target| target.provider.to_string()),
+            model: settlement.target.map(|target| target.model),
+            fallback_reason: settlement.fallback_reason,
+            calls: settlement.calls.into_iter().map(ModelCall::from).collect(),
+            started_at: settlement.started_at,
+            settled_at: settlement.settled_at,
         }
     }
 }
@@ -230,9 +227,9 @@ impl From<PageResult> for Page {
             reason: Some(name(page.reason)),
             provider: page.read_by.provider.map(|provider| provider.to_string()),
             model: page.read_by.model,
-            fallback_reason: page.why,
+            fallback_reason: page.fallback_reason,
             has_text: Some(page.has_text),
-            calls: page.attempts.into_iter().map(ModelCall::from).collect(),
+            calls: page.calls.into_iter().map(ModelCall::from).collect(),
             cost_micro_usd: page.cost_micro_usd.0,
             started_at: page.started_at,
             settled_at: page.settled_at,

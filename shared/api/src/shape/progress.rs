@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::PageNumber,
-        job::{Job, State, Survey},
-    },
+    ids::PageNumber,
+    job::{Job, State, Survey},
     ports::Fault,
-    store::pages,
+    read::pages,
 };
 
 /// Pages that are checked: exact for up to this many, an estimate from evenly spread pages beyond.
@@ -31,7 +29,7 @@ pub async fn progress(app: &App, job: &Job) -> Result<u8, Fault> {
                 return Ok(PREPARED as u8);
             };
             let sample = sample(survey);
-            let touched = pages::some(app, &job.id, &sample).await?;
+            let touched = pages::some(&app.store, &job.id, &sample).await?;
             let settled = touched.values().filter(|page| page.outcome.is_some()).count() as u64;
             let total = u64::from(survey.page_count());
             // Only pages for AI have a record: of the sample, this many are expected.

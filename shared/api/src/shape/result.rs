@@ -1,4 +1,4 @@
-use everypage_core::domain::{ids::PageNumber, outcome::MicroUsd, result::ResultMetadata};
+use everypage_core::{ids::PageNumber, job::ResultMetadata, money::MicroUsd};
 use serde::Serialize;
 use utoipa::ToSchema;
 

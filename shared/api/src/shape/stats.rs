@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use everypage_core::usecases::figures;
+use everypage_core::observe::figures;
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

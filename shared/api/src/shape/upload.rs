@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use everypage_core::{ports::uploads, store::uploads::Upload};
+use everypage_core::{intake::uploads::Upload, ports::uploads};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -11,16 +11,15 @@
 //! ```
 
 use std::{collections::HashMap, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use axum::response::sse;
 use everypage_core::{
-    app::Stop,
-    domain::{
-        event::{self, Aggregate},
-        ids::{EventId, JobId, TenantId},
-    },
-    ports::clock::after,
-    store::{jobs, listing},
+    event::{self, Aggregate},
+    events::listing,
+    ids::{EventId, JobId, TenantId},
+    job::jobs,
+    time::after,
 };
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -47,7 +46,7 @@ const BATCH_SIZE: usize = 200;
 
 pub struct Feed {
     api: Api,
-    stop: Stop,
+    stop: CancellationToken,
     tenant: TenantId,
     job: Option<JobId>,
     /// The latest time of an event that was read.
@@ -69,8 +68,14 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub fn new(api: Api, stop: Stop, tenant: TenantId, job: Option<JobId>, from: Option<Timestamp>) -> Self {
-        let now = api.app.clock.now();
+    pub fn new(
+        api: Api,
+        stop: CancellationToken,
+        tenant: TenantId,
+        job: Option<JobId>,
+        from: Option<Timestamp>,
+    ) -> Self {
+        let now = api.app.store.clock.now();
         let retries: Duration = api.app.settings.retry_intervals.iter().sum();
         Self {
             newest: from.map_or(now, |from| from.max(before(now, MAX_PAST))),
@@ -78,7 +83,7 @@ impl Feed {
             late_poll_at: now,
             place: None,
             ends_at: after(now, MAX_LIFETIME),
-            news: api.app.news(),
+            news: api.app.store.news(),
             api,
             stop,
             tenant,
@@ -91,16 +96,16 @@ impl Feed {
 
     /// Waits for events; `None` at the end of the stream. A fault ends it too: the client reconnects.
     pub async fn next(&mut self) -> Option<Vec<sse::Event>> {
-        let clock = self.api.app.clock.clone();
+        let clock = self.api.app.store.clock.clone();
         loop {
             let is_done = self.job_has_ended && self.place.is_none();
-            if is_done || self.stop.is_asked() || clock.now() >= self.ends_at {
+            if is_done || self.stop.is_cancelled() || clock.now() >= self.ends_at {
                 return None;
             }
             if self.place.is_none() {
                 tokio::select! {
                     biased;
-                    () = self.stop.asked() => return None,
+                    () = self.stop.cancelled() => return None,
                     _ = self.news.changed() => clock.sleep(GATHER).await,
                     () = clock.sleep(POLL_INTERVAL) => {}
                 }
@@ -141,7 +146,7 @@ impl Feed {
     async fn read(&mut self) -> Result<Vec<sse::Event>, Problem> {
         self.news.mark_unchanged();
         let place = self.place.take().unwrap_or_else(|| {
-            let now = self.api.app.clock.now();
+            let now = self.api.app.store.clock.now();
             match now >= self.late_poll_at {
                 true => {
                     self.late_poll_at = after(now, LATE_POLL_INTERVAL);
@@ -151,7 +156,8 @@ impl Feed {
             }
         });
         let app = &self.api.app;
-        let piece = listing::tenant_events(app, &self.tenant, Some(place), BATCH_SIZE, |_| true).await?;
+        let piece =
+            listing::tenant_events(&app.store, &self.tenant, Some(place), BATCH_SIZE, |_| true).await?;
         let mut batch = Vec::new();
         for event in piece.items {
             self.newest = self.newest.max(event.timestamp);
@@ -178,7 +184,7 @@ impl Feed {
     pub async fn ended_with(&self, last: &str) -> Result<bool, Problem> {
         let Some(id) = &self.job else { return Ok(false) };
         let app = &self.api.app;
-        let Some(job) = jobs::find(app, id).await? else { return Ok(true) };
+        let Some(job) = jobs::find(&app.store, id).await? else { return Ok(true) };
         let (Some(time), Some(end)) = (time_of(last), job.value.head.at) else { return Ok(false) };
         // Ids have milliseconds.
         let (time, end) = (time.as_millisecond(), end.as_millisecond());
@@ -188,7 +194,7 @@ impl Feed {
         let mut place = last.split_once('_').map(|(time, _)| time.to_owned());
         let mut newest = None;
         while place.is_some() {
-            let piece = listing::tenant_events(app, &self.tenant, place, BATCH_SIZE, |_| true).await?;
+            let piece = listing::tenant_events(&app.store, &self.tenant, place, BATCH_SIZE, |_| true).await?;
             place = piece.next;
             for event in piece.items {
                 if event.timestamp.as_millisecond() > end {
@@ -207,7 +213,7 @@ impl Feed {
     pub async fn current_job(&mut self) -> Result<Option<sse::Event>, Problem> {
         self.owes_job = false;
         let Some(id) = &self.job else { return Ok(None) };
-        let found = jobs::find(&self.api.app, id).await?;
+        let found = jobs::find(&self.api.app.store, id).await?;
         self.job_has_ended = found.as_ref().is_none_or(|kept| kept.value.state.is_terminal());
         let Some(kept) = found else { return Ok(None) };
         Ok(Some(message(None, "job", &self.api.view(kept.value).await?)?))

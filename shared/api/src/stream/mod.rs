@@ -6,6 +6,7 @@
 mod feed;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 use axum::{
     http::{
@@ -18,11 +19,8 @@ use axum::{
     },
 };
 use everypage_core::{
-    app::Stop,
-    domain::{
-        event,
-        ids::{JobId, TenantId},
-    },
+    event,
+    ids::{JobId, TenantId},
 };
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -46,17 +44,17 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Clone)]
 pub struct Streams {
-    stop: Stop,
+    stop: CancellationToken,
     slots: Arc<Semaphore>,
 }
 
 impl Streams {
-    pub fn new(stop: Stop) -> Self {
+    pub fn new(stop: CancellationToken) -> Self {
         Self { stop, slots: Arc::new(Semaphore::new(MAX_STREAMS)) }
     }
 
     pub fn are_ending(&self) -> bool {
-        self.stop.is_asked()
+        self.stop.is_cancelled()
     }
 }
 
@@ -92,7 +90,7 @@ pub async fn respond(
         time_of(id).ok_or_else(bad)
     });
     let from = from.transpose()?;
-    let now = api.app.clock.now();
+    let now = api.app.store.clock.now();
     let mut feed = Feed::new(api.clone(), streams.stop, tenant, job, from);
     let start = sse::Event::default().retry(RECONNECT_AFTER);
     let mut first = Vec::new();

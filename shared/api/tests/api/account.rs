@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use everypage_core::{
-    domain::account::{AccountEvent, Cause},
-    store::accounts,
-    usecases::purchase,
+use everypage_core::billing::{
+    account::{AccountEvent, Cause},
+    accounts, buy,
 };
 use everypage_testkit::{memory::PaymentBehaviour, pdf::FakeDocument, vision::Reply};
 use serde_json::json;
@@ -66,7 +65,7 @@ async fn a_job_without_credits_is_rejected_and_a_heal_is_refused() {
     let id = service.finished(&FakeDocument::graphics(1)).await;
     let cause = Cause::Operator { by: "ann".into(), note: "spent elsewhere".into() };
     let spent = AccountEvent::Deducted { credits: 1, cause };
-    accounts::change(&service.process.app, &user().tenant, "ann", &spent).await.unwrap();
+    accounts::change(&service.process.app.store, &user().tenant, "ann", &spent).await.unwrap();
     let refused = service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await;
     refused.is_problem(402, "not_enough_credits").says("1 are needed and 0 are available");
 }
@@ -93,7 +92,7 @@ async fn a_failed_payment_is_reported_and_a_slow_one_continues() {
     let later = buy(&service, 10, None).await;
     assert_eq!((later.status, later.text("/state")), (StatusCode::ACCEPTED, "RUNNING".into()));
     assert_eq!(service.get(user(), "/v1/account").await.at("/pending"), 10);
-    purchase::run_for(&service.process.app, Duration::from_secs(60)).await.unwrap();
+    buy::run_for(&service.process.app.billing, Duration::from_secs(60)).await.unwrap();
     assert_eq!(service.get(user(), later.header("location")).await.text("/state"), "COMPLETED");
     assert_eq!(service.get(user(), "/v1/account").await.at("/balance"), 10);
 }

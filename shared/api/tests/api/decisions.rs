@@ -1,4 +1,4 @@
-use everypage_core::domain::ids::JobId;
+use everypage_core::ids::JobId;
 use everypage_testkit::pdf::FakeDocument;
 
 use crate::support::{Service, operator, user};

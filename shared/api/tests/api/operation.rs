@@ -6,9 +6,9 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use everypage_api::{Caller, Role, Workers};
 use everypage_core::{
-    domain::ids::JobId,
+    dead_letters::add::{NewDeadLetter, bury},
+    ids::JobId,
     ports::{clock::Clock, vision::VisionError},
-    usecases::bury::{Death, bury},
 };
 use everypage_testkit::{
     pdf::FakeDocument,
@@ -116,7 +116,7 @@ async fn a_document_without_pages_for_ai_costs_nothing_to_redrive() {
     service.process.finish(&id).await;
     let job = service.process.job(&id).await;
     assert_eq!(job.plan.as_ref().unwrap().ai_pages, 0);
-    bury(app, Death::of_job(&job, "it broke".into())).await.unwrap();
+    bury(&app.dead_letters, NewDeadLetter::of_job(&job, "it broke".into())).await.unwrap();
     let cost = service.post(operator(), "/v1/dlq/estimate", "{\"all\":true}").await;
     let shown = (cost.at("/dead_letters"), cost.at("/cost_micro_usd"), cost.at("/unknown"));
     assert_eq!(shown, (1.into(), 0.into(), 0.into()), "{cost:?}");

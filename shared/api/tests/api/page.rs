@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use everypage_core::{domain::ids::JobId, ports::vision::VisionError};
+use everypage_core::{ids::JobId, ports::vision::VisionError};
 use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
@@ -68,7 +68,7 @@ async fn a_page_can_be_read_while_the_job_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_image_of_a_page_is_the_one_that_was_sent_or_a_rendered_one() {
     let mut document = FakeDocument::graphics(2);
-    document.pages[1].reason = everypage_core::domain::document::Reason::Text;
+    document.pages[1].reason = everypage_core::document::Reason::Text;
     for renders in [false, true] {
         let service = Service::of(Harness::new(&[]), |api| if renders { api.rendering() } else { api });
         let id = service.finished(&document).await;

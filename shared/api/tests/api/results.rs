@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use everypage_core::domain::ids::JobId;
+use everypage_core::ids::JobId;
 use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},

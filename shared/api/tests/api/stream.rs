@@ -1,16 +1,15 @@
 //! Event streams.
 
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 use axum::body::{Body, BodyDataStream};
 use everypage_core::{
-    app::Stop,
-    domain::{
-        event::Event,
-        ids::{EventId, JobId, TenantId},
-    },
-    ports::{clock::within, records::Batch},
-    store::trail,
+    event::Event,
+    events::trail,
+    ids::{EventId, JobId, TenantId},
+    ports::records::Batch,
+    time::within,
 };
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::Harness;
@@ -19,8 +18,8 @@ use tower::ServiceExt;
 
 use crate::support::{Service, other_tenant, request, user, with_header};
 
-fn streaming() -> (Service, Stop) {
-    let stop = Stop::default();
+fn streaming() -> (Service, CancellationToken) {
+    let stop = CancellationToken::new();
     (Service::of(Harness::new(&[]), |api| api.streaming(stop.clone())), stop)
 }
 
@@ -69,7 +68,8 @@ async fn receive(service: &Service, mut stream: BodyDataStream) -> (Received, bo
             received.parse(&String::from_utf8_lossy(&bytes));
         }
     };
-    let ended = within(service.process.app.clock.as_ref(), Duration::from_secs(60), all).await.is_some();
+    let ended =
+        within(service.process.app.store.clock.as_ref(), Duration::from_secs(60), all).await.is_some();
     (received, ended)
 }
 
@@ -112,7 +112,7 @@ async fn a_stream_of_a_tenant_has_its_own_jobs_until_the_service_stops() {
         let document = FakeDocument::graphics(2);
         let foreign = service.submit(other_tenant(), "", &document).await;
         service.harness.advance(Duration::from_secs(20)).await;
-        stop.ask();
+        stop.cancel();
         (id, foreign.text("/id"))
     };
     let ((received, ended), _) = tokio::join!(receive(&service, stream), work);
@@ -134,7 +134,7 @@ async fn a_service_without_streams_responds_406() {
 /// What a stream sends until it is silent for a second or ends, chunk by chunk.
 async fn chunks(service: &Service, stream: &mut BodyDataStream) -> Vec<String> {
     let mut all = Vec::new();
-    let clock = service.process.app.clock.clone();
+    let clock = service.process.app.store.clock.clone();
     while let Some(Some(Ok(bytes))) = within(clock.as_ref(), Duration::from_secs(1), stream.next()).await {
         all.push(String::from_utf8_lossy(&bytes).into_owned());
     }
@@ -179,7 +179,7 @@ async fn a_stream_without_events_ends_and_can_be_resumed() {
     };
     let app = &service.process.app;
     assert!(
-        within(app.clock.as_ref(), Duration::from_secs(320), all).await.is_some(),
+        within(app.store.clock.as_ref(), Duration::from_secs(320), all).await.is_some(),
         "the stream did not end"
     );
     assert_eq!(received.kinds, Vec::<String>::new());
@@ -198,16 +198,16 @@ async fn an_event_that_is_stored_late_is_sent_once() {
     service.job("", &FakeDocument::graphics(1)).await;
     let app = &service.process.app;
     let tenant = TenantId::new("acme");
-    let event = trail::since(app, &tenant, None, Some("job.acked"), 1).await.unwrap().remove(0);
+    let event = trail::since(&app.store, &tenant, None, Some("job.acked"), 1).await.unwrap().remove(0);
     let (_, mut stream) = open(&service, "/v1/events", None).await;
     service.harness.advance(Duration::from_secs(100)).await;
     service.job("", &FakeDocument::graphics(2)).await;
     let before = chunks(&service, &mut stream).await.concat();
     assert!(before.contains("event: job.acked"), "{before}");
-    let timestamp = app.clock.now() - Duration::from_secs(22);
+    let timestamp = app.store.clock.now() - Duration::from_secs(22);
     let late = Event { id: EventId::new("late"), sequence: 900, timestamp, ..event };
-    let change = trail::append(app, &late).unwrap();
-    app.records.write(&Batch { stamp: "late".into(), changes: vec![change] }).await.unwrap();
+    let change = trail::append(&app.store, &late).unwrap();
+    app.store.records.write(&Batch { stamp: "late".into(), changes: vec![change] }).await.unwrap();
     let mut after = String::new();
     for _ in 0..20 {
         after.push_str(&chunks(&service, &mut stream).await.concat());

@@ -1,6 +1,6 @@
 use axum::{body::Body, http::Request};
 use bytes::Bytes;
-use everypage_core::{domain::ids::JobId, store::jobs};
+use everypage_core::{ids::JobId, job::jobs};
 use everypage_testkit::pdf::FakeDocument;
 
 use crate::support::{Answer, Service, caller, request, user, with_header};
@@ -150,7 +150,7 @@ async fn all_invalid_options_are_reported_together_and_nothing_is_stored() {
     assert_eq!(names, ["pages", "tier", "deadline", "colour", "ai_pages"]);
     service.submit(user(), "?name=%20", &FakeDocument::graphics(1)).await.is_problem(422, "bad_options");
     assert_eq!(service.harness.blobs.keys(), Vec::<String>::new());
-    assert_eq!(jobs::open(&service.process.app).await.unwrap(), []);
+    assert_eq!(jobs::open(&service.process.app.store).await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use axum::{
 };
 use everypage_api::{Api, Caller, Role, router};
 use everypage_core::{
-    domain::ids::{JobId, TenantId},
+    ids::{JobId, TenantId},
     ports::{
         Fault,
         uploads::{UploadLink, UploadLinks},

@@ -2,13 +2,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use axum::http::StatusCode;
 use everypage_core::{
-    domain::ids::JobId,
-    ports::blobs::Blobs,
-    store::{jobs, uploads},
-    usecases::{
-        intake::{Submitted, submit_as},
+    ids::JobId,
+    intake::{
+        submit::{Submitted, submit_as},
         upload::{ArrivalError, Object, arrived},
+        uploads,
     },
+    job::{JobOptions, jobs},
+    ports::blobs::Blobs,
 };
 use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
 use everypage_tests::harness::{Harness, temp_file};
@@ -36,7 +37,7 @@ async fn arrive_with(
     let metadata: BTreeMap<String, String> =
         metadata.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     arrived(
-        &service.process.app,
+        &service.process.app.intake,
         Object { key, version, file: file.path(), metadata: &metadata, password: None },
     )
     .await
@@ -81,7 +82,7 @@ async fn a_large_document_is_uploaded_directly_to_the_storage() {
     assert!(done.failure.is_none(), "{:?}", done.failure);
     assert_eq!(service.get(user(), &format!("{path}/result")).await.status, 200);
     // The password is deleted.
-    let kept = uploads::find(&service.process.app, &id).await.unwrap().unwrap().value;
+    let kept = uploads::find(&service.process.app.store, &id).await.unwrap().unwrap().value;
     assert_eq!((kept.sealed_password, kept.job.as_ref()), (None, Some(&job)));
     // A repeated notification finds the same job.
     let again = arrive(&service, &key, &document).await.unwrap();
@@ -161,14 +162,16 @@ async fn a_crash_at_any_call_makes_one_job() {
         // The job may even have failed before the notification is repeated.
         if left.text("/status") == "queued" {
             let job = JobId::new(left.text("/id"));
-            everypage_core::usecases::cancel::cancel(&app, &job, "x").await.unwrap();
+            everypage_core::job::cancel::cancel(&app.store, app.flow.as_ref(), &app.interrupts, &job, "x")
+                .await
+                .unwrap();
             service.process.finish(&job).await;
         }
         let first = arrive(&service, &key, &document).await.unwrap().job.id;
         let second = arrive(&service, &key, &document).await.unwrap().job.id;
         assert_eq!(first, second);
-        let tenant = everypage_core::domain::ids::TenantId::new("acme");
-        assert_eq!(jobs::list(&app, &tenant, 10).await.unwrap().len(), 1, "stopped at call {at}");
+        let tenant = everypage_core::ids::TenantId::new("acme");
+        assert_eq!(jobs::list(&app.store, &tenant, 10).await.unwrap().len(), 1, "stopped at call {at}");
         assert_eq!(service.get(user(), &format!("/v1/jobs/{id}")).await.text("/id"), first.as_str());
         if survived {
             break;
@@ -243,7 +246,15 @@ async fn an_object_without_an_upload_request_is_a_plain_submission() {
     let seen = service.get(operator(), &format!("/v1/jobs/{}", job.id)).await;
     assert_eq!(seen.status, 200);
     // A repeated notification finds the job, even one that was cancelled.
-    everypage_core::usecases::cancel::cancel(&service.process.app, &job.id, "x").await.unwrap();
+    everypage_core::job::cancel::cancel(
+        &service.process.app.store,
+        service.process.app.flow.as_ref(),
+        &service.process.app.interrupts,
+        &job.id,
+        "x",
+    )
+    .await
+    .unwrap();
     service.process.finish(&job.id).await;
     let again = arrive_with(&service, key, "v1", &document, &metadata).await.unwrap();
     assert_eq!((again.job.id, again.existed), (job.id.clone(), true));
@@ -286,20 +297,22 @@ async fn two_concurrent_submissions_with_one_id_make_one_job() {
     let service = Service::new(&[]);
     let file = temp_file(FakeDocument::graphics(1).bytes());
     let app = &service.process.app;
-    let submission = || everypage_core::usecases::intake::Submission {
+    let submission = || everypage_core::intake::submit::Submission {
         tenant: user().tenant,
         user: None,
         source: "s3".into(),
         name: "a.pdf".into(),
         file: file.path().to_owned(),
         password: None,
-        options: app.settings.default_options(),
+        options: JobOptions::from_settings(&app.settings),
         traceparent: None,
         idempotency_key: None,
     };
     let chosen = || Some(JobId::new("chosen"));
-    let (a, b) =
-        futures::join!(submit_as(app, chosen(), submission()), submit_as(app, chosen(), submission()));
+    let (a, b) = futures::join!(
+        submit_as(&app.intake, chosen(), submission()),
+        submit_as(&app.intake, chosen(), submission())
+    );
     assert_eq!((a.unwrap().job.id, b.unwrap().job.id), (JobId::new("chosen"), JobId::new("chosen")));
     assert_eq!(service.harness.blobs.keys(), ["jobs/chosen/source.pdf"]);
     let done = service.process.finish(&JobId::new("chosen")).await;
