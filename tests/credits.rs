@@ -1,4 +1,4 @@
-//! A tenant's credits: held by jobs, paid by what was read, given back to the last one.
+//! A tenant's credits: reserved by jobs, paid for pages that were read, released otherwise.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,35 +6,27 @@ use std::time::Duration;
 
 use everypage_core::{
     app::App,
-    domain::{
+    billing::{
         account::{AccountEvent, Cause as Why, Refused},
-        ids::TenantId,
-        job::{Job, State},
-        result::Cause,
-        selection::PageSelection,
-    },
-    ports::records::{Batch, Change, Draft, Key, Records, When},
-    store::{
         accounts::{self, AccountError},
-        dead, tenants,
     },
-    usecases::{
-        StepError,
-        cancel::cancel,
-        decide::{Decision, decide, modify},
-        fail::fail,
-        finalize::finalize,
-        heal, prepare,
-        redrive::redrive,
-        verify::verify_account,
-    },
+    dead_letters::{self, fail::fail},
+    document::Reason,
+    finish::{finalize::finalize, heal, result::Cause, verify::verify_account},
+    ids::TenantId,
+    job::{Failure, Job, State, StepError, cancel::cancel, selection::PageSelection},
+    plan::decide::{Decision, decide, modify},
+    ports::records::{Batch, Change, Draft, Key, Records, When},
+    prepare,
+    recover::redrive::redrive,
+    tenants,
 };
 use everypage_testkit::{
     faulty::{Faults, Mode},
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::harness::{Process, Harness};
+use everypage_tests::harness::{Harness, Process};
 
 fn tenant() -> TenantId {
     TenantId::new("local")
@@ -44,19 +36,19 @@ fn grant(credits: u64) -> AccountEvent {
     AccountEvent::Added { credits, cause: Why::Operator { by: "ann".into(), note: "welcome".into() } }
 }
 
-async fn given(process: &Process, credits: u64) {
-    accounts::change(&process.app, &tenant(), "ann", &grant(credits)).await.unwrap();
+async fn grant_credits(process: &Process, credits: u64) {
+    accounts::change(&process.app.store, &tenant(), "ann", &grant(credits)).await.unwrap();
 }
 
-/// Balance and what is held of it; the books are in order.
-async fn books(app: &App) -> (u64, u64) {
-    assert_eq!(verify_account(app, &tenant()).await.unwrap(), Vec::<String>::new());
-    let account = accounts::load(app, &tenant()).await.unwrap().value;
+/// The balance and the reserved credits, of an account that verifies.
+async fn balance(app: &App) -> (u64, u64) {
+    assert_eq!(verify_account(&app.store, &tenant()).await.unwrap(), Vec::<String>::new());
+    let account = accounts::load(&app.store, &tenant()).await.unwrap().value;
     (account.balance, account.reserved)
 }
 
 async fn amounts(app: &App) -> Vec<i64> {
-    accounts::ledger(app, &tenant()).await.unwrap().iter().map(|line| line.amount).collect()
+    accounts::ledger(&app.store, &tenant()).await.unwrap().iter().map(|line| line.amount).collect()
 }
 
 fn prepaid() -> Harness {
@@ -64,97 +56,102 @@ fn prepaid() -> Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_holds_its_estimate_and_pays_for_what_an_ai_read() {
+async fn a_job_reserves_its_estimate_and_pays_for_pages_read_by_a_model() {
     let harness = prepaid();
     harness.vision.set_behaviour(|target, page| match page {
         4 => Reply::down(),
         _ => Reply::AnswerAfter(Duration::from_secs(2), read_by(target, page)),
     });
     let process = harness.start("a");
-    given(&process, 10).await;
+    grant_credits(&process, 10).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     assert_eq!(process.job(&id).await.reserved_credits, 4);
-    assert_eq!(books(&process.app).await, (10, 4));
+    assert_eq!(balance(&process.app).await, (10, 4));
     let process = harness.start("b");
     let job = process.finish(&id).await;
     assert_eq!((job.state, job.reserved_credits), (State::Audited, 0));
-    assert_eq!(books(&process.app).await, (7, 0));
+    assert_eq!(balance(&process.app).await, (7, 0));
     assert_eq!(amounts(&process.app).await, [10, -3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_enough_credits_a_job_is_rejected_and_says_why() {
+async fn without_enough_credits_a_job_is_rejected_with_its_reason() {
     let harness = prepaid();
     let process = harness.start("a");
-    given(&process, 3).await;
+    grant_credits(&process, 3).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(job.state, State::Rejected);
     let reason = job.failure.unwrap().reason;
     assert_eq!(reason, "not enough credits: 4 are needed and 3 are available (by policy)");
     assert_eq!(harness.vision.calls().len(), 0);
-    assert_eq!(books(&process.app).await, (3, 0));
-    // Pages that no AI reads cost nothing.
+    assert_eq!(balance(&process.app).await, (3, 0));
+    // Pages that no model reads cost nothing.
     let mut plain = FakeDocument::graphics(5);
     for page in &mut plain.pages {
-        page.reason = everypage_core::domain::document::Reason::Text;
+        page.reason = Reason::Text;
     }
     let id = process.submit(&plain).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Audited);
-    assert_eq!(books(&process.app).await, (3, 0));
+    assert_eq!(balance(&process.app).await, (3, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_credits_are_unlimited_nobody_keeps_books() {
+async fn unlimited_credits_make_no_account() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Audited);
-    assert_eq!(accounts::load(&process.app, &tenant()).await.unwrap().version, 0);
-    // Prepaid is a tenant's own matter.
+    assert_eq!(accounts::load(&process.app.store, &tenant()).await.unwrap().version, 0);
+    // Prepaid is a setting of each tenant.
     let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
-    tenants::change(&process.app, &tenant(), &variables).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant(), &variables).await.unwrap();
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Rejected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_are_cancelled_or_fail_give_everything_back() {
+async fn jobs_that_are_cancelled_or_fail_release_all_reserved_credits() {
     let harness = prepaid();
     harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::AnswerAfter(Duration::from_millis(100), read_by(target, page)),
         _ => Reply::Hang,
     });
     let process = harness.start("a");
-    given(&process, 10).await;
+    grant_credits(&process, 10).await;
     let started = async |pages| {
         let id = process.submit(&FakeDocument::graphics(pages)).await.unwrap().job.id;
         assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
         id
     };
     let (first, second) = (started(4).await, started(5).await);
-    assert_eq!(books(&process.app).await, (10, 9));
-    cancel(&process.app, &first, "ann").await.unwrap();
-    assert_eq!(finalize(&process.app, &first, Cause::Cancelled).await.unwrap().state, State::Cancelled);
-    assert_eq!(books(&process.app).await, (10, 5));
-    let failure = everypage_core::domain::job::Failure { code: "defect".into(), reason: "it broke".into() };
-    fail(&process.app, &second, failure).await.unwrap();
-    assert_eq!(books(&process.app).await, (10, 0));
+    assert_eq!(balance(&process.app).await, (10, 9));
+    cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &first, "ann")
+        .await
+        .unwrap();
+    assert_eq!(
+        finalize(&process.app.finisher, &first, Cause::Cancelled).await.unwrap().state,
+        State::Cancelled
+    );
+    assert_eq!(balance(&process.app).await, (10, 5));
+    let failure = Failure { code: "defect".into(), reason: "it broke".into() };
+    fail(&process.app.dead_letters, &second, failure).await.unwrap();
+    assert_eq!(balance(&process.app).await, (10, 0));
     assert_eq!(amounts(&process.app).await, [10]);
-    // Redriven, it holds anew and pays at its end.
+    // After its redrive it reserves again, and pays at its end.
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    let letter = dead::job_letter(&second, 0);
-    redrive(&process.app, &letter, "ann", None).await.unwrap();
+    let dead_letter = dead_letters::job_dead_letter_id(&second, 0);
+    redrive(&process.app.recovery, &dead_letter, "ann", None).await.unwrap();
     assert_eq!(process.finish(&second).await.state, State::Audited);
-    assert_eq!(books(&process.app).await, (5, 0));
+    assert_eq!(balance(&process.app).await, (5, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_jobs_that_want_the_last_credits_one_gets_them() {
+async fn the_last_credits_go_to_one_of_two_jobs() {
     let harness = prepaid();
     let process = harness.start("a");
-    given(&process, 7).await;
+    grant_credits(&process, 7).await;
     let first = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     let second = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;
     let (a, b) = tokio::join!(process.finish(&first), process.finish(&second));
@@ -162,7 +159,7 @@ async fn of_two_jobs_that_want_the_last_credits_one_gets_them() {
     states.sort_by_key(|state| *state == State::Rejected);
     assert_eq!(states, [State::Audited, State::Rejected]);
     let paid = if a.state == State::Audited { 4 } else { 5 };
-    assert_eq!(books(&process.app).await, (7 - paid, 0));
+    assert_eq!(balance(&process.app).await, (7 - paid, 0));
 }
 
 fn awaiting() -> Harness {
@@ -178,211 +175,216 @@ async fn proposed(process: &Process, pages: u32) -> Job {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_s_word_does_not_replace_credits() {
+async fn an_approval_does_not_replace_credits() {
     let harness = awaiting();
     let process = harness.start("a");
-    given(&process, 3).await;
+    grant_credits(&process, 3).await;
     let job = proposed(&process, 4).await;
-    assert_eq!(books(&process.app).await, (3, 0), "nothing is held before it is approved");
-    let job = decide(&process.app, &job.id, "ann", Decision::Approve).await.unwrap();
+    assert_eq!(balance(&process.app).await, (3, 0), "nothing is reserved before it is approved");
+    let job = decide(&process.app.planner, &job.id, "ann", Decision::Approve).await.unwrap();
     assert_eq!(job.state, State::Rejected);
-    // Fewer pages are fewer credits.
+    // Fewer pages need fewer credits.
     let job = proposed(&process, 5).await;
     let pages: PageSelection = "1-2".parse().unwrap();
-    let modified = modify(&process.app, &job.id, "ann", |job| job.received.options.pages = pages.clone());
+    let modified =
+        modify(&process.app.planner, &job.id, "ann", |job| job.received.options.pages = pages.clone());
     let modified = modified.await.unwrap();
     assert_eq!((modified.state, modified.reserved_credits), (State::Approved, 2));
-    assert_eq!(books(&process.app).await, (3, 2));
+    assert_eq!(balance(&process.app).await, (3, 2));
     assert_eq!(process.finish(&job.id).await.state, State::Audited);
-    assert_eq!(books(&process.app).await, (1, 0));
+    assert_eq!(balance(&process.app).await, (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_nobody_approved_in_time_holds_and_costs_nothing() {
+async fn a_plan_that_was_not_approved_in_time_reserves_and_costs_nothing() {
     let harness = awaiting();
     let process = harness.start("a");
-    given(&process, 9).await;
+    grant_credits(&process, 9).await;
     let job = proposed(&process, 4).await;
     let job = process.finish(&job.id).await;
     assert_eq!((job.state, job.reserved_credits), (State::Audited, 0));
-    assert_eq!(books(&process.app).await, (9, 0));
+    assert_eq!(balance(&process.app).await, (9, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn healed_pages_are_paid_when_they_are_read_and_not_sent_without_credits() {
+async fn healed_pages_are_paid_when_read_and_not_sent_without_credits() {
     let harness = prepaid();
-    harness.vision.set_behaviour(|_, page| if page == 1 { Reply::Answer("one".into()) } else { Reply::down() });
+    harness
+        .vision
+        .set_behaviour(|_, page| if page == 1 { Reply::Answer("one".into()) } else { Reply::down() });
     let process = harness.start("a");
-    given(&process, 4).await;
+    grant_credits(&process, 4).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
-    assert_eq!(books(&process.app).await, (3, 0));
+    assert_eq!(balance(&process.app).await, (3, 0));
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    // Three pages are missing, and somebody took a credit away.
+    // Three pages are missing, and an operator deducted a credit.
     let taken =
         AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "".into() } };
-    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
-    let refused = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap_err();
+    accounts::change(&process.app.store, &tenant(), "ann", &taken).await.unwrap();
+    let refused = heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap_err();
     assert_eq!(refused.code(), "not_enough_credits");
     assert!(matches!(refused, StepError::Broken { .. }), "{refused}");
-    given(&process, 1).await;
-    // Breakers that the first run opened are over their rest.
+    grant_credits(&process, 1).await;
+    // The cooldown of the breakers that the first run opened is over.
     harness.advance(Duration::from_secs(600)).await;
-    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 3);
+    assert_eq!(heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap().len(), 3);
     process.work_for(Duration::from_secs(60)).await;
-    let job = heal::publish(&process.app, &id).await.unwrap();
+    let job = heal::publish(&process.app.finisher, &id).await.unwrap();
     assert_eq!(job.result.as_ref().unwrap().metadata.credits, 4);
-    assert_eq!(books(&process.app).await, (0, 0));
+    assert_eq!(balance(&process.app).await, (0, 0));
     assert_eq!(amounts(&process.app).await.iter().sum::<i64>(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_approves_or_heals_a_prepaid_job_by_other_settings_holds_and_pays_its_credits() {
+async fn a_prepaid_job_pays_even_when_a_process_with_other_settings_approves_or_heals_it() {
     let mut harness = awaiting();
     let process = harness.start("a");
-    given(&process, 3).await;
-    let (dear, cheap) = (proposed(&process, 4).await.id, proposed(&process, 3).await.id);
-    // A command line beside the installation knows nothing of credits.
+    grant_credits(&process, 3).await;
+    let (expensive, affordable) = (proposed(&process, 4).await.id, proposed(&process, 3).await.id);
+    // A command line outside the installation has no credit settings.
     harness.settings = everypage_tests::harness::settings(&[]);
     let elsewhere = harness.start("b").app;
-    let job = decide(&elsewhere, &dear, "ann", Decision::Approve).await.unwrap();
+    let job = decide(&elsewhere.planner, &expensive, "ann", Decision::Approve).await.unwrap();
     assert_eq!(job.state, State::Rejected);
-    let job = decide(&elsewhere, &cheap, "ann", Decision::Approve).await.unwrap();
+    let job = decide(&elsewhere.planner, &affordable, "ann", Decision::Approve).await.unwrap();
     assert_eq!((job.state, job.reserved_credits), (State::Approved, 3));
     harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
     });
-    process.finish(&cheap).await;
-    assert_eq!(books(&process.app).await, (1, 0));
+    process.finish(&affordable).await;
+    assert_eq!(balance(&process.app).await, (1, 0));
     let taken =
         AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "".into() } };
-    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
-    let refused = heal::send(&elsewhere, &cheap, Duration::from_secs(60)).await.unwrap_err();
+    accounts::change(&process.app.store, &tenant(), "ann", &taken).await.unwrap();
+    let refused = heal::send(&elsewhere.finisher, &affordable, Duration::from_secs(60)).await.unwrap_err();
     assert_eq!(refused.code(), "not_enough_credits");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_was_planned_without_credits_never_pays_any() {
+async fn a_job_that_was_planned_without_credits_never_pays() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
-    harness.vision.set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
     assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
-    tenants::change(&process.app, &tenant(), &variables).await.unwrap();
-    given(&process, 10).await;
+    tenants::change(&process.app.tenants, &tenant(), &variables).await.unwrap();
+    grant_credits(&process, 10).await;
     assert_eq!(harness.start("b").finish(&id).await.state, State::Audited);
-    assert_eq!(books(&process.app).await, (10, 0));
+    assert_eq!(balance(&process.app).await, (10, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_pages_that_were_sent_again_only_those_are_read_that_can_be_paid() {
+async fn only_as_many_healed_pages_are_read_as_there_are_credits() {
     let harness = Harness::new(&[("CREDITS", "prepaid"), ("WORKER_CONCURRENCY", "1")]);
     harness.vision.set_behaviour(|_, _| Reply::down());
     let process = harness.start("a");
-    given(&process, 4).await;
+    grant_credits(&process, 4).await;
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     harness.advance(Duration::from_secs(600)).await;
-    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap().len(), 4);
-    // They were sent; then another job took the credits.
+    assert_eq!(heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap().len(), 4);
+    // After they were sent, another job took the credits.
     let taken =
         AccountEvent::Deducted { credits: 3, cause: Why::Operator { by: "ann".into(), note: "".into() } };
-    accounts::change(&process.app, &tenant(), "ann", &taken).await.unwrap();
+    accounts::change(&process.app.store, &tenant(), "ann", &taken).await.unwrap();
     process.work_for(Duration::from_secs(60)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().metadata.credits, 1);
-    assert_eq!((books(&process.app).await, harness.queue.is_empty()), ((0, 0), true));
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 3, "a person sees the others, and may send them when there are credits");
-    assert!(letters.iter().all(|letter| letter.value.reason.contains("not enough credits")));
-    given(&process, 3).await;
-    for letter in letters {
-        redrive(&process.app, &letter.value.id, "ann", None).await.unwrap();
+    assert_eq!((balance(&process.app).await, harness.queue.is_empty()), ((0, 0), true));
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 3, "an operator may redrive the others when there are credits");
+    assert!(dead_letters.iter().all(|dead_letter| dead_letter.value.reason.contains("not enough credits")));
+    grant_credits(&process, 3).await;
+    for dead_letter in dead_letters {
+        redrive(&process.app.recovery, &dead_letter.value.id, "ann", None).await.unwrap();
     }
     process.work_for(Duration::from_secs(60)).await;
     assert_eq!(process.job(&id).await.result.unwrap().metadata.credits, 4);
-    assert_eq!(books(&process.app).await, (0, 0));
+    assert_eq!(balance(&process.app).await, (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_want_of_credits() {
+async fn a_job_that_ends_before_it_is_planned_is_not_rejected_for_missing_credits() {
     for cause in [Cause::Deadline, Cause::Cancelled] {
         let harness = prepaid();
         let process = harness.start("a");
         let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
         let job = process.job(&id).await;
-        for range in prepare::inspect(&process.app, &job).await.unwrap() {
-            prepare::read_range(&process.app, &job, &range).await.unwrap();
+        for range in prepare::inspect(&process.app.preparer, &job).await.unwrap() {
+            prepare::read_range(&process.app.preparer, &job, &range).await.unwrap();
         }
-        prepare::understand(&process.app, &job).await.unwrap();
+        prepare::understand(&process.app.preparer, &job).await.unwrap();
         if cause == Cause::Deadline {
             harness.advance(Duration::from_secs(300)).await;
         }
-        let job = finalize(&process.app, &id, cause).await.unwrap();
+        let job = finalize(&process.app.finisher, &id, cause).await.unwrap();
         let expected = if cause == Cause::Deadline { State::Audited } else { State::Cancelled };
         assert_eq!((job.state, job.result.is_some()), (expected, true));
-        assert_eq!(accounts::load(&process.app, &tenant()).await.unwrap().version, 0);
+        assert_eq!(accounts::load(&process.app.store, &tenant()).await.unwrap().version, 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_books_are_found_out() {
+async fn verify_finds_a_changed_account() {
     let harness = prepaid();
     let process = harness.start("a");
-    given(&process, 5).await;
-    given(&process, 2).await;
-    assert_eq!(books(&process.app).await, (7, 0));
-    let spoil = async |sort: &str, from: &str, to: &str| {
+    grant_credits(&process, 5).await;
+    grant_credits(&process, 2).await;
+    assert_eq!(balance(&process.app).await, (7, 0));
+    let tamper = async |sort: &str, from: &str, to: &str| {
         let key = Key::new(format!("account#{}", tenant()), sort);
         let item = harness.records.get(&key).await.unwrap().unwrap();
         assert!(item.draft.body.contains(from), "{}", item.draft.body);
         let draft = Draft { body: item.draft.body.replace(from, to), ..item.draft };
         let changes = vec![Change::Put { draft, when: When::Version(item.version) }];
-        harness.records.write(&Batch { stamp: process.app.ids.fresh(), changes }).await.unwrap();
-        verify_account(&process.app, &tenant()).await.unwrap()
+        harness.records.write(&Batch { stamp: process.app.store.ids.fresh(), changes }).await.unwrap();
+        verify_account(&process.app.store, &tenant()).await.unwrap()
     };
-    let found = spoil("ledger#0000000001", "\"amount\":5", "\"amount\":9").await;
+    let found = tamper("ledger#0000000001", "\"amount\":5", "\"amount\":9").await;
     assert!(found.iter().any(|finding| finding.contains("ledger 1")), "{found:?}");
-    spoil("ledger#0000000001", "\"amount\":9", "\"amount\":5").await;
-    let found = spoil("event#0000000001", "\"credits\":5", "\"credits\":6").await;
+    tamper("ledger#0000000001", "\"amount\":9", "\"amount\":5").await;
+    let found = tamper("event#0000000001", "\"credits\":5", "\"credits\":6").await;
     assert!(found.iter().any(|finding| finding.starts_with("account: ")), "{found:?}");
-    spoil("event#0000000001", "\"credits\":6", "\"credits\":5").await;
-    let found = spoil("account", "\"balance\":7", "\"balance\":70").await;
+    tamper("event#0000000001", "\"credits\":6", "\"credits\":5").await;
+    let found = tamper("account", "\"balance\":7", "\"balance\":70").await;
     assert!(found.iter().any(|finding| finding.contains("the balance of 70")), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_takes_what_is_not_there() {
+async fn a_deduction_beyond_the_balance_is_refused_and_concurrent_grants_all_count() {
     let harness = prepaid();
     let process = harness.start("a");
-    given(&process, 5).await;
+    grant_credits(&process, 5).await;
     let taken =
         AccountEvent::Deducted { credits: 6, cause: Why::Operator { by: "ann".into(), note: "".into() } };
-    let refused = accounts::change(&process.app, &tenant(), "ann", &taken).await;
-    let why = Refused::NotEnough { needed: 6, available: 5 };
-    assert_eq!(refused, Err(AccountError::Refused(why)));
-    assert_eq!(books(&process.app).await, (5, 0));
-    // Many at once are all counted.
-    let all = (0..20).map(|_| given(&process, 1));
+    let refused = accounts::change(&process.app.store, &tenant(), "ann", &taken).await;
+    let reason = Refused::NotEnough { needed: 6, available: 5 };
+    assert_eq!(refused, Err(AccountError::Refused(reason)));
+    assert_eq!(balance(&process.app).await, (5, 0));
+    // Concurrent grants are all counted.
+    let all = (0..20).map(|_| grant_credits(&process, 1));
     futures::future::join_all(all).await;
-    assert_eq!(books(&process.app).await, (25, 0));
+    assert_eq!(balance(&process.app).await, (25, 0));
 }
 
-/// A small job with credits, whatever happens on the way.
+/// Runs a small job with credits under the given faults.
 async fn run(faults: std::sync::Arc<Faults>) -> (Harness, Process) {
     let mut harness = prepaid();
-    let calm = harness.start("operator");
-    given(&calm, 5).await;
+    let operator = harness.start("operator");
+    grant_credits(&operator, 5).await;
     harness.faults = faults;
     let process = harness.start("a");
     let submitted = async {
         loop {
             match process.submit(&FakeDocument::graphics(2)).await {
                 Ok(submitted) => return submitted.job.id,
-                Err(_) => process.app.clock.sleep(Duration::from_secs(1)).await,
+                Err(_) => process.app.store.clock.sleep(Duration::from_secs(1)).await,
             }
         }
     };
@@ -402,17 +404,17 @@ async fn run(faults: std::sync::Arc<Faults>) -> (Harness, Process) {
 async fn check(harness: &Harness, what: &str) {
     harness.faults.resume();
     let process = harness.start("b");
-    // Whoever got an error, or none, asks again.
+    // The client submits again, whether or not it got an error.
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!(job.state, State::Audited, "{what}: {:?}", job.failure);
     process.work_for(Duration::from_secs(300)).await;
     let read = process.job(&id).await.result.unwrap().metadata.credits;
-    assert_eq!((read, books(&process.app).await), (2, (3, 0)), "{what}");
+    assert_eq!((read, balance(&process.app).await), (2, (3, 0)), "{what}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_fails_or_dies_a_job_pays_once_and_holds_nothing_afterwards() {
+async fn a_job_pays_once_and_leaves_nothing_reserved_after_any_fault_or_kill() {
     let (harness, _) = run(Faults::none()).await;
     let calls = harness.faults.calls();
     assert!(calls > 40, "{calls}");
@@ -420,7 +422,8 @@ async fn whatever_fails_or_dies_a_job_pays_once_and_holds_nothing_afterwards() {
     for at in 0..calls {
         for (times, mode) in [(1, Mode::Refuse), (1, Mode::LoseReply), (3, Mode::Refuse)] {
             let (harness, _) = run(Faults::at(at, times, mode)).await;
-            check(&harness, &format!("{mode:?} × {times} of call {at} ({:?})", harness.faults.failed_call())).await;
+            check(&harness, &format!("{mode:?} × {times} of call {at} ({:?})", harness.faults.failed_call()))
+                .await;
         }
         let (harness, _) = run(Faults::stop_at(at)).await;
         check(&harness, &format!("killed at call {at} ({:?})", harness.faults.failed_call())).await;

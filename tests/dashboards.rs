@@ -1,10 +1,10 @@
-//! What dashboards and alarms ask for is what the code records, under the same names and labels.
+//! Dashboards and alarms use metrics that the code records, under the same names and labels.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 
-use everypage_core::metrics::{ALL, Definition, Kind, NAMESPACE};
+use everypage_core::telemetry::metrics::{ALL, Definition, Kind, NAMESPACE};
 use serde_json::Value;
 
 const TEMPLATE: &str = include_str!("../infra/template.yaml");
@@ -12,27 +12,27 @@ const GRAFANA: &str = include_str!("../infra/grafana.json");
 const RULES: &str = include_str!("../infra/prometheus-rules.yml");
 const OPERATE: &str = include_str!("../docs/operate.md");
 const DEPLOY: &str = include_str!("../docs/deploy.md");
-const TABLE: &str = include_str!("../shared/core/src/metrics.rs");
+const TABLE: &str = include_str!("../shared/core/src/telemetry/metrics.rs");
 
 fn defined(name: &str) -> &'static Definition {
-    ALL.into_iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name} is recorded nowhere"))
+    ALL.into_iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name} is not recorded"))
 }
 
 fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Words that look like a metric of ours.
+/// Words that look like one of our metrics.
 fn names(text: &str) -> BTreeSet<&str> {
     text.split(|character| !is_word(character)).filter(|word| word.starts_with("everypage_")).collect()
 }
 
-/// What stands between `before` and `after`, each time.
+/// Every text between `before` and `after`.
 fn between<'a>(text: &'a str, before: &'a str, after: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(move |rest| rest.split_once(after).map(|(found, _)| found))
 }
 
-/// A label and its value, where an alarm looks at one only.
+/// Asserts that a metric has a label with a documented value.
 fn assert_label(metric: &Definition, label: &str, value: &str) {
     assert!(metric.labels.contains(&label), "{} has no label {label}", metric.name);
     let row = TABLE.lines().find(|line| line.starts_with(&format!("//! | `{}`", metric.name)));
@@ -52,7 +52,7 @@ fn cloudwatch() -> (&'static str, Value) {
 }
 
 #[test]
-fn every_metric_on_the_dashboard_is_recorded_with_its_dimensions_and_the_reverse() {
+fn the_dashboard_shows_exactly_the_recorded_metrics_with_their_dimensions() {
     let (_, dashboard) = cloudwatch();
     let mut shown = BTreeSet::new();
     let widgets = dashboard["widgets"].as_array().unwrap().iter();
@@ -70,7 +70,7 @@ fn every_metric_on_the_dashboard_is_recorded_with_its_dimensions_and_the_reverse
     let recorded: BTreeSet<&str> =
         ALL.iter().filter(|metric| metric.on_aws).map(|metric| metric.name).collect();
     assert_eq!(shown, recorded);
-    // Nothing was overlooked above.
+    // The loop above saw every metric.
     assert_eq!(names(&dashboard.to_string()), recorded);
 }
 
@@ -96,7 +96,7 @@ fn searched(line: &Value) -> (&str, Vec<&str>) {
 #[test]
 fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
     let (alarms, _) = cloudwatch();
-    let mut asked = BTreeSet::new();
+    let mut queried = BTreeSet::new();
     for line in alarms.lines() {
         let found = names(line);
         let Some(name) = found.first() else { continue };
@@ -119,14 +119,14 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
                 assert_label(metric, label, value);
             }
         }
-        asked.insert(metric.name);
+        queried.insert(metric.name);
     }
-    assert_eq!(asked, names(alarms), "each is looked at");
-    assert!(asked.len() >= 5, "{asked:?}");
+    assert_eq!(queried, names(alarms), "every metric is checked");
+    assert!(queried.len() >= 5, "{queried:?}");
 }
 
 #[test]
-fn every_alarm_is_explained_with_its_threshold_and_the_reverse() {
+fn exactly_the_defined_alarms_are_documented_with_their_thresholds() {
     let (alarms, _) = cloudwatch();
     let (_, table) = DEPLOY.split_once("| alarm | it means | what to do |").expect("a table of alarms");
     let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect();
@@ -135,23 +135,23 @@ fn every_alarm_is_explained_with_its_threshold_and_the_reverse() {
         let field = |name: &str| alarm.lines().find_map(|line| line.trim().strip_prefix(name)).expect(alarm);
         let name = field("AlarmName: !Sub '${AWS::StackName}-").trim_end_matches('\'');
         let row = rows.iter().find(|row| row.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("docs/deploy.md does not say what {name} means"));
+        let row = row.unwrap_or_else(|| panic!("docs/deploy.md does not explain the alarm {name}"));
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "{row}");
         match field("Threshold: ") {
-            // That there is any, or none.
+            // The alarm fires on any, or on none.
             "0" | "1" => {}
             threshold => {
-                let said = match threshold.strip_prefix("!Ref ") {
+                let documented = match threshold.strip_prefix("!Ref ") {
                     Some(parameter) => format!("`{parameter}` ({})", default_of(parameter)),
                     None => format!("more than {threshold} "),
                 };
-                assert!(cells[1].contains(&said), "{name} is not said to be at {said}: {}", cells[1]);
+                assert!(cells[1].contains(&documented), "the threshold {documented} of {name} is missing: {}", cells[1]);
             }
         }
         explained.insert(name);
     }
-    assert_eq!(explained.len(), rows.len(), "rows of no alarm: {rows:#?}");
+    assert_eq!(explained.len(), rows.len(), "rows without an alarm: {rows:#?}");
 }
 
 fn default_of(parameter: &str) -> &'static str {
@@ -160,8 +160,8 @@ fn default_of(parameter: &str) -> &'static str {
 }
 
 #[test]
-fn every_alert_asks_for_what_is_recorded_and_is_explained() {
-    let mut asked = BTreeSet::new();
+fn every_alert_uses_recorded_metrics_and_is_documented() {
+    let mut queried = BTreeSet::new();
     for expression in RULES.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
         for found in names(expression) {
             let name = ["_bucket", "_count"].iter().find_map(|end| found.strip_suffix(end)).unwrap_or(found);
@@ -176,20 +176,20 @@ fn every_alert_asks_for_what_is_recorded_and_is_explained() {
                     _ => assert_label(metric, label, value.trim_matches('"')),
                 }
             }
-            asked.insert(name);
+            queried.insert(name);
         }
     }
-    assert_eq!(asked.len(), 7, "{asked:?}");
+    assert_eq!(queried.len(), 7, "{queried:?}");
     for alert in RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
         assert!(
             OPERATE.contains(&format!("| `{alert}` |")),
-            "docs/operate.md does not say what {alert} means"
+            "docs/operate.md does not explain the alert {alert}"
         );
     }
 }
 
 #[test]
-fn grafana_shows_every_metric_with_labels_that_it_has() {
+fn grafana_shows_every_metric_with_its_own_labels() {
     let dashboard: Value = serde_json::from_str(GRAFANA).unwrap();
     let mut shown = BTreeSet::new();
     let targets =
@@ -197,11 +197,11 @@ fn grafana_shows_every_metric_with_labels_that_it_has() {
     for target in targets.flatten() {
         let expression = target["expr"].as_str().unwrap();
         let found = names(expression);
-        let asked = found.first().unwrap_or_else(|| panic!("{expression} asks for nothing of ours"));
+        let queried = found.first().unwrap_or_else(|| panic!("{expression} uses none of our metrics"));
         let (name, series) =
-            match ["_bucket", "_sum", "_count"].iter().find_map(|end| asked.strip_suffix(end)) {
+            match ["_bucket", "_sum", "_count"].iter().find_map(|end| queried.strip_suffix(end)) {
                 Some(name) if matches!(defined(name).kind, Kind::Histogram(_)) => (name, true),
-                _ => (*asked, false),
+                _ => (*queried, false),
             };
         let metric = defined(name);
         assert_eq!(series, matches!(metric.kind, Kind::Histogram(_)), "{expression}");
@@ -210,7 +210,7 @@ fn grafana_shows_every_metric_with_labels_that_it_has() {
         let grouped = between(expression, " by (", ")").flat_map(|labels| labels.split(", "));
         let legend = between(target["legendFormat"].as_str().unwrap(), "{{", "}}");
         for label in grouped.chain(legend) {
-            let bucket = label == "le" && asked.ends_with("_bucket");
+            let bucket = label == "le" && queried.ends_with("_bucket");
             assert!(bucket || metric.labels.contains(&label), "{expression}: {name} has no {label}");
         }
         shown.insert(metric.name);

@@ -1,15 +1,18 @@
-//! Every port call of the whole flow in turn: refused, done with its reply lost, and out for good;
-//! the process killed there; everything delivered twice.
+//! Every port call of the whole flow in turn: refused, refused three times, or done with its reply lost;
+//! the process killed there; every message delivered twice.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use everypage_core::{
-    domain::{event::Aggregate, ids::JobId, job::State},
+    document::Reason,
+    event::Aggregate,
+    events::trail,
+    ids::JobId,
+    job::{State, jobs},
+    notify::relay,
     ports::clock::Clock,
-    store::{jobs, trail},
-    usecases::relay,
 };
 use everypage_testkit::{
     faulty::{Faults, Mode},
@@ -17,13 +20,13 @@ use everypage_testkit::{
     vision::{Reply, read_by},
 };
 use everypage_tests::{
+    harness::{Harness, Process, seconds},
     invariants,
-    harness::{Process, Harness, seconds},
 };
 
 const PAGES: u32 = 4;
 
-/// One page fails over, one is text: the flow with everything in it.
+/// One page fails over and one is text only, so that the flow takes every kind of step.
 fn harness(faults: std::sync::Arc<Faults>, twice: bool) -> Harness {
     let harness = Harness::with_faults(&[("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")], faults, twice);
     harness.vision.set_behaviour(|target, page| match (target.model.as_str(), page) {
@@ -33,15 +36,15 @@ fn harness(faults: std::sync::Arc<Faults>, twice: bool) -> Harness {
     harness
 }
 
-/// Submits until accepted, as a caller who gets an error would.
+/// Submits until the document is accepted, like a client that retries.
 async fn submit(process: &Process) -> JobId {
     let mut document = FakeDocument::graphics(PAGES);
-    document.pages[0].reason = everypage_core::domain::document::Reason::Text;
+    document.pages[0].reason = Reason::Text;
     document.password = Some("secret word".into());
     for _ in 0..10 {
         match process.submit_with(&document, |_| {}, Some("secret word"), None).await {
             Ok(submitted) => return submitted.job.id,
-            Err(_) => process.app.clock.sleep(Duration::from_secs(1)).await,
+            Err(_) => process.app.store.clock.sleep(Duration::from_secs(1)).await,
         }
     }
     panic!("never accepted");
@@ -54,25 +57,25 @@ async fn run(harness: &Harness) -> (Process, JobId) {
     (process, id)
 }
 
-/// What holds of every run, however it went.
+/// What must hold of every run.
 async fn check(harness: &Harness, process: &Process, id: &JobId, what: &str) {
     let job = process.job(id).await;
     assert_eq!(job.state, State::Audited, "{what}: {:?}", job.failure);
-    assert!(job.finished_at.unwrap() <= job.deadline + Duration::from_secs(1), "{what}: over its deadline");
+    assert!(job.finished_at.unwrap() <= job.deadline + Duration::from_secs(1), "{what}: after its deadline");
     invariants::result_is_whole(&process.app, &job, PAGES).await;
-    // What is left in the queue is worked off, and then nothing is held.
+    // The remaining messages are settled, and then no lease is held.
     process.work_for(Duration::from_secs(400)).await;
-    assert!(harness.queue.is_empty(), "{what}: messages left");
+    assert!(harness.queue.is_empty(), "{what}: messages are left");
     let job = process.job(id).await;
     invariants::trail_verifies(&process.app, &job).await;
-    let _ = relay::relay(&process.app, &process.app.node).await;
-    let _ = relay::relay(&process.app, "a").await;
-    let trail = trail::read(&process.app, &Aggregate::Job(id.clone())).await.unwrap();
+    let _ = relay::relay(&process.app.publisher, &process.app.store.node).await;
+    let _ = relay::relay(&process.app.publisher, "a").await;
+    let trail = trail::read(&process.app.store, &Aggregate::Job(id.clone())).await.unwrap();
     invariants::published_in_order(&harness.bus.events(), &trail);
-    assert_eq!(jobs::open(&process.app).await.unwrap().len(), 0, "{what}: jobs left open");
+    assert_eq!(jobs::open(&process.app.store).await.unwrap().len(), 0, "{what}: jobs are still open");
 }
 
-/// How many port calls a run without faults makes.
+/// The number of port calls of a run without faults.
 async fn calls() -> usize {
     let harness = harness(Faults::none(), false);
     let (process, id) = run(&harness).await;
@@ -85,39 +88,39 @@ async fn calls() -> usize {
 
 async fn walk(times: usize, mode: Mode) {
     let calls = calls().await;
-    assert!(calls > 50, "only {calls} port calls: is the whole flow walked?");
-    let mut struck = std::collections::BTreeSet::new();
+    assert!(calls > 50, "only {calls} port calls: is the whole flow covered?");
+    let mut failed_calls = std::collections::BTreeSet::new();
     for at in 0..calls {
         let harness = harness(Faults::at(at, times, mode), false);
         let (process, id) = run(&harness).await;
         let what = format!("{mode:?} of call {at} ({:?})", harness.faults.failed_call());
-        struck.extend(harness.faults.failed_call());
+        failed_calls.extend(harness.faults.failed_call());
         check(&harness, &process, &id, &what).await;
         invariants::nothing_is_held(&harness.records, harness.clock.now());
-        // Page 4 is asked for twice by its failover. A fault of the breaker's store may cost a call.
+        // Page 4 is called for twice by its failover. A fault of the breaker's store may cost one more call.
         invariants::paid_once(&harness.vision, 2);
     }
-    println!("{calls} calls walked, {mode:?} × {times}: {struck:?}");
-    assert!(struck.len() >= 10, "{struck:?}");
+    println!("{calls} calls walked, {mode:?} × {times}: {failed_calls:?}");
+    assert!(failed_calls.len() >= 10, "{failed_calls:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_one_call_refused() {
+async fn a_job_survives_any_refused_call() {
     walk(1, Mode::Refuse).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_one_reply_lost() {
+async fn a_job_survives_any_lost_reply() {
     walk(1, Mode::LoseReply).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_three_calls_in_a_row_refused() {
+async fn a_job_survives_any_three_refused_calls_in_a_row() {
     walk(3, Mode::Refuse).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_delivered_twice_and_any_one_reply_lost() {
+async fn a_job_survives_double_delivery_with_any_lost_reply() {
     let calls = {
         let harness = harness(Faults::none(), true);
         let (process, id) = run(&harness).await;
@@ -135,9 +138,9 @@ async fn everything_delivered_twice_and_any_one_reply_lost() {
     }
 }
 
-/// The process dies between any two port calls: all that it held in memory is gone.
+/// The process is killed between any two port calls, and its memory is lost.
 #[tokio::test(start_paused = true)]
-async fn killed_at_any_call_and_started_again() {
+async fn a_job_survives_a_kill_at_any_call() {
     let calls = calls().await;
     for at in 0..calls {
         // A call that never returns is a process that stops there.
@@ -154,13 +157,13 @@ async fn killed_at_any_call_and_started_again() {
 
         let second = harness.start("b");
         let what = format!("killed at call {at}");
-        // The caller was never answered, or was: asking again gives the same job either way.
+        // Whether or not the client got a reply, submitting again gives the same job.
         let id = submit(&second).await;
         second.finish(&id).await;
         assert!(seconds(harness.clock.as_ref()) < 302.0, "{what}");
         check(&harness, &second, &id, &what).await;
         invariants::nothing_is_held(&harness.records, harness.clock.now());
-        // Pages in flight when it died may be asked for once more; no stored one is.
+        // Pages in flight at the kill may be called for once more; stored ones are not.
         invariants::paid_once(&harness.vision, 1 + 2);
     }
 }

@@ -1,21 +1,17 @@
-//! What the stories count: each thing once, under its name, whatever is repeated.
+//! The metrics of typical runs: each event is counted once, whatever is repeated.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use everypage_core::{
-    domain::{ids::TenantId, job::State, result::Cause},
-    metrics::{ALL, Kind},
+    billing::buy::{self, Wish},
+    dead_letters::{self, purge},
+    finish::{finalize::finalize, heal, result::Cause},
+    ids::TenantId,
+    job::{State, cancel::cancel},
+    observe::measure::measure,
     ports::vision::{Scope, VisionError},
-    store::dead,
-    usecases::{
-        cancel::cancel,
-        finalize::finalize,
-        heal,
-        measure::measure,
-        purchase::{self, Wish},
-        redrive::purge,
-        sweep::sweep,
-    },
+    recover::sweep::sweep,
+    telemetry::metrics::{ALL, Kind},
 };
 use everypage_telemetry::prometheus::Prometheus;
 use everypage_testkit::{
@@ -24,30 +20,30 @@ use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::{invariants, harness::Harness};
+use everypage_tests::{harness::Harness, invariants};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
-/// Listens to this thread for as long as it is held; tests run on one thread each.
-struct Listening {
+/// Records the metrics of this thread until it is dropped; each test runs on its own thread.
+struct MetricsRecording {
     snapshotter: Snapshotter,
     _guard: metrics::LocalRecorderGuard<'static>,
 }
 
-fn listen() -> Listening {
+fn record_metrics() -> MetricsRecording {
     let recorder: &'static DebuggingRecorder = Box::leak(Box::default());
-    Listening { snapshotter: recorder.snapshotter(), _guard: metrics::set_default_local_recorder(recorder) }
+    MetricsRecording { snapshotter: recorder.snapshotter(), _guard: metrics::set_default_local_recorder(recorder) }
 }
 
-impl Listening {
-    /// What was recorded since the last time, as `name{label values}`. Histograms say how often.
-    /// Everything must be defined, with its labels in their order.
-    fn heard(&self) -> BTreeMap<String, f64> {
-        let mut heard = BTreeMap::new();
+impl MetricsRecording {
+    /// The values recorded since the last call, as `name{label values}`; for histograms the number of
+    /// observations. Every metric must be defined, with its labels in order.
+    fn recorded(&self) -> BTreeMap<String, f64> {
+        let mut recorded = BTreeMap::new();
         for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
             let key = key.key();
             let name = key.name();
             let defined = ALL.iter().find(|metric| metric.name == name);
-            let defined = defined.unwrap_or_else(|| panic!("{name} is defined nowhere"));
+            let defined = defined.unwrap_or_else(|| panic!("{name} is not defined"));
             let labels: Vec<&str> = key.labels().map(|label| label.key()).collect();
             assert_eq!(labels, defined.labels, "{name}");
             let value = match (value, defined.kind) {
@@ -58,15 +54,15 @@ impl Listening {
             };
             let short = name.trim_start_matches("everypage_");
             let values: Vec<&str> = key.labels().map(|label| label.value()).collect();
-            heard.insert(format!("{short}{{{}}}", values.join(",")), value);
+            recorded.insert(format!("{short}{{{}}}", values.join(",")), value);
         }
-        // A counter that did not move since the last look.
-        heard.retain(|_, value| *value != 0.0);
-        heard
+        // Counters that did not change since the last call.
+        recorded.retain(|_, value| *value != 0.0);
+        recorded
     }
 }
 
-/// A document that nobody can open.
+/// A document whose password is not given.
 fn locked() -> FakeDocument {
     FakeDocument { password: Some("open sesame".into()), ..FakeDocument::graphics(2) }
 }
@@ -75,20 +71,20 @@ fn expected(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
     pairs.iter().map(|(name, value)| (name.to_string(), *value)).collect()
 }
 
-/// Sums of money are not exact.
-fn rounded(heard: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
-    heard.into_iter().map(|(name, value)| (name, (value * 1e9).round() / 1e9)).collect()
+/// Sums of floating-point costs are not exact.
+fn rounded(recorded: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    recorded.into_iter().map(|(name, value)| (name, (value * 1e9).round() / 1e9)).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_well() {
-    let listening = listen();
+async fn a_job_without_faults_counts_pages_calls_and_cost() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
-        rounded(listening.heard()),
+        rounded(metrics.recorded()),
         expected(&[
             ("job_duration_seconds{success}", 1.0),
             ("pages_processed_total{ai}", 5.0),
@@ -103,12 +99,12 @@ async fn all_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failover() {
-    let listening = listen();
+async fn a_failover_counts_calls_of_each_model() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[("WORKER_CONCURRENCY", "1")]);
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
-        // It answers, but not with the page.
+        // It answers, but with an empty text.
         "gpt-5.4-mini" => Reply::Answer(String::new()),
         _ => Reply::Answer(read_by(target, page)),
     });
@@ -116,10 +112,10 @@ async fn failover() {
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
-        rounded(listening.heard()),
+        rounded(metrics.recorded()),
         expected(&[
             ("breaker_events_total{openai,gpt-5.4,opened}", 1.0),
-            // Past a model that failed or is known to be down, then past one that gave nothing.
+            // From a model that failed or whose breaker is open, then from one with an empty answer.
             ("failover_events_total{openai,anthropic}", 3.0),
             ("failover_events_total{openai,openai}", 3.0),
             ("job_duration_seconds{success}", 1.0),
@@ -141,8 +137,8 @@ async fn failover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credits_are_held_paid_bought_and_taken_back() {
-    let listening = listen();
+async fn reserved_settled_bought_and_refunded_credits_are_counted() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[
         ("CREDITS", "prepaid"),
         ("PAYMENT_URL", "http://pay.example"),
@@ -152,28 +148,33 @@ async fn credits_are_held_paid_bought_and_taken_back() {
     let buy = async |credits| {
         let (tenant, by) = (TenantId::new("local"), "ann".to_owned());
         let wish = Wish { tenant, by, credits, method: None, idempotency_key: None };
-        let (begun, _) = purchase::begin(&process.app, wish).await.unwrap();
-        purchase::drive(&process.app, &begun.id, Duration::from_secs(60)).await.unwrap()
+        let (begun, _) = buy::begin(&process.app.billing, wish).await.unwrap();
+        buy::drive(&process.app.billing, &begun.id, Duration::from_secs(60)).await.unwrap()
     };
     buy(10).await;
-    assert_eq!(listening.heard(), expected(&[("saga_duration_seconds{completed}", 1.0)]));
+    assert_eq!(metrics.recorded(), expected(&[("saga_duration_seconds{completed}", 1.0)]));
     harness.vision.set_behaviour(|target, page| match page {
         3 => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
     });
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     process.finish(&id).await;
-    let mut heard = listening.heard();
-    heard.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
-    assert_eq!(heard, expected(&[("credits_reserved_total{}", 3.0), ("credits_settled_total{}", 2.0)]));
-    harness.payments.script_charges([PaymentBehaviour::LosesReply, PaymentBehaviour::Unavailable, PaymentBehaviour::Unavailable, PaymentBehaviour::Unavailable]);
+    let mut recorded = metrics.recorded();
+    recorded.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
+    assert_eq!(recorded, expected(&[("credits_reserved_total{}", 3.0), ("credits_settled_total{}", 2.0)]));
+    harness.payments.script_charges([
+        PaymentBehaviour::LosesReply,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+        PaymentBehaviour::Unavailable,
+    ]);
     harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
     buy(5).await;
-    measure(&process.app).await.unwrap();
-    let mut heard = listening.heard();
-    heard.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
+    measure(&process.app.store, process.app.queue.as_ref(), &process.app.reader.breakers).await.unwrap();
+    let mut recorded = metrics.recorded();
+    recorded.retain(|name, _| name.starts_with("credits") || name.starts_with("saga"));
     assert_eq!(
-        heard,
+        recorded,
         expected(&[
             ("saga_compensations_total{done}", 1.0),
             ("saga_compensations_total{stuck}", 1.0),
@@ -184,8 +185,8 @@ async fn credits_are_held_paid_bought_and_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_is_down_and_comes_back() {
-    let listening = listen();
+async fn a_provider_outage_and_its_recovery_are_counted() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")]);
     harness.vision.set_behaviour(|_, _| {
         Reply::Fail(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider })
@@ -194,21 +195,21 @@ async fn a_provider_that_is_down_and_comes_back() {
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
     let provider_down = [
-        // One call; everybody else passes it by.
+        // One call; every other page skips the provider.
         ("breaker_events_total{openai,*,opened}", 1.0),
         ("job_duration_seconds{success}", 1.0),
         ("pages_processed_total{mupdf_fallback}", 4.0),
         ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
         ("provider_requests_total{openai,gpt-5.4,configuration}", 1.0),
     ];
-    assert_eq!(listening.heard(), expected(&provider_down));
+    assert_eq!(metrics.recorded(), expected(&provider_down));
 
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     harness.advance(Duration::from_secs(31)).await;
-    heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     assert_eq!(
-        rounded(listening.heard()),
+        rounded(metrics.recorded()),
         expected(&[
             ("breaker_events_total{openai,*,closed}", 1.0),
             ("breaker_events_total{openai,*,half_open}", 1.0),
@@ -219,13 +220,13 @@ async fn a_provider_that_is_down_and_comes_back() {
             ("provider_tokens_total{openai,gpt-5.4,input}", 4000.0),
             ("provider_tokens_total{openai,gpt-5.4,output}", 400.0),
         ]),
-        "healed pages are counted once more, as what they are now"
+        "healed pages are counted again, with their new source"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_hangs_until_the_deadline() {
-    let listening = listen();
+async fn a_hanging_provider_counts_a_job_timeout_and_cut_off_calls() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
@@ -234,12 +235,12 @@ async fn a_provider_that_hangs_until_the_deadline() {
     process.work_for(Duration::from_secs(120)).await;
     let calls = harness.vision.calls().len() as f64;
     assert_eq!(
-        listening.heard(),
+        metrics.recorded(),
         expected(&[
             ("job_duration_seconds{success}", 1.0),
             ("pages_processed_total{mupdf}", 5.0),
             ("pages_processed_total{mupdf_timeout_fallback}", 5.0),
-            // The model had no time to time out.
+            // The calls ended at the deadline, before their own timeout.
             ("provider_requests_total{openai,gpt-5.4,cut_off}", calls),
             ("timeout_events_total{job}", 1.0),
         ])
@@ -247,8 +248,8 @@ async fn a_provider_that_hangs_until_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_time_out() {
-    let listening = listen();
+async fn calls_that_time_out_are_counted() {
+    let metrics = record_metrics();
     let pairs = [("REQUEST_TIMEOUT", "3s"), ("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")];
     let harness = Harness::new(&pairs);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
@@ -256,7 +257,7 @@ async fn calls_that_time_out() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     assert_eq!(
-        listening.heard(),
+        metrics.recorded(),
         expected(&[
             ("breaker_events_total{openai,gpt-5.4,opened}", 1.0),
             ("breaker_events_total{openai,gpt-5.4-mini,opened}", 1.0),
@@ -273,52 +274,54 @@ async fn calls_that_time_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_delivered_twice_counts_once() {
-    let listening = listen();
+async fn a_message_delivered_twice_counts_once() {
+    let metrics = record_metrics();
     let harness = Harness::with_faults(&[], Faults::none(), true);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     process.work_for(Duration::from_secs(120)).await;
     invariants::paid_once(&harness.vision, 0);
-    let heard = listening.heard();
-    assert_eq!(heard["pages_processed_total{ai}"], 6.0);
-    assert_eq!(heard["provider_requests_total{openai,gpt-5.4,answered}"], 6.0);
-    assert_eq!(heard["job_duration_seconds{success}"], 1.0);
-    // Finalized from a second place.
-    finalize(&process.app, &job.id, Cause::Settled).await.unwrap();
-    assert_eq!(listening.heard(), expected(&[]));
+    let recorded = metrics.recorded();
+    assert_eq!(recorded["pages_processed_total{ai}"], 6.0);
+    assert_eq!(recorded["provider_requests_total{openai,gpt-5.4,answered}"], 6.0);
+    assert_eq!(recorded["job_duration_seconds{success}"], 1.0);
+    // Finalized a second time.
+    finalize(&process.app.finisher, &job.id, Cause::Settled).await.unwrap();
+    assert_eq!(metrics.recorded(), expected(&[]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_job_and_one_that_failed() {
-    let listening = listen();
+async fn cancelled_and_failed_jobs_are_counted() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[]);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let (job, ()) = futures::future::join(process.finish(&id), async {
         harness.advance(Duration::from_secs(2)).await;
-        cancel(&process.app, &id, "test").await.unwrap();
+        cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "test")
+            .await
+            .unwrap();
     })
     .await;
     assert_eq!(job.state, State::Cancelled);
-    let heard = listening.heard();
-    assert_eq!(heard["job_duration_seconds{cancelled}"], 1.0);
-    assert_eq!(heard["pages_processed_total{mupdf_fallback}"], 2.0);
-    assert_eq!(heard["provider_requests_total{openai,gpt-5.4,cut_off}"], 2.0);
+    let recorded = metrics.recorded();
+    assert_eq!(recorded["job_duration_seconds{cancelled}"], 1.0);
+    assert_eq!(recorded["pages_processed_total{mupdf_fallback}"], 2.0);
+    assert_eq!(recorded["provider_requests_total{openai,gpt-5.4,cut_off}"], 2.0);
 
     let id = process.submit(&locked()).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Failed);
-    assert_eq!(listening.heard(), expected(&[("job_duration_seconds{failed}", 1.0)]));
+    assert_eq!(metrics.recorded(), expected(&[("job_duration_seconds{failed}", 1.0)]));
 }
 
-/// Whatever call of ours fails, and whether it took effect or not: every page and job counts once.
+/// Whichever storage call fails, and whether or not it took effect: every page and job counts once.
 #[tokio::test(start_paused = true)]
-async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
+async fn a_storage_fault_is_counted_and_nothing_counts_twice() {
     let pairs = [("WORKER_CONCURRENCY", "2"), ("RANGE_PAGES", "2")];
     let run = async |faults| {
-        let listening = listen();
+        let metrics = record_metrics();
         let harness = Harness::with_faults(&pairs, faults, false);
         harness.vision.set_behaviour(|target, page| match (target.model.as_str(), page) {
             ("gpt-5.4", 4) => Reply::down(),
@@ -332,48 +335,48 @@ async fn a_fault_of_ours_is_counted_and_counts_nothing_twice() {
             }
         };
         process.finish(&id).await;
-        (listening.heard(), harness.faults.calls(), harness.faults.failed_call())
+        (metrics.recorded(), harness.faults.calls(), harness.faults.failed_call())
     };
-    let untroubled = run(Faults::none()).await;
-    assert_eq!(untroubled, run(Faults::none()).await, "the same run twice");
-    let calls = untroubled.1;
-    let mut seen = BTreeMap::new();
+    let without_faults = run(Faults::none()).await;
+    assert_eq!(without_faults, run(Faults::none()).await, "a run is deterministic");
+    let calls = without_faults.1;
+    let mut totals = BTreeMap::new();
     for at in 0..calls {
         for mode in [Mode::Refuse, Mode::LoseReply] {
-            let (heard, _, struck) = run(Faults::at(at, 1, mode)).await;
-            let what = format!("{mode:?} of call {at} ({struck:?}): {heard:?}");
-            assert_eq!(heard["pages_processed_total{ai}"], 2.0, "{what}");
-            assert_eq!(heard["pages_processed_total{mupdf}"], 2.0, "{what}");
-            assert_eq!(heard["job_duration_seconds{success}"], 1.0, "{what}");
-            for (name, count) in heard {
-                *seen.entry(name).or_insert(0.0) += count;
+            let (recorded, _, failed_call) = run(Faults::at(at, 1, mode)).await;
+            let what = format!("{mode:?} of call {at} ({failed_call:?}): {recorded:?}");
+            assert_eq!(recorded["pages_processed_total{ai}"], 2.0, "{what}");
+            assert_eq!(recorded["pages_processed_total{mupdf}"], 2.0, "{what}");
+            assert_eq!(recorded["job_duration_seconds{success}"], 1.0, "{what}");
+            for (name, count) in recorded {
+                *totals.entry(name).or_insert(0.0) += count;
             }
         }
     }
-    assert!(seen["operation_retries_total{}"] > calls as f64, "{seen:?}");
-    assert!(seen["breaker_events_total{openai,gpt-5.4,fail_open}"] > 0.0, "{seen:?}");
-    assert!(seen["breaker_events_total{openai,*,fail_open}"] > 0.0, "{seen:?}");
+    assert!(totals["operation_retries_total{}"] > calls as f64, "{totals:?}");
+    assert!(totals["breaker_events_total{openai,gpt-5.4,fail_open}"] > 0.0, "{totals:?}");
+    assert!(totals["breaker_events_total{openai,*,fail_open}"] > 0.0, "{totals:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_measured_by_the_sweep_and_on_demand() {
-    let listening = listen();
+async fn dead_letters_are_measured_by_the_sweep_and_on_demand() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&locked()).await.unwrap().job.id;
     process.finish(&id).await;
-    listening.heard();
-    sweep(&process.app).await;
-    assert_eq!(listening.heard(), expected(&[("dlq_depth{}", 1.0)]));
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    purge(&process.app, &letters[0].value.id, "test").await.unwrap();
-    measure(&process.app).await.unwrap();
-    assert_eq!(listening.heard(), expected(&[]), "zero");
+    metrics.recorded();
+    sweep(&process.app.recovery).await;
+    assert_eq!(metrics.recorded(), expected(&[("dlq_depth{}", 1.0)]));
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    purge(&process.app.store, &dead_letters[0].value.id, "test").await.unwrap();
+    measure(&process.app.store, process.app.queue.as_ref(), &process.app.reader.breakers).await.unwrap();
+    assert_eq!(metrics.recorded(), expected(&[]), "zero");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_breaker_counts_as_long_as_it_is_open() {
-    let listening = listen();
+async fn a_breaker_counts_until_it_expires() {
+    let metrics = record_metrics();
     let harness = Harness::new(&[]);
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
@@ -382,25 +385,25 @@ async fn a_breaker_counts_as_long_as_it_is_open() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
-    listening.heard();
-    measure(&process.app).await.unwrap();
-    assert_eq!(listening.heard(), expected(&[("breakers_open{}", 1.0)]));
-    // Nobody has asked since: it is forgotten.
+    metrics.recorded();
+    measure(&process.app.store, process.app.queue.as_ref(), &process.app.reader.breakers).await.unwrap();
+    assert_eq!(metrics.recorded(), expected(&[("breakers_open{}", 1.0)]));
+    // It was not used since, so it expired.
     harness.advance(Duration::from_secs(601)).await;
-    measure(&process.app).await.unwrap();
-    assert_eq!(listening.heard(), expected(&[]), "zero");
+    measure(&process.app.store, process.app.queue.as_ref(), &process.app.reader.breakers).await.unwrap();
+    assert_eq!(metrics.recorded(), expected(&[]), "zero");
 }
 
-/// As a server does it: installed first, measured and rendered whenever somebody asks.
+/// As a server does it: the recorder is installed first, gauges are measured at each scrape.
 #[tokio::test(start_paused = true)]
-async fn a_scraper_gets_it_all_as_text() {
-    // For the whole process; the other tests listen to their own threads.
+async fn prometheus_renders_every_metric_as_text() {
+    // For the whole process; the other tests record their own threads.
     let prometheus = Prometheus::install().unwrap();
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     process.finish(&id).await;
-    measure(&process.app).await.unwrap();
+    measure(&process.app.store, process.app.queue.as_ref(), &process.app.reader.breakers).await.unwrap();
     let text = prometheus.render();
     for line in [
         r#"everypage_pages_processed_total{result="ai"} 2"#,

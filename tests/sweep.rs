@@ -1,28 +1,26 @@
-//! What fell between two steps, where no process lives on to find it: the net that is run every
-//! minute, and the tools of a queue that knows nothing of letters.
+//! The sweep that runs every minute and finds work that was lost between two steps, and the queue's own
+//! redrive, which does not know dead letters.
 
 use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
-    domain::{
-        ids::{JobId, Priority},
-        job::State,
-        outcome::Source,
-    },
+    dead_letters::{self, purge},
+    events::nodes,
+    ids::{JobId, Priority},
+    job::{State, cancel::cancel},
+    notify::relay,
+    plan::decide::{Decision, decide},
     ports::{
         blobs::Blobs,
         clock::Clock,
         queue::{Outgoing, Queue},
         vision::VisionError,
     },
-    store::{dead, nodes},
-    usecases::{
-        cancel::cancel,
-        decide::{Decision, decide},
-        redrive::{purge, redrive},
-        relay,
+    recover::{
+        redrive::redrive,
         sweep::{SILENT, sweep},
     },
+    source::Source,
 };
 use everypage_testkit::{
     faulty::Faults,
@@ -30,11 +28,11 @@ use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
 };
-use everypage_tests::{invariants, harness::Harness};
+use everypage_tests::{harness::Harness, invariants};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A world whose queue keeps the dead itself, as SQS does.
+/// A harness whose queue has a dead-letter queue, like SQS.
 fn harness(pairs: &[(&str, &str)]) -> Harness {
     let mut harness = Harness::with_faults(pairs, Faults::none(), false);
     harness.queue = Arc::new(MemoryQueue::with_dead_letter_queue(harness.clock.clone(), 3));
@@ -42,74 +40,77 @@ fn harness(pairs: &[(&str, &str)]) -> Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_whose_flow_died_is_finalized_after_its_deadline() {
+async fn a_job_whose_flow_was_killed_is_finalized_after_its_deadline() {
     let harness = harness(&[("JOB_TIMEOUT", "10s")]);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
     let process = harness.start("b");
-    assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 0, "its flow may still do it");
     harness.clock.sleep(MINUTE).await;
-    assert_eq!(sweep(&process.app).await.finalized, 1);
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 1);
     let job = process.job(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 10).await;
     assert!(process.result(&job).await.metadata.timeout_occurred);
-    assert_eq!(sweep(&process.app).await.finalized, 0, "once is enough");
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 0, "it is finalized once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_was_never_opened_fails_with_a_letter_and_a_cancelled_one_is_cancelled() {
+async fn a_job_that_was_never_opened_fails_and_a_cancelled_one_is_cancelled() {
     let mut harness = harness(&[("JOB_TIMEOUT", "10s")]);
     harness.pdf = Arc::new(FakePdf::absent());
     let process = harness.start("a");
     let lost = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
     let dropped = process.submit(&FakeDocument::mixed(3)).await.unwrap().job.id;
-    cancel(&process.app, &dropped, "ann").await.unwrap();
+    cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &dropped, "ann")
+        .await
+        .unwrap();
     harness.clock.sleep(MINUTE).await;
-    assert_eq!(sweep(&process.app).await.finalized, 2);
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 2);
     assert_eq!(process.job(&lost).await.state, State::Failed);
     assert_eq!(process.job(&dropped).await.state, State::Cancelled);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("deadline"), "{}", letters[0].value.reason);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("deadline"), "{}", dead_letters[0].value.reason);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_job_whose_flow_died_does_not_wait_for_its_deadline() {
+async fn a_cancelled_job_whose_flow_was_killed_does_not_wait_for_its_deadline() {
     let harness = harness(&[("JOB_TIMEOUT", "1h")]);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
     let process = harness.start("b");
-    cancel(&process.app, &id, "ann").await.unwrap();
-    assert_eq!(sweep(&process.app).await.finalized, 0, "its flow might still do it");
+    cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann").await.unwrap();
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 0, "its flow may still do it");
     harness.clock.sleep(MINUTE).await;
-    assert_eq!(sweep(&process.app).await.finalized, 1);
+    assert_eq!(sweep(&process.app.recovery).await.finalized, 1);
     let job = process.job(&id).await;
     assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_was_accepted_and_never_started_is_started() {
+async fn a_job_that_was_accepted_but_never_started_is_started() {
     let harness = harness(&[]);
     let process = harness.start("a");
     process.submit(&FakeDocument::mixed(2)).await.unwrap();
-    assert_eq!(sweep(&process.app).await.started, 0, "its flow may be about to begin");
+    assert_eq!(sweep(&process.app.recovery).await.started, 0, "its flow may be about to start");
     harness.clock.sleep(MINUTE).await;
-    assert_eq!(sweep(&process.app).await.started, 1);
+    assert_eq!(sweep(&process.app.recovery).await.started, 1);
 }
 
-/// Kills every worker of page 1 until its queue gives up on it; the others are read.
+/// Kills every worker of page 1 until the queue moves its message to the dead-letter queue; the other
+/// pages are read.
 async fn poisoned(harness: &Harness) -> (JobId, everypage_tests::harness::Process) {
     harness.vision.set_behaviour(|target, page| {
         if page == 1 { Reply::Hang } else { Reply::Answer(everypage_testkit::vision::read_by(target, page)) }
     });
     let id = harness.start("a").submit(&FakeDocument::graphics(3)).await.expect("accepted").job.id;
     for node in ["a", "b", "c"] {
-        // Each dies in the middle of page 1, whose message comes back after its visibility.
+        // Each is killed during page 1, whose message is visible again after its visibility timeout.
         harness.start(node).kill_after(&id, Duration::from_secs(30)).await;
         harness.clock.sleep(MINUTE).await;
     }
@@ -120,147 +121,155 @@ async fn poisoned(harness: &Harness) -> (JobId, everypage_tests::harness::Proces
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_queue_gave_up_becomes_a_letter_and_its_page_falls_back() {
+async fn a_message_in_the_dead_letter_queue_becomes_a_dead_letter_and_its_page_falls_back() {
     let harness = harness(&[("JOB_TIMEOUT", "1h")]);
     let (id, process) = poisoned(&harness).await;
-    assert_eq!(sweep(&process.app).await.dead_letters, 1);
-    assert_eq!(sweep(&process.app).await.dead_letters, 0, "it has its letter");
-    assert_eq!(harness.queue.dead_letter_count(), 1, "and lies where the queue's own tools see it");
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("delivered 3 times"), "{}", letters[0].value.reason);
+    assert_eq!(sweep(&process.app.recovery).await.dead_letters, 1);
+    assert_eq!(sweep(&process.app.recovery).await.dead_letters, 0, "it has a dead letter already");
+    assert_eq!(harness.queue.dead_letter_count(), 1, "it stays where the queue's own tools see it");
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("delivered 3 times"), "{}", dead_letters[0].value.reason);
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     let result = process.result(&job).await;
-    assert_eq!(result.pages[0].source, Source::MupdfFallback);
-    assert_eq!(result.pages[1].source, Source::Ai);
+    assert_eq!(result.pages[0].source, Source::MUPDF_FALLBACK);
+    assert_eq!(result.pages[1].source, Source::AI);
 
-    // Our redrive heals the result, and the copy among the queue's dead goes.
-    harness.vision.set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    // Our redrive heals the result, and the copy in the dead-letter queue is deleted.
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
     harness.clock.sleep(10 * MINUTE).await;
-    redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(10)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().version, 2);
-    sweep(&process.app).await;
+    sweep(&process.app.recovery).await;
     assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 0));
     invariants::trail_verifies(&process.app, &job).await;
     invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queues_own_redrive_heals_the_result_too() {
+async fn the_queues_own_redrive_also_heals_the_result() {
     let harness = harness(&[("JOB_TIMEOUT", "1h")]);
     let (id, process) = poisoned(&harness).await;
-    sweep(&process.app).await;
+    sweep(&process.app.recovery).await;
     process.finish(&id).await;
     harness.clock.sleep(10 * MINUTE).await;
-    // Redriven while the model still hangs: it dies again, as another sending, and waits again.
+    // Redriven while the model still hangs: it becomes a dead letter again, with a higher redrive count.
     harness.queue.redrive_all();
     for node in ["e", "f", "g"] {
         harness.start(node).work_for(Duration::from_secs(30)).await;
-        assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty(), "it was redriven");
+        assert!(dead_letters::waiting(&process.app.store, 10).await.unwrap().is_empty(), "it was redriven");
         harness.clock.sleep(MINUTE).await;
     }
     process.work_for(Duration::from_secs(1)).await;
     assert_eq!(harness.queue.dead_letter_count(), 1);
-    assert_eq!(sweep(&process.app).await.dead_letters, 1);
+    assert_eq!(sweep(&process.app.recovery).await.dead_letters, 1);
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 
-    harness.vision.set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::Answer(everypage_testkit::vision::read_by(target, page)));
     harness.clock.sleep(10 * MINUTE).await;
     harness.queue.redrive_all();
     process.work_for(Duration::from_secs(10)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().version, 2);
-    assert!(process.result(&job).await.pages.iter().all(|page| page.source == Source::Ai));
+    assert!(process.result(&job).await.pages.iter().all(|page| page.source == Source::AI));
     assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 0));
-    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    assert!(dead_letters::waiting(&process.app.store, 10).await.unwrap().is_empty());
     invariants::trail_verifies(&process.app, &job).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_comes_back_although_it_is_buried_stays_buried() {
+async fn a_redelivered_message_of_a_dead_letter_stays_a_dead_letter() {
     let harness = harness(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    let take_away = async {
+    let delete_images = async {
         loop {
             harness.blobs.delete_all(&format!("jobs/{id}/pages/")).await.unwrap();
-            process.app.clock.sleep(Duration::from_micros(1)).await;
+            process.app.store.clock.sleep(Duration::from_micros(1)).await;
         }
     };
-    tokio::select! { biased; job = process.finish(&id) => invariants::succeeded(&job), () = take_away => unreachable!() };
+    tokio::select! { biased; job = process.finish(&id) => invariants::succeeded(&job), () = delete_images => unreachable!() };
     assert_eq!(
         harness.queue.dead_letter_count(),
         0,
-        "its letter is all there is: the queue's own tools want only their dead"
+        "a dead letter alone puts nothing into the dead-letter queue"
     );
-    // Its worker died before it could take the message off the queue: the second delivery of it.
-    let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
-    let body = letter.message.clone().unwrap();
+    // Its worker was killed before it deleted the message, which is delivered again.
+    let dead_letter = dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0).value;
+    let body = dead_letter.message.clone().unwrap();
     let again = Outgoing { name: "again".into(), job: id.clone(), lane: Priority::Normal, body };
     harness.queue.send(&[again]).await.unwrap();
     let first = harness.queue.receive(1, Duration::ZERO).await.unwrap();
     assert_eq!(first.len(), 1);
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
-    assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
+    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.waits());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn unreadable_messages_among_the_queues_dead_get_one_letter_each() {
+async fn unreadable_messages_in_the_dead_letter_queue_become_dead_letters() {
     let harness = harness(&[]);
     let process = harness.start("a");
     harness.queue.put_dead_letter(Priority::High, "not json");
     harness.queue.put_dead_letter(Priority::High, "not json");
-    assert_eq!(sweep(&process.app).await.dead_letters, 1);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("can't be read"), "{}", letters[0].value.reason);
+    assert_eq!(sweep(&process.app.recovery).await.dead_letters, 1);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("can't be read"), "{}", dead_letters[0].value.reason);
 
-    // Purged, they go with the next sweep.
+    // Once purged, the next sweep deletes them.
     assert_eq!(harness.queue.dead_letter_count(), 2);
-    purge(&process.app, &letters[0].value.id, "ann").await.unwrap();
-    sweep(&process.app).await;
+    purge(&process.app.store, &dead_letters[0].value.id, "ann").await.unwrap();
+    sweep(&process.app.recovery).await;
     assert_eq!(harness.queue.dead_letter_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_a_process_that_fell_silent_are_published() {
+async fn events_of_a_process_without_a_heartbeat_are_published() {
     let harness = harness(&[]);
     let gone = harness.start("gone");
-    nodes::seen(&gone.app).await.unwrap();
+    nodes::seen(&gone.app.store).await.unwrap();
     gone.submit(&FakeDocument::mixed(2)).await.unwrap();
     let (stored, process) = (2, harness.start("b"));
-    nodes::seen(&process.app).await.unwrap();
-    assert_eq!(relay::relay_silent(&process.app, SILENT).await.unwrap(), 0, "it may still do it itself");
+    nodes::seen(&process.app.store).await.unwrap();
+    assert_eq!(
+        relay::relay_silent(&process.app.publisher, SILENT).await.unwrap(),
+        0,
+        "the process may still publish them"
+    );
     harness.clock.sleep(SILENT).await;
-    nodes::seen(&process.app).await.unwrap();
-    assert_eq!(sweep(&process.app).await.events, stored);
+    nodes::seen(&process.app.store).await.unwrap();
+    assert_eq!(sweep(&process.app.recovery).await.events, stored);
     assert_eq!(harness.bus.events().len(), stored);
-    assert_eq!(sweep(&process.app).await.events, 0);
+    assert_eq!(sweep(&process.app.recovery).await.events, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_that_never_woke_the_flow_is_told_once_more() {
+async fn a_decision_that_did_not_wake_the_flow_is_signalled_again() {
     let harness = harness(&[("APPROVAL_THRESHOLD_USD", "0.001")]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(5)).await.is_none());
     assert_eq!(process.job(&id).await.state, State::Proposed);
-    decide(&process.app, &id, "ann", Decision::Approve).await.unwrap();
-    assert_eq!(sweep(&process.app).await.reminded, 0, "it was told a moment ago");
+    decide(&process.app.planner, &id, "ann", Decision::Approve).await.unwrap();
+    assert_eq!(sweep(&process.app.recovery).await.reminded, 0, "it was signalled a moment ago");
     harness.clock.sleep(Duration::from_secs(31)).await;
-    assert_eq!(sweep(&process.app).await.reminded, 1);
+    assert_eq!(sweep(&process.app.recovery).await.reminded, 1);
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
-    assert_eq!(sweep(&process.app).await.reminded, 0, "it has ended");
+    assert_eq!(sweep(&process.app.recovery).await.reminded, 0, "it has ended");
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_word() {
+async fn many_jobs_are_repaired_concurrently_despite_a_lagging_index() {
     let mut harness = harness(&[("JOB_TIMEOUT", "10s")]);
     harness.records = Arc::new(MemoryRecords::lagging(harness.clock.clone(), Duration::from_secs(300)));
     harness.vision.set_behaviour(|_, _| Reply::Hang);
@@ -271,10 +280,10 @@ async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_wor
         process.kill_after(&id, Duration::from_secs(5)).await;
         ids.push(id);
     }
-    // One ended since the index was written.
+    // One ended after the index was written.
     harness.clock.sleep(Duration::from_secs(300)).await;
     process.finish(&ids[0]).await;
-    assert_eq!(sweep(&harness.start("b").app).await.finalized, 19);
+    assert_eq!(sweep(&harness.start("b").app.recovery).await.finalized, 19);
     for (id, pages) in ids.iter().zip(1..) {
         let job = process.job(id).await;
         invariants::succeeded(&job);
@@ -283,21 +292,21 @@ async fn many_jobs_are_mended_side_by_side_and_the_index_is_not_taken_at_its_wor
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_copy_of_a_message_that_was_given_up_early_is_no_redrive() {
+async fn a_duplicate_of_a_dead_lettered_message_is_not_a_redrive() {
     let harness = harness(&[]);
     harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
-    let letter = dead::waiting(&process.app, 1).await.unwrap().remove(0).value;
+    let dead_letter = dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0).value;
     let calls = harness.vision.calls().len();
-    // The flow's send was repeated because its first reply was lost: a second first delivery.
-    let body = letter.message.clone().unwrap();
+    // The flow sent the message twice because the first reply was lost.
+    let body = dead_letter.message.clone().unwrap();
     let copy = Outgoing { name: "copy".into(), job: id.clone(), lane: Priority::Normal, body };
     harness.queue.send(&[copy]).await.unwrap();
     harness.clock.sleep(10 * MINUTE).await;
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
-    assert_eq!(harness.vision.calls().len(), calls, "nobody is asked and paid again");
-    assert!(dead::find(&process.app, &letter.id).await.unwrap().unwrap().value.waits());
+    assert_eq!(harness.vision.calls().len(), calls, "no model is called and paid again");
+    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.waits());
 }

@@ -1,25 +1,25 @@
-//! What is traced of a job, from its request to its webhook.
+//! The trace of a job, from its request to its webhook.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use everypage_core::{
-    domain::{
-        event::Aggregate,
-        ids::TenantId,
-        job::Job,
-        secret::Secret,
-        trace::{Span, TraceContext, Value},
-    },
-    store::{dead, trail, webhooks},
-    usecases::{redrive::redrive, relay, webhooks as usecase},
+    dead_letters,
+    event::Aggregate,
+    events::trail,
+    ids::TenantId,
+    job::Job,
+    notify::{deliver as usecase, relay, webhooks},
+    recover::redrive::redrive,
+    secret::Secret,
+    trace::{Span, TraceContext, Value},
 };
 use everypage_testkit::{
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
-use everypage_tests::harness::{Process, Harness};
+use everypage_tests::harness::{Harness, Process};
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -40,7 +40,7 @@ async fn done(process: &Process, document: &FakeDocument) -> Job {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_step_is_in_the_jobs_trace() {
+async fn every_step_has_a_span_in_the_jobs_trace() {
     let harness = Harness::new(&[]);
     harness.vision.set_behaviour(|target, page| {
         if target.model == "gpt-5.4" { Reply::down() } else { Reply::Answer(read_by(target, page)) }
@@ -60,16 +60,16 @@ async fn every_step_is_in_the_jobs_trace() {
     for call in named(&spans, "call") {
         assert!(pages.iter().any(|page| Some(page.context.span) == call.parent), "{call:?}");
     }
-    let rest = spans.iter().filter(|span| !["call", "job"].contains(&span.name));
-    assert!(rest.into_iter().all(|span| span.parent == Some(trace.span)), "children of the job");
-    // Events name the same place.
-    for event in trail::read(&process.app, &Aggregate::Job(job.id.clone())).await.unwrap() {
+    let others = spans.iter().filter(|span| !["call", "job"].contains(&span.name));
+    assert!(others.into_iter().all(|span| span.parent == Some(trace.span)), "children of the job");
+    // Events have the same trace and span.
+    for event in trail::read(&process.app.store, &Aggregate::Job(job.id.clone())).await.unwrap() {
         assert_eq!((event.metadata.trace_id, event.metadata.span_id), (trace.trace_id(), trace.span_id()));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trace_of_its_own_begins_with_its_time_as_x_ray_has_it() {
+async fn a_new_trace_id_starts_with_the_time_like_x_ray_ids() {
     let harness = Harness::new(&[]);
     let job = done(&harness.start("a"), &FakeDocument::graphics(1)).await;
     let seconds = u32::from_str_radix(&job.trace().trace_id()[..8], 16).unwrap();
@@ -77,7 +77,7 @@ async fn a_trace_of_its_own_begins_with_its_time_as_x_ray_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_a_trace_finds_the_job_in_it_and_who_records_none_is_left_alone() {
+async fn a_job_joins_its_callers_trace_and_an_unsampled_trace_records_nothing() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let caller: TraceContext = CALLER.parse().unwrap();
@@ -94,7 +94,7 @@ async fn who_has_a_trace_finds_the_job_in_it_and_who_records_none_is_left_alone(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
+async fn a_failed_job_has_an_error_in_its_span_and_its_redrive_a_new_span() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
@@ -104,9 +104,10 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
         assert_eq!(named(&spans, name)[0].error.as_deref(), Some("password_needed"), "{name}");
     }
 
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
-    let trail = trail::read(&process.app, &Aggregate::DeadLetter(letters[0].value.id.clone())).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
+    let trail =
+        trail::read(&process.app.store, &Aggregate::DeadLetter(dead_letters[0].value.id.clone())).await.unwrap();
     for event in &trail {
         assert_eq!(event.metadata.trace_id, job.trace().trace_id(), "{}", event.kind);
     }
@@ -121,14 +122,21 @@ async fn a_failed_job_says_why_and_its_redrive_is_a_span_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_takes_the_trace_along() {
+async fn a_webhook_carries_the_jobs_trace() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    webhooks::set(&process.app, &TenantId::new("local"), "https://example.com/hook").await.unwrap();
+    webhooks::set(
+        &process.app.store,
+        process.app.vault.as_ref(),
+        &TenantId::new("local"),
+        "https://example.com/hook",
+    )
+    .await
+    .unwrap();
     harness.hooks.fail_next(1);
     let job = done(&process, &FakeDocument::graphics(1)).await;
-    relay::relay(&process.app, &process.app.node).await.unwrap();
-    usecase::run_for(&process.app, Duration::from_secs(60)).await.unwrap();
+    relay::relay(&process.app.publisher, &process.app.store.node).await.unwrap();
+    usecase::run_for(&process.app.publisher, Duration::from_secs(60)).await.unwrap();
     let spans = harness.traces.spans();
     let sent = named(&spans, "webhook");
     let errors: Vec<_> = sent.iter().map(|span| span.error.as_deref()).collect();

@@ -1,4 +1,4 @@
-//! Tenants are told of ends: at least once, signed, in the face of faults and crashes.
+//! Webhooks notify tenants when jobs end: at least once, signed, despite faults and crashes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,34 +9,35 @@ use std::{
 };
 
 use everypage_core::{
-    domain::{
-        ids::{JobId, TenantId},
-        secret::Secret,
-        webhook,
+    dead_letters::{self, Subject},
+    ids::{JobId, TenantId},
+    notify::{
+        deliver as usecase, relay, webhook,
+        webhooks::{self, Delivery, Progress},
     },
     ports::{
         hooks::Call,
         records::{Batch, Change, Draft, Key, When, Written},
     },
-    store::{
-        dead::{self, Subject},
-        webhooks::{self, Delivery, Progress},
-    },
-    usecases::{redrive::redrive, relay, sweep::sweep, webhooks as usecase},
+    recover::{redrive::redrive, sweep::sweep},
+    secret::Secret,
 };
 use everypage_testkit::{
     faulty::{Faults, Mode},
     pdf::FakeDocument,
 };
-use everypage_tests::harness::{Process, Harness};
+use everypage_tests::harness::{Harness, Process};
 
 fn tenant() -> TenantId {
     TenantId::new("local")
 }
 
-async fn told(harness: &Harness) -> (Process, Secret) {
+async fn subscribed(harness: &Harness) -> (Process, Secret) {
     let process = harness.start("a");
-    let secret = webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
+    let secret =
+        webhooks::set(&process.app.store, process.app.vault.as_ref(), &tenant(), "https://example.com/hook")
+            .await
+            .unwrap();
     (process, secret)
 }
 
@@ -44,28 +45,28 @@ fn header<'a>(call: &'a Call, name: &str) -> &'a str {
     &call.headers.iter().find(|(found, _)| *found == name).unwrap().1
 }
 
-/// What a receiver does with each message it takes.
+/// Verifies a message as a receiver does, and returns its body.
 fn verified(call: &Call, secret: &Secret) -> serde_json::Value {
     let (id, time) = (header(call, "webhook-id"), header(call, "webhook-timestamp").parse().unwrap());
     assert_eq!(header(call, "webhook-signature"), webhook::sign(secret, id, time, &call.body));
     serde_json::from_str(&call.body).unwrap()
 }
 
-/// Sends and relays for a while, as a process does that lives on.
+/// Relays events and sends webhooks for a while, like a long-running process.
 async fn settle(process: &Process, time: Duration) {
     let app = &process.app;
-    let _ = relay::relay(app, "a").await;
-    let _ = relay::relay(app, &app.node).await;
+    let _ = relay::relay(&app.publisher, "a").await;
+    let _ = relay::relay(&app.publisher, &app.store.node).await;
     tokio::select! {
-        () = usecase::run(app) => {}
-        () = app.clock.sleep(time) => {}
+        () = usecase::run(&app.publisher) => {}
+        () = app.store.clock.sleep(time) => {}
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_is_told_once_signed_and_without_text() {
+async fn the_end_of_a_job_is_sent_once_signed_and_without_its_text() {
     let harness = Harness::new(&[]);
-    let (process, secret) = told(&harness).await;
+    let (process, secret) = subscribed(&harness).await;
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     let failed = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
@@ -91,9 +92,9 @@ async fn an_end_is_told_once_signed_and_without_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redriven() {
+async fn a_failed_webhook_is_retried_after_1_4_and_16_seconds_and_can_be_redriven() {
     let harness = Harness::new(&[]);
-    let (process, secret) = told(&harness).await;
+    let (process, secret) = subscribed(&harness).await;
     harness.hooks.fail_next(4);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
@@ -104,47 +105,50 @@ async fn a_receiver_that_is_down_is_tried_after_1_4_and_16_seconds_and_then_redr
     let pauses: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses, [1, 4, 16]);
     let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
-    assert_eq!(ids.len(), 1, "receivers know it again");
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert!(matches!(&letters[0].value.subject, Subject::Webhook { job, .. } if *job == id), "{letters:?}");
-    assert!(letters[0].value.reason.contains("503"), "{letters:?}");
-    redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    assert_eq!(ids.len(), 1, "receivers can recognize a repeat");
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert!(matches!(&dead_letters[0].value.subject, Subject::Webhook { job, .. } if *job == id), "{dead_letters:?}");
+    assert!(dead_letters[0].value.reason.contains("503"), "{dead_letters:?}");
+    redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     settle(&process, Duration::from_secs(10)).await;
     let calls = harness.hooks.calls();
     assert_eq!(calls.len(), 5);
     verified(&calls[4], &secret);
-    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 0);
-    let delivery = webhooks::find(&process.app, header(&calls[4], "webhook-id")).await.unwrap().unwrap();
+    assert_eq!(dead_letters::waiting(&process.app.store, 10).await.unwrap().len(), 0);
+    let delivery =
+        webhooks::find(&process.app.store, header(&calls[4], "webhook-id")).await.unwrap().unwrap();
     assert_eq!((delivery.value.progress, delivery.value.attempts), (Progress::Delivered, 5));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_no_more_or_not_yet_gets_nothing() {
+async fn nothing_is_sent_before_a_webhook_is_set_or_after_it_is_removed() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let before = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&before).await;
-    webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.unwrap();
+    webhooks::set(&process.app.store, process.app.vault.as_ref(), &tenant(), "https://example.com/hook")
+        .await
+        .unwrap();
     harness.hooks.fail_next(1);
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
-    assert!(webhooks::unset(&process.app, &tenant()).await.unwrap());
+    assert!(webhooks::unset(&process.app.store, &tenant()).await.unwrap());
     settle(&process, Duration::from_secs(60)).await;
-    assert_eq!(harness.hooks.calls().len(), 1, "the one that failed before");
-    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0);
+    assert_eq!(harness.hooks.calls().len(), 1, "only the call that failed before");
+    assert_eq!(webhooks::waiting(&process.app.store, 10).await.unwrap().len(), 0);
 }
 
-/// Where no process lives on, the sweep tells.
+/// Where no process keeps running, the sweep sends webhooks.
 #[tokio::test(start_paused = true)]
-async fn a_sweep_sends_what_is_due_with_its_retries() {
+async fn the_sweep_sends_due_webhooks_with_their_retries() {
     let harness = Harness::new(&[]);
-    let (process, _) = told(&harness).await;
+    let (process, _) = subscribed(&harness).await;
     harness.hooks.fail_next(2);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.driver.drive(&id).await;
-    relay::relay(&process.app, "a").await.unwrap();
-    assert_eq!(sweep(&process.app).await.webhooks, 3);
-    assert_eq!(sweep(&process.app).await.webhooks, 0);
+    relay::relay(&process.app.publisher, "a").await.unwrap();
+    assert_eq!(sweep(&process.app.recovery).await.webhooks, 3);
+    assert_eq!(sweep(&process.app.recovery).await.webhooks, 0);
 }
 
 /// A message that is due, as `announce` leaves it.
@@ -159,69 +163,73 @@ fn due(process: &Process, tenant: &str, number: usize) -> Delivery {
         attempts: 0,
         tries: 0,
         redrives: 0,
-        due: process.app.clock.now(),
+        due: process.app.store.clock.now(),
         last_error: None,
         traceparent: None,
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_receiver_that_hangs_holds_up_nobody_else() {
+async fn a_hanging_receiver_delays_no_other_tenant() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let (slow, quick) = ("https://slow.example/hook", "https://quick.example/hook");
-    webhooks::set(&process.app, &TenantId::new("slow"), slow).await.unwrap();
-    webhooks::set(&process.app, &TenantId::new("quick"), quick).await.unwrap();
+    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("slow"), slow)
+        .await
+        .unwrap();
+    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("quick"), quick)
+        .await
+        .unwrap();
     harness.hooks.hang_at(slow, Duration::from_secs(10));
-    // More than are looked at together, and before the other's.
+    // More than fit in one batch, and due before the other tenant's.
     for number in 0..150 {
-        webhooks::store(&process.app, None, due(&process, "slow", number)).await.unwrap();
+        webhooks::store(&process.app.store, None, due(&process, "slow", number)).await.unwrap();
     }
-    process.app.clock.sleep(Duration::from_secs(1)).await;
+    process.app.store.clock.sleep(Duration::from_secs(1)).await;
     let sending = settle(&process, Duration::from_secs(9));
-    let tell = async {
-        process.app.clock.sleep(Duration::from_secs(1)).await;
-        webhooks::store(&process.app, None, due(&process, "quick", 0)).await.unwrap();
-        process.app.announced();
-        process.app.clock.sleep(Duration::from_millis(100)).await;
-        let told = harness.hooks.calls().iter().filter(|call| call.url == quick).count();
-        assert_eq!(told, 1, "while the other hangs");
+    let announce = async {
+        process.app.store.clock.sleep(Duration::from_secs(1)).await;
+        webhooks::store(&process.app.store, None, due(&process, "quick", 0)).await.unwrap();
+        process.app.publisher.announced();
+        process.app.store.clock.sleep(Duration::from_millis(100)).await;
+        let sent = harness.hooks.calls().iter().filter(|call| call.url == quick).count();
+        assert_eq!(sent, 1, "while the other receiver hangs");
     };
-    tokio::join!(sending, tell);
+    tokio::join!(sending, announce);
     let hanging = harness.hooks.calls().iter().filter(|call| call.url == slow).count();
-    assert!((1..=8).contains(&hanging), "{hanging} calls hang at once");
+    assert!((1..=8).contains(&hanging), "{hanging} calls hang concurrently");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_cannot_be_opened_ends_as_a_dead_letter() {
+async fn a_webhook_whose_secret_cannot_be_opened_becomes_a_dead_letter() {
     let harness = Harness::new(&[]);
-    let (process, _) = told(&harness).await;
+    let (process, _) = subscribed(&harness).await;
     let key = Key::new("tenant#local", "webhook");
-    let known = process.app.records.get(&key).await.unwrap().unwrap();
+    let known = process.app.store.records.get(&key).await.unwrap().unwrap();
     let body = known.draft.body.replace("sealed:", "of another vault:");
     let change =
         Change::Put { draft: Draft { body, ..known.draft.clone() }, when: When::Version(known.version) };
     let batch = Batch { stamp: "x".into(), changes: vec![change] };
-    assert_eq!(process.app.records.write(&batch).await.unwrap(), Written::Applied);
+    assert_eq!(process.app.store.records.write(&batch).await.unwrap(), Written::Applied);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(60)).await;
     assert_eq!(harness.hooks.calls().len(), 0);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert!(letters[0].value.reason.contains("secret can't be opened"), "{letters:?}");
-    assert_eq!(letters[0].value.attempts, 4);
-    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert!(dead_letters[0].value.reason.contains("secret can't be opened"), "{dead_letters:?}");
+    assert_eq!(dead_letters[0].value.receive_count, 4);
+    assert_eq!(webhooks::waiting(&process.app.store, 10).await.unwrap().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_relay_tells_of_the_end_and_not_of_what_came_after() {
+async fn a_late_relay_sends_the_state_at_the_end_and_not_a_later_one() {
     let harness = Harness::new(&[]);
-    let (process, secret) = told(&harness).await;
+    let (process, secret) = subscribed(&harness).await;
     let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
     process.driver.drive(&id).await;
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    redrive(&process.app, &letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
     settle(&process, Duration::from_secs(10)).await;
     let bodies: Vec<_> = harness.hooks.calls().iter().map(|call| verified(call, &secret)).collect();
     assert_eq!(bodies.len(), 1, "{bodies:?}");
@@ -230,7 +238,7 @@ async fn a_late_relay_tells_of_the_end_and_not_of_what_came_after() {
     assert_eq!((&data["error"]["code"], &data["redrives"]), (&"password_needed".into(), &0.into()));
 }
 
-/// Where a test's log goes.
+/// A log in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -246,22 +254,22 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_line_of_the_log_names_tenant_correlation_and_trace() {
+async fn every_log_line_names_tenant_correlation_and_trace() {
     let log = Log::default();
     let writer = log.clone();
     let lines = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-    let _listening = tracing::subscriber::set_default(lines);
+    let _subscriber = tracing::subscriber::set_default(lines);
     let harness = Harness::new(&[]);
-    let (process, _) = told(&harness).await;
+    let (process, _) = subscribed(&harness).await;
     harness.hooks.fail_next(1);
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     settle(&process, Duration::from_secs(10)).await;
     let job = process.job(&id).await;
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let said: Vec<&str> = text.lines().filter(|line| line.contains("\"webhook\":")).collect();
-    assert_eq!(said.len(), 2, "{text}");
-    for line in said {
+    let logged: Vec<&str> = text.lines().filter(|line| line.contains("\"webhook\":")).collect();
+    assert_eq!(logged.len(), 2, "{text}");
+    for line in logged {
         let fields = serde_json::from_str::<serde_json::Value>(line).unwrap()["fields"].clone();
         assert_eq!(fields["tenant"], "local", "{line}");
         assert_eq!(fields["correlation"], job.correlation_id.as_str(), "{line}");
@@ -271,24 +279,31 @@ async fn every_line_of_the_log_names_tenant_correlation_and_trace() {
 
 async fn accepted(process: &Process) -> JobId {
     for _ in 0..10 {
-        if webhooks::set(&process.app, &tenant(), "https://example.com/hook").await.is_ok()
+        if webhooks::set(
+            &process.app.store,
+            process.app.vault.as_ref(),
+            &tenant(),
+            "https://example.com/hook",
+        )
+        .await
+        .is_ok()
             && let Ok(submitted) = process.submit(&FakeDocument::graphics(1)).await
         {
             return submitted.job.id;
         }
-        process.app.clock.sleep(Duration::from_secs(1)).await;
+        process.app.store.clock.sleep(Duration::from_secs(1)).await;
     }
     panic!("never accepted");
 }
 
-/// However often it was told: of one end, by one id, and nothing waits any more.
+/// Checks that every call had one id, and that nothing is waiting to be sent.
 async fn check(harness: &Harness, process: &Process, what: &str) {
     settle(process, Duration::from_secs(300)).await;
     let calls = harness.hooks.calls();
     let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
     assert_eq!(ids.len(), 1, "{what}: {} calls", calls.len());
-    assert_eq!(webhooks::waiting(&process.app, 10).await.unwrap().len(), 0, "{what}");
-    let delivery = webhooks::find(&process.app, ids.first().unwrap()).await.unwrap().unwrap();
+    assert_eq!(webhooks::waiting(&process.app.store, 10).await.unwrap().len(), 0, "{what}");
+    let delivery = webhooks::find(&process.app.store, ids.first().unwrap()).await.unwrap().unwrap();
     assert_eq!(delivery.value.progress, Progress::Delivered, "{what}");
 }
 
@@ -302,7 +317,7 @@ async fn run(faults: Arc<Faults>) -> (Harness, Process) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_one_call_refused_or_its_reply_lost_still_tells() {
+async fn a_webhook_is_sent_despite_any_refused_call_or_lost_reply() {
     let (harness, process) = run(Faults::none()).await;
     let calls = harness.faults.calls();
     check(&harness, &process, "no fault").await;
@@ -315,7 +330,7 @@ async fn any_one_call_refused_or_its_reply_lost_still_tells() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_at_any_call_it_is_told_by_the_next_process() {
+async fn a_webhook_is_sent_by_the_next_process_after_a_kill_at_any_call() {
     let calls = run(Faults::none()).await.0.faults.calls();
     for at in 0..calls {
         let harness = Harness::with_faults(&[], Faults::stop_at(at), false);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
-use everypage_core::config::{Entry, Settings};
+use everypage_core::settings::{Entry, Settings};
 
 use crate::{args::Cli, settings::PROGRAM_VARIABLES};
 

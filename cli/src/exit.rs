@@ -1,9 +1,6 @@
 //! Exit codes.
 
-use everypage_core::domain::{
-    job::{Job, Status},
-    result::ResultMetadata,
-};
+use everypage_core::job::{Job, ResultMetadata, Status};
 
 /// Ordered by severity: with several documents the most severe one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +52,7 @@ impl Exit {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::ids::PageNumber;
+    use everypage_core::ids::PageNumber;
 
     use super::*;
 

@@ -2,14 +2,9 @@
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{JobId, TenantId},
-        job::Job,
-    },
-    store::{
-        dead::{self, DeadLetter},
-        jobs,
-    },
+    dead_letters::{self, DeadLetter},
+    ids::{JobId, TenantId},
+    job::{Job, jobs},
 };
 
 use crate::{args::TenantArg, problem::Problem};
@@ -31,15 +26,15 @@ pub async fn job(app: &App, name: &str) -> Result<Job, Problem> {
     let id = JobId::new(name.trim().to_ascii_lowercase());
     // Another tenant's job is reported as unknown.
     let is_own = |job: &Job| job.received.tenant == tenant(app);
-    if let Some(found) = jobs::find(app, &id).await?.filter(|job| is_own(&job.value)) {
+    if let Some(found) = jobs::find(&app.store, &id).await?.filter(|job| is_own(&job.value)) {
         return Ok(found.value);
     }
-    let all = jobs::list(app, &tenant(app), ALL).await?;
+    let all = jobs::list(&app.store, &tenant(app), ALL).await?;
     only(all, |job| job.id.as_str(), name, "job", "everypage jobs list")
 }
 
 pub async fn dead_letter(app: &App, name: &str) -> Result<DeadLetter, Problem> {
-    let all = dead::waiting(app, ALL).await?.into_iter().map(|letter| letter.value);
+    let all = dead_letters::waiting(&app.store, ALL).await?.into_iter().map(|letter| letter.value);
     only(all, |letter| letter.id.as_str(), name, "dead letter", "everypage dlq list")
 }
 

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use everypage_core::{
-    domain::{ids::PageNumber, outcome::MicroUsd},
-    ports::clock::until,
-};
+use everypage_core::{ids::PageNumber, money::MicroUsd, time::until};
 use jiff::{Timestamp, tz::TimeZone};
 
 /// Ranges in a line for people.
@@ -114,7 +111,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     {
         return Ok(zoned.timestamp());
     }
-    match everypage_core::config::parse_duration(text.trim_end_matches(" ago")) {
+    match everypage_core::settings::parse_duration(text.trim_end_matches(" ago")) {
         Ok(time) => now.checked_sub(time).map_err(|_| format!("{text:?} is too long ago")),
         Err(_) => Err(format!(
             "{text:?} is not a time; write for example 2026-11-16, 2026-11-16T09:30Z or 2h (ago)"

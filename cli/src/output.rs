@@ -6,12 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use everypage_core::usecases::result::Form;
+use everypage_core::finish::format::Format;
 
 use crate::problem::Problem;
 
 /// A file name per input, without its folder and extension; inputs of the same name are numbered.
-pub fn names(files: &[PathBuf], form: Form) -> Vec<String> {
+pub fn names(files: &[PathBuf], form: Format) -> Vec<String> {
     let mut taken = HashSet::new();
     files
         .iter()
@@ -65,7 +65,7 @@ mod tests {
     fn inputs_of_the_same_name_get_numbered_files() {
         let files = ["a/x.pdf", "b/x.pdf", "x-2.pdf", "c/X.PDF", "noext", "two.dots.pdf"].map(PathBuf::from);
         assert_eq!(
-            names(&files, Form::Text),
+            names(&files, Format::Text),
             ["x.txt", "x-2.txt", "x-2-2.txt", "X-3.txt", "noext.txt", "two.dots.txt"]
         );
     }

@@ -3,9 +3,9 @@
 use std::{io, path::Path};
 
 use everypage_core::{
+    intake::submit::SubmitError,
+    job::{StepError, jobs::JobError},
     ports::Fault,
-    store::jobs::JobError,
-    usecases::{StepError, intake::SubmitError},
 };
 use everypage_local::OpenError;
 use everypage_serve::ServeError;

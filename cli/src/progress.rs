@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::domain::{
+use everypage_core::{
     event::{Aggregate, Event, decode},
     ids::{JobId, PageNumber},
-    job::{JobEvent, Survey},
-    outcome::{AttemptResult, Outcome, PageEvent},
-    plan::Plan,
+    job::{JobEvent, Plan, Survey},
+    read::outcome::{CallResult, PageEvent, Settlement},
 };
 use everypage_local::LocalBus;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -229,7 +228,7 @@ impl Track {
         }
     }
 
-    fn settled(&mut self, page: PageNumber, outcome: &Outcome) {
+    fn settled(&mut self, page: PageNumber, outcome: &Settlement) {
         match outcome.is_ai() {
             true => self.read += 1,
             false => self.fallbacks += 1,
@@ -280,16 +279,16 @@ fn planned_line(job: &JobId, plan: &Plan, program: &str) -> Option<String> {
     // A missing key is reported once for all documents.
     (plan.ai_pages > 0).then(|| {
         let pages = human::count(plan.ai_pages as usize, "page", "pages");
-        format!("{pages} for AI, {} first", plan.engine)
+        format!("{pages} for AI, {} first", plan.provider)
     })
 }
 
 /// The source of a page's text, and the model calls that failed before.
-pub fn outcome_line(outcome: &Outcome) -> String {
+pub fn outcome_line(outcome: &Settlement) -> String {
     let failed: Vec<String> = outcome
-        .attempts
+        .calls
         .iter()
-        .filter(|call| call.result != AttemptResult::Answered)
+        .filter(|call| call.result != CallResult::Answered)
         .map(|call| format!("{} {}", call.target.model, call_result(call.result)))
         .collect();
     let took = human::between(outcome.started_at, outcome.settled_at);
@@ -297,27 +296,27 @@ pub fn outcome_line(outcome: &Outcome) -> String {
         (Some(target), true) => format!("ai {target}, {took}"),
         (Some(target), false) => format!("ai {target}, {took} (after: {})", failed.join(", ")),
         (None, _) => {
-            let reason = outcome.why.as_deref().unwrap_or("no model answered");
+            let reason = outcome.fallback_reason.as_deref().unwrap_or("no model answered");
             format!("{}, {took}: {reason}", outcome.source)
         }
     }
 }
 
 /// The result of a model call in words.
-pub fn call_result(result: AttemptResult) -> &'static str {
+pub fn call_result(result: CallResult) -> &'static str {
     match result {
-        AttemptResult::Answered => "answered",
-        AttemptResult::Timeout => "timed out",
-        AttemptResult::Transient => "failed",
-        AttemptResult::Exhausted => "rate limited",
-        AttemptResult::Configuration => "misconfigured",
-        AttemptResult::Request => "rejected the page",
-        AttemptResult::Unknown => "failed with an unknown error",
-        AttemptResult::Refusal => "refused",
-        AttemptResult::Empty => "returned no text",
-        AttemptResult::Truncated => "truncated its answer",
-        AttemptResult::Repeating => "repeated itself",
-        AttemptResult::Incomplete => "omitted text",
-        AttemptResult::BreakerOpen => "in cooldown",
+        CallResult::Answered => "answered",
+        CallResult::Timeout => "timed out",
+        CallResult::Transient => "failed",
+        CallResult::Exhausted => "rate limited",
+        CallResult::Configuration => "misconfigured",
+        CallResult::Request => "rejected the page",
+        CallResult::Unknown => "failed with an unknown error",
+        CallResult::Refusal => "refused",
+        CallResult::Empty => "returned no text",
+        CallResult::Truncated => "truncated its answer",
+        CallResult::Repeating => "repeated itself",
+        CallResult::Incomplete => "omitted text",
+        CallResult::BreakerOpen => "in cooldown",
     }
 }

@@ -1,9 +1,9 @@
 //! The source of each page's text, in a few lines.
 
-use everypage_core::domain::{
+use everypage_core::{
+    finish::result::{PageResult, ResultDocument},
     job::{Job, Status},
-    outcome::Source,
-    result::{PageResult, ResultDocument},
+    source::Source,
 };
 use serde::Serialize;
 
@@ -21,22 +21,18 @@ pub struct Origin {
 
 fn from(page: &PageResult) -> String {
     match (page.source, &page.read_by.provider, &page.read_by.model) {
-        (Source::Ai, Some(provider), Some(model)) => format!("ai {provider}:{model}"),
+        (Source::AI, Some(provider), Some(model)) => format!("ai {provider}:{model}"),
         (source, ..) => source.to_string(),
     }
 }
 
 /// Groups pages: AI text first, then MuPDF text as planned, then fallbacks by reason.
 pub fn origins(document: &ResultDocument) -> Vec<Origin> {
-    let rank = |source| match source {
-        Source::Ai => 0,
-        Source::Mupdf => 1,
-        Source::MupdfFallback => 2,
-        Source::MupdfTimeoutFallback => 3,
-    };
-    let mut groups: Vec<(u8, String, Option<String>, Vec<_>)> = Vec::new();
+    // The order of the table of sources is that of their lines.
+    let rank = |source| Source::ALL.iter().position(|known| *known == source);
+    let mut groups: Vec<(Option<usize>, String, Option<String>, Vec<_>)> = Vec::new();
     for page in &document.pages {
-        let (from, reason) = (from(page), page.why.clone());
+        let (from, reason) = (from(page), page.fallback_reason.clone());
         match groups.iter_mut().find(|group| group.1 == from && group.2 == reason) {
             Some(group) => group.3.push(page.page),
             None => groups.push((rank(page.source), from, reason, vec![page.page])),
@@ -101,12 +97,12 @@ pub fn status(job: &Job) -> String {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::{
+    use everypage_core::{
         document::Reason,
+        finish::result::{Cause, PageInput, assemble},
         ids::{JobId, PageNumber},
-        outcome::Outcome,
-        result::{Cause, PageInput, assemble},
-        target::{Provider, Target},
+        providers::target::{Provider, Target},
+        read::outcome::Settlement,
     };
     use jiff::Timestamp;
 
@@ -127,10 +123,10 @@ mod tests {
     fn pages_are_grouped_by_the_source_of_their_text() {
         let at = Timestamp::UNIX_EPOCH;
         let read = |model: &str| {
-            let outcome = Outcome::read_by(Target::new(Provider::OpenAi, model), "words", vec![], at, at);
+            let outcome = Settlement::read_by(Target::new(Provider::OpenAi, model), "words", vec![], at, at);
             Some((outcome, Some("words".to_owned())))
         };
-        let failed = Some((Outcome::fallback("no model answered".into(), vec![], at, at), None));
+        let failed = Some((Settlement::fallback("no model answered".into(), vec![], at, at), None));
         let inputs = [
             page(1, "a", None),
             page(2, "a", read("big")),

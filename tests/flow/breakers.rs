@@ -11,17 +11,16 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
-    domain::{
-        event::Aggregate,
-        target::{Provider, Target},
-    },
+    event::Aggregate,
+    events::trail,
     ports::{
         Fault,
         clock::Clock,
         records::Records,
         vision::{Scope, VisionError},
     },
-    store::{breakers, trail},
+    providers::target::{Provider, Target},
+    read::breakers,
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
@@ -38,7 +37,13 @@ async fn a_job_deadline_opens_no_breaker() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     process.work_for(Duration::from_secs(1)).await;
-    assert!(breakers::all(&process.app).await.unwrap().iter().all(|(_, breaker)| breaker.trips == 0));
+    assert!(
+        breakers::all(&process.app.reader.breakers)
+            .await
+            .unwrap()
+            .iter()
+            .all(|(_, breaker)| breaker.trips == 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +64,7 @@ async fn a_successful_probe_after_the_cooldown_brings_a_model_back() {
     let by_primary =
         document.pages.iter().filter(|page| page.read_by.model.as_deref() == Some("gpt-5.4")).count();
     assert!(by_primary > 20, "the primary read {by_primary} pages after its recovery");
-    let opened = trail::read(&process.app, &Aggregate::Breaker("openai:gpt-5.4".into())).await.unwrap();
+    let opened = trail::read(&process.app.store, &Aggregate::Breaker("openai:gpt-5.4".into())).await.unwrap();
     let kinds: Vec<&str> = opened.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["breaker.opened", "breaker.half_open", "breaker.closed"]);
 }
@@ -77,7 +82,7 @@ async fn a_cancelled_probe_allows_another_one() {
     process.finish(&id).await;
     // The probe, 30 s after the failure, was cancelled by the deadline at 31 s.
     assert_eq!(harness.vision.calls_to("gpt-5.4"), 2);
-    let (_, breaker) = breakers::all(&process.app).await.unwrap().remove(0);
+    let (_, breaker) = breakers::all(&process.app.reader.breakers).await.unwrap().remove(0);
     assert!(breaker.lets_through(harness.clock.now(), &process.app.settings.breaker), "{breaker:?}");
 }
 
@@ -95,7 +100,9 @@ impl FaultInjector for OtherProcessProbesFirst {
             return Injection::None;
         }
         assert!(
-            breakers::admit(&self.other, &self.target, "other", Duration::from_secs(120)).await.is_some()
+            breakers::admit(&self.other.reader.breakers, &self.target, "other", Duration::from_secs(120))
+                .await
+                .is_some()
         );
         Injection::Refuse(Fault::Throttled { service: "test", retry_after: None })
     }
@@ -117,7 +124,11 @@ async fn a_process_whose_probe_is_refused_does_not_probe() {
     });
     let records: Arc<dyn Records> = harness.records.clone();
     let process = harness.start_on("b", Arc::new(Faulty::new(records, injector)));
-    assert!(breakers::admit(&process.app, &target, "this process", Duration::from_secs(120)).await.is_none());
+    assert!(
+        breakers::admit(&process.app.reader.breakers, &target, "this process", Duration::from_secs(120))
+            .await
+            .is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,13 +140,18 @@ async fn a_longer_request_timeout_allows_no_second_probe() {
     process.finish(&id).await;
     let (target, _) = harness.vision.calls().remove(0);
     harness.advance(Duration::from_secs(31)).await;
-    let patient = breakers::admit(&process.app, &target, "patient", Duration::from_secs(300)).await;
+    let patient =
+        breakers::admit(&process.app.reader.breakers, &target, "patient", Duration::from_secs(300)).await;
     assert!(patient.is_some());
     let other = harness.start("b").app;
     harness.advance(Duration::from_secs(299)).await;
-    assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_none());
+    assert!(
+        breakers::admit(&other.reader.breakers, &target, "other", Duration::from_secs(10)).await.is_none()
+    );
     harness.advance(Duration::from_secs(16)).await;
-    assert!(breakers::admit(&other, &target, "other", Duration::from_secs(10)).await.is_some());
+    assert!(
+        breakers::admit(&other.reader.breakers, &target, "other", Duration::from_secs(10)).await.is_some()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +180,7 @@ async fn a_probe_of_a_model_that_is_down_leaves_the_provider_to_the_next_probe()
         .await
         .pages
         .iter()
-        .map(|page| page.attempts.last().unwrap().target.to_string())
+        .map(|page| page.calls.last().unwrap().target.to_string())
         .collect();
     assert_eq!(readers, ["openai:gpt-5.4-mini"; 3], "the provider's breaker is closed again");
 }

@@ -4,14 +4,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        document::PageReading,
-        ids::{JobId, PageNumber, Priority, TenantId},
-        job::{Failure, State},
-        outcome::Source,
-        result::Cause,
-        secret::Secret,
-    },
+    dead_letters::{self, fail::fail},
+    document::PageReading,
+    finish::{heal, result::Cause, results},
+    ids::{JobId, PageNumber, Priority, TenantId},
+    job::{Failure, State},
     ports::{
         blobs::Blobs,
         clock::Clock,
@@ -19,12 +16,11 @@ use everypage_core::{
         queue::{Outgoing, Queue},
         vision::VisionError,
     },
-    store::{dead, tenants},
-    usecases::{
-        dispatch::{Disposition, dispatch},
-        fail::fail,
-        heal, redrive, result,
-    },
+    read::dispatch::{Disposition, dispatch},
+    recover::redrive,
+    secret::Secret,
+    source::Source,
+    tenants,
 };
 use everypage_testkit::{
     faulty::Faults,
@@ -46,9 +42,9 @@ async fn a_failed_document_has_a_reason_and_can_be_redriven() {
     assert_eq!(job.state, State::Failed);
     assert_eq!(job.failure.as_ref().unwrap().code, "password_wrong");
     invariants::nothing_is_held(&harness.records, harness.clock.now());
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("password"));
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("password"));
     assert_eq!(harness.notifier.notices().len(), 1);
     for item in harness.records.dump() {
         assert!(
@@ -58,12 +54,12 @@ async fn a_failed_document_has_a_reason_and_can_be_redriven() {
     }
 
     let secret = Secret::new("open sesame");
-    redrive::redrive(&process.app, &letters[0].value.id, "ann", Some(secret)).await.unwrap();
+    redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", Some(secret)).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 2).await;
     invariants::trail_verifies(&process.app, &job).await;
-    assert!(dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    assert!(dead_letters::waiting(&process.app.store, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,27 +73,29 @@ async fn a_poison_page_becomes_a_dead_letter_and_its_redrive_heals_the_result() 
         loop {
             harness.blobs.delete_all(&broken).await.unwrap();
             tokio::task::yield_now().await;
-            process.app.clock.sleep(Duration::from_micros(1)).await;
+            process.app.store.clock.sleep(Duration::from_micros(1)).await;
         }
     };
     let job =
         tokio::select! { biased; job = process.finish(&id) => job, () = delete_image => unreachable!() };
     invariants::succeeded(&job);
     let document = process.result(&job).await;
-    assert_eq!(document.pages[1].source, Source::MupdfFallback);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("pages/2.jpg"), "{}", letters[0].value.reason);
+    assert_eq!(document.pages[1].source, Source::MUPDF_FALLBACK);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("pages/2.jpg"), "{}", dead_letters[0].value.reason);
     harness.blobs.put_new(&broken, vec![1]).await.unwrap();
-    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     let job = process.job(&id).await;
     assert_eq!(job.result.as_ref().unwrap().version, 2);
-    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 3]);
+    assert_eq!(sources(&process.result(&job).await), [Source::AI; 3]);
     assert_eq!(process.version(&job, 1).await, document, "a published version never changes");
     invariants::trail_verifies(&process.app, &job).await;
     invariants::nothing_is_held(&harness.records, harness.clock.now());
-    assert!(harness.queue.is_empty() && dead::waiting(&process.app, 10).await.unwrap().is_empty());
+    assert!(
+        harness.queue.is_empty() && dead_letters::waiting(&process.app.store, 10).await.unwrap().is_empty()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,11 +109,11 @@ async fn an_unreadable_message_becomes_a_dead_letter_with_its_reason() {
     }
     process.work_for(Duration::from_secs(1)).await;
     assert!(harness.queue.is_empty());
-    let reasons: Vec<String> = dead::waiting(&process.app, 10)
+    let reasons: Vec<String> = dead_letters::waiting(&process.app.store, 10)
         .await
         .unwrap()
         .into_iter()
-        .map(|letter| letter.value.reason)
+        .map(|dead_letter| dead_letter.value.reason)
         .collect();
     assert_eq!(reasons.len(), 3);
     assert!(reasons.iter().any(|reason| reason.contains("document_id")), "{reasons:?}");
@@ -131,7 +129,7 @@ async fn a_partly_readable_message_becomes_its_tenants_dead_letter_and_its_page_
     assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let tenant = TenantId::new("local");
     let responsible = [("DEFAULT_RESPONSIBLE".to_owned(), Some("ann@example.org".to_owned()))];
-    tenants::change(&process.app, &tenant, &responsible).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &responsible).await.unwrap();
     harness.advance(Duration::from_secs(61)).await;
     // The message arrives without one of its fields.
     let mut delivery = harness.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);
@@ -139,18 +137,19 @@ async fn a_partly_readable_message_becomes_its_tenants_dead_letter_and_its_page_
     body.as_object_mut().unwrap().remove("deadline");
     delivery.body = body.to_string();
     let process = harness.start("b");
-    let handled = dispatch(&process.app, &delivery);
+    let handled = dispatch(&process.app.reader, &delivery);
     let (job, disposition) = futures::future::join(process.driver.drive(&id), handled).await;
     assert_eq!(disposition, Disposition::Done);
-    let (job, letter) = (job.unwrap(), dead::waiting(&process.app, 1).await.unwrap().remove(0).value);
-    assert_eq!((&letter.tenant, &letter.correlation_id), (&tenant, &job.correlation_id));
-    assert!(letter.reason.contains("deadline"), "{}", letter.reason);
+    let (job, dead_letter) =
+        (job.unwrap(), dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0).value);
+    assert_eq!((&dead_letter.tenant, &dead_letter.correlation_id), (&tenant, &job.correlation_id));
+    assert!(dead_letter.reason.contains("deadline"), "{}", dead_letter.reason);
     let notified = harness.notifier.notices().remove(0).responsible;
     assert_eq!(notified.as_deref(), Some("ann@example.org"));
     let document = process.result(&job).await;
     assert_eq!(
         (document.pages[0].source, document.metadata.timeout_occurred),
-        (Source::MupdfFallback, false)
+        (Source::MUPDF_FALLBACK, false)
     );
 }
 
@@ -162,23 +161,23 @@ async fn an_unknown_error_becomes_a_dead_letter() {
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
-    assert_eq!(sources(&process.result(&job).await), [Source::MupdfFallback]);
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert!(letters[0].value.reason.contains("HTTP 418"));
+    assert_eq!(sources(&process.result(&job).await), [Source::MUPDF_FALLBACK]);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert!(dead_letters[0].value.reason.contains("HTTP 418"));
     // Sent again while every model is down: a known error, so the first one makes no second dead letter.
     harness.vision.set_behaviour(|_, _| Reply::down());
     harness.clock.sleep(Duration::from_secs(700)).await;
-    heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
-    let again = dead::waiting(&process.app, 10).await.unwrap();
-    assert_eq!((again.len(), again[0].value.sending), (1, 0), "{:?}", again[0].value.reason);
+    let again = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert_eq!((again.len(), again[0].value.redrive_count), (1, 0), "{:?}", again[0].value.reason);
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     harness.clock.sleep(Duration::from_secs(700)).await;
-    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     let job = process.job(&id).await;
-    assert_eq!(sources(&process.result(&job).await), [Source::Ai]);
+    assert_eq!(sources(&process.result(&job).await), [Source::AI]);
     assert_eq!(job.result.unwrap().version, 2);
 }
 
@@ -210,7 +209,7 @@ async fn a_panic_fails_its_job_with_a_dead_letter_and_a_notice() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     assert_eq!((job.state, job.failure.unwrap().code), (State::Failed, "defect".to_owned()));
-    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1);
+    assert_eq!(dead_letters::waiting(&process.app.store, 10).await.unwrap().len(), 1);
     assert_eq!(harness.notifier.notices().len(), 1);
 }
 
@@ -226,25 +225,25 @@ async fn fail_until_killed(at: Option<usize>) -> (usize, State, usize, usize) {
     tokio::select! {
         biased;
         () = stopped => {}
-        failed = fail(&killed, &id, failure) => drop(failed.unwrap()),
+        failed = fail(&killed.dead_letters, &id, failure) => drop(failed.unwrap()),
     }
     let calls = harness.faults.calls();
     harness.faults = Faults::none();
     let process = harness.start("c");
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    (calls, process.job(&id).await.state, letters.len(), harness.notifier.notices().len())
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    (calls, process.job(&id).await.state, dead_letters.len(), harness.notifier.notices().len())
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_failed_job_has_a_dead_letter_and_a_notice() {
-    let (calls, state, letters, notices) = fail_until_killed(None).await;
-    assert_eq!((state, letters, notices), (State::Failed, 1, 1));
+    let (calls, state, dead_letters, notices) = fail_until_killed(None).await;
+    assert_eq!((state, dead_letters, notices), (State::Failed, 1, 1));
     assert!(calls >= 4, "{calls}");
     for at in 0..calls {
-        let (_, state, letters, notices) = fail_until_killed(Some(at)).await;
+        let (_, state, dead_letters, notices) = fail_until_killed(Some(at)).await;
         match state {
-            State::Failed => assert_eq!((letters, notices), (1, 1), "killed at call {at}"),
-            _ => assert_eq!(letters, 0, "killed at call {at}"),
+            State::Failed => assert_eq!((dead_letters, notices), (1, 1), "killed at call {at}"),
+            _ => assert_eq!(dead_letters, 0, "killed at call {at}"),
         }
     }
 }
@@ -256,9 +255,9 @@ async fn failed_while_publishing(harness: &Harness) -> JobId {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(10)).await.is_none());
     let job = process.job(&id).await;
-    result::publish(&process.app, &job, 1, Cause::Deadline).await.unwrap();
+    results::publish(&process.app.store, process.app.blobs.as_ref(), &job, 1, Cause::Deadline).await.unwrap();
     let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
-    fail(&process.app, &id, failure).await.unwrap();
+    fail(&process.app.dead_letters, &id, failure).await.unwrap();
     id
 }
 
@@ -267,13 +266,13 @@ async fn a_redriven_job_publishes_its_own_pages_and_not_those_of_an_earlier_run(
     let harness = Harness::new(&[]);
     let id = failed_while_publishing(&harness).await;
     let process = harness.start("b");
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     assert_eq!(job.result.as_ref().unwrap().version, 1);
-    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 2]);
+    assert_eq!(sources(&process.result(&job).await), [Source::AI; 2]);
     invariants::trail_verifies(&process.app, &job).await;
 }
 
@@ -287,12 +286,12 @@ async fn a_redriven_job_whose_document_was_read_needs_no_password() {
     assert!(process.kill_after(&id, Duration::from_secs(10)).await.is_none());
     // As when storage is unavailable for longer than the retries.
     let failure = Failure { code: "unreachable".into(), reason: "the store is unavailable".into() };
-    assert_eq!(fail(&process.app, &id, failure).await.unwrap().state, State::Failed);
+    assert_eq!(fail(&process.app.dead_letters, &id, failure).await.unwrap().state, State::Failed);
 
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     let process = harness.start("b");
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 2).await;

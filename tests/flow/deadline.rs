@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everypage_core::{domain::outcome::Source, ports::clock::Clock, usecases::heal};
+use everypage_core::{finish::heal, ports::clock::Clock, source::Source};
 use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
@@ -45,9 +45,9 @@ async fn a_deadline_during_rendering_loses_no_text_and_can_be_healed() {
     invariants::succeeded(&job);
     invariants::result_is_whole(&process.app, &job, 12).await;
     let document = process.result(&job).await;
-    assert_eq!(sources(&document), [Source::Mupdf, Source::MupdfTimeoutFallback].repeat(6));
+    assert_eq!(sources(&document), [Source::MUPDF, Source::MUPDF_TIMEOUT_FALLBACK].repeat(6));
     assert!(document.pages.iter().all(|page| page.has_text));
-    let sent = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    let sent = heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     assert_eq!(sent.len(), 6);
     process.work_for(Duration::from_secs(10)).await;
     let job = process.job(&id).await;
@@ -67,5 +67,5 @@ async fn a_deadline_that_passed_while_no_process_ran_loses_no_text() {
     invariants::result_is_whole(&process.app, &job, 4).await;
     let document = process.result(&job).await;
     assert!(document.pages.iter().all(|page| page.has_text));
-    assert_eq!(sources(&document), [Source::Mupdf, Source::MupdfTimeoutFallback].repeat(2));
+    assert_eq!(sources(&document), [Source::MUPDF, Source::MUPDF_TIMEOUT_FALLBACK].repeat(2));
 }

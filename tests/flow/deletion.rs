@@ -11,24 +11,23 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{DeadLetterId, Priority, TenantId},
-        job::{Failure, State},
+    dead_letters::{
+        self,
+        add::{NewDeadLetter, bury},
+        fail::fail,
     },
+    finish::delete,
+    ids::{DeadLetterId, Priority, TenantId},
+    job::{Failure, State},
+    notify::{deliver as sender, webhooks},
+    plan::propose,
     ports::{
-        blobs::Blobs,
-        clock::within,
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::Records,
         vision::VisionError,
     },
-    store::{dead, webhooks},
-    usecases::{
-        bury::{Death, bury},
-        delete,
-        fail::fail,
-        plan, redrive, webhooks as sender,
-    },
+    recover::redrive,
+    time::within,
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
@@ -42,15 +41,27 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
     let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
     harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
     let process = harness.start("a");
-    webhooks::set(&process.app, &TenantId::new("local"), "https://example.com/hook").await.unwrap();
+    webhooks::set(
+        &process.app.store,
+        process.app.vault.as_ref(),
+        &TenantId::new("local"),
+        "https://example.com/hook",
+    )
+    .await
+    .unwrap();
     harness.hooks.fail_next(4);
     let document = FakeDocument::graphics(150);
     let id = process.submit(&document).await.unwrap().job.id;
     assert!(
-        delete::delete(&process.app, &id, "ann").await.unwrap_err().to_string().contains("cancel it first")
+        delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("cancel it first")
     );
     let job = process.finish(&id).await;
-    let _ = within(harness.clock.as_ref(), Duration::from_secs(60), sender::run(&process.app)).await;
+    let _ =
+        within(harness.clock.as_ref(), Duration::from_secs(60), sender::run(&process.app.publisher)).await;
     // A dead letter of another job stays.
     let foreign = Delivery {
         id: "m".into(),
@@ -59,12 +70,17 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
         receive_count: 3,
         lane: Priority::Normal,
     };
-    bury(&process.app, Death::of_message(&process.app, &foreign, "of another job".into())).await.unwrap();
-    assert_eq!(dead::waiting(&process.app, 1000).await.unwrap().len(), 152);
-    delete::delete(&process.app, &id, "ann").await.unwrap();
-    let left = dead::waiting(&process.app, 10).await.unwrap();
+    bury(
+        &process.app.dead_letters,
+        NewDeadLetter::of_message(&process.app.settings, &foreign, "of another job".into()),
+    )
+    .await
+    .unwrap();
+    assert_eq!(dead_letters::waiting(&process.app.store, 1000).await.unwrap().len(), 152);
+    delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap();
+    let left = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     assert_eq!(
-        left.iter().map(|letter| letter.value.reason.as_str()).collect::<Vec<_>>(),
+        left.iter().map(|dead_letter| dead_letter.value.reason.as_str()).collect::<Vec<_>>(),
         ["of another job"]
     );
     assert_eq!(harness.blobs.keys(), Vec::<String>::new());
@@ -80,7 +96,7 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
 /// Redrives a job while another process deletes it.
 struct RedriveDuringDeletion {
     other: Arc<App>,
-    letter: DeadLetterId,
+    dead_letter: DeadLetterId,
     done: AtomicBool,
 }
 
@@ -88,7 +104,7 @@ struct RedriveDuringDeletion {
 impl FaultInjector for RedriveDuringDeletion {
     async fn before(&self, call: &'static str) -> Injection {
         if call == "records.list" && !self.done.swap(true, Ordering::SeqCst) {
-            redrive::redrive(&self.other, &self.letter, "ben", None).await.unwrap();
+            redrive::redrive(&self.other.recovery, &self.dead_letter, "ben", None).await.unwrap();
         }
         Injection::None
     }
@@ -100,12 +116,13 @@ async fn a_job_redriven_during_its_deletion_is_not_deleted() {
     let other = harness.start("a");
     let id = other.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let failure = Failure { code: "defect".into(), reason: "it broke".into() };
-    fail(&other.app, &id, failure).await.unwrap();
-    let letter = dead::job_letter(&id, 0);
-    let injector = RedriveDuringDeletion { other: other.app.clone(), letter, done: Default::default() };
+    fail(&other.app.dead_letters, &id, failure).await.unwrap();
+    let dead_letter = dead_letters::job_dead_letter_id(&id, 0);
+    let injector = RedriveDuringDeletion { other: other.app.clone(), dead_letter, done: Default::default() };
     let records: Arc<dyn Records> = harness.records.clone();
     let process = harness.start_on("b", Arc::new(Faulty::new(records, Arc::new(injector))));
-    let refused = delete::delete(&process.app, &id, "ann").await.unwrap_err();
+    let refused =
+        delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap_err();
     assert_eq!(refused.code(), "job_is_open");
     assert_eq!(other.job(&id).await.state, State::Acked, "the redriven job continues");
 }
@@ -118,15 +135,17 @@ async fn a_late_message_of_a_deleted_job_stores_none_of_its_text() {
     document.pages[0].text = "the words of the document".into();
     let id = process.submit(&document).await.unwrap().job.id;
     let job = process.finish(&id).await;
-    let late = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap().remove(0);
+    let late =
+        propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap().remove(0);
     assert!(late.context_text.contains("the words of the document"));
-    delete::delete(&process.app, &id, "ann").await.unwrap();
-    let message = Outgoing { name: "late".into(), job: id, lane: Priority::Normal, body: late.encode() };
+    delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap();
+    let message =
+        Outgoing { name: "late".into(), job: id, lane: Priority::Normal, body: late.encode().unwrap() };
     harness.queue.send(&[message]).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
-    let letters = dead::waiting(&process.app, 10).await.unwrap();
-    assert!(letters[0].value.reason.contains("there is no job"), "{}", letters[0].value.reason);
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    assert!(dead_letters[0].value.reason.contains("there is no job"), "{}", dead_letters[0].value.reason);
     let left = harness.records.dump().into_iter().filter(|item| item.draft.body.contains("the words"));
     assert_eq!(left.count(), 0);
 }

@@ -10,16 +10,11 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::outcome::AttemptResult,
-    ports::{
-        Fault,
-        blobs::Blobs,
-        clock::{Clock, after},
-        records::Records,
-        retrying::Retrying,
-        vision::Finish,
-    },
-    store::dead,
+    app::Retrying,
+    dead_letters,
+    ports::{Fault, blobs::Blobs, clock::Clock, records::Records, vision::Finish},
+    read::outcome::CallResult,
+    time::after,
 };
 use everypage_testkit::{
     clock::VirtualClock,
@@ -60,7 +55,7 @@ async fn two_concurrent_deliveries_make_one_call() {
     process.work_for(Duration::from_secs(300)).await;
     assert!(harness.queue.is_empty());
     assert!(
-        dead::waiting(&process.app, 10).await.unwrap().is_empty(),
+        dead_letters::waiting(&process.app.store, 10).await.unwrap().is_empty(),
         "a second delivery is not a dead letter"
     );
     invariants::paid_once(&harness.vision, 0);
@@ -112,7 +107,7 @@ async fn model_calls_of_an_interrupted_delivery_are_kept() {
     let process = harness.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let recover = async {
-        process.app.clock.sleep(Duration::from_secs(22)).await;
+        process.app.store.clock.sleep(Duration::from_secs(22)).await;
         harness.vision.set_behaviour(|target, page| match target.model.as_str() {
             "gpt-5.4" => Reply::down(),
             _ => Reply::Answer(read_by(target, page)),
@@ -122,9 +117,8 @@ async fn model_calls_of_an_interrupted_delivery_are_kept() {
     };
     let job = tokio::select! { biased; job = process.finish(&id) => job, () = recover => unreachable!() };
     let document = process.result(&job).await;
-    let results: Vec<AttemptResult> =
-        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
-    assert_eq!(results, [AttemptResult::Refusal, AttemptResult::Transient, AttemptResult::Answered]);
+    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [CallResult::Refusal, CallResult::Transient, CallResult::Answered]);
     assert_eq!(document.metadata.cost_micro_usd.0, 2_000, "the refusal and the answer");
     invariants::trail_verifies(&process.app, &job).await;
 }

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::{
-        job::Status,
-        outcome::{AttemptResult, Source},
-        target::Provider,
-    },
+    job::Status,
     ports::{
         clock::Clock,
         vision::{Finish, Scope, VisionError},
     },
-    store::breakers,
+    providers::target::Provider,
+    read::{breakers, outcome::CallResult},
+    source::Source,
 };
 use everypage_testkit::{
     pdf::FakeDocument,
@@ -35,7 +33,7 @@ async fn text_pages_are_read_by_mupdf_and_graphics_pages_by_a_model() {
     invariants::trail_verifies(&process.app, &job).await;
     invariants::nothing_is_held(&harness.records, harness.clock.now());
     let document = process.result(&job).await;
-    assert_eq!(sources(&document), [Source::Mupdf, Source::Ai].repeat(5));
+    assert_eq!(sources(&document), [Source::MUPDF, Source::AI].repeat(5));
     assert_eq!(harness.vision.calls().len(), 5);
     assert_eq!(document.metadata.credits, 5);
     assert_eq!(document.metadata.cost_micro_usd.0, 5_000);
@@ -53,12 +51,11 @@ async fn a_page_fails_over_and_lists_its_model_calls() {
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
-    assert_eq!(sources(&document), [Source::Ai; 3]);
-    let results: Vec<AttemptResult> =
-        document.pages[0].attempts.iter().map(|attempt| attempt.result).collect();
-    assert_eq!(results, [AttemptResult::Transient, AttemptResult::Answered]);
+    assert_eq!(sources(&document), [Source::AI; 3]);
+    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|attempt| attempt.result).collect();
+    assert_eq!(results, [CallResult::Transient, CallResult::Answered]);
     // The breaker is open by then: the failing model is skipped.
-    assert_eq!(document.pages[2].attempts[0].result, AttemptResult::BreakerOpen);
+    assert_eq!(document.pages[2].calls[0].result, CallResult::BreakerOpen);
     assert_eq!(harness.vision.calls_to("gpt-5.4"), 1);
 }
 
@@ -73,7 +70,7 @@ async fn a_job_has_every_page_when_every_provider_is_down() {
     invariants::result_is_whole(&process.app, &job, 20).await;
     invariants::nothing_is_held(&harness.records, harness.clock.now());
     let document = process.result(&job).await;
-    assert_eq!(sources(&document), [Source::MupdfFallback; 20]);
+    assert_eq!(sources(&document), [Source::MUPDF_FALLBACK; 20]);
     assert_eq!(document.metadata.pages_failed, 20);
     assert!(!document.metadata.timeout_occurred);
     assert!(
@@ -129,10 +126,14 @@ async fn each_class_of_error_opens_its_breaker_and_fails_over_or_not() {
         let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
         let job = process.finish(&id).await;
         let source = process.result(&job).await.pages[0].source;
-        let expected = if fails_over { Source::Ai } else { Source::MupdfFallback };
+        let expected = if fails_over { Source::AI } else { Source::MUPDF_FALLBACK };
         assert_eq!(source, expected, "{error:?}");
-        let open: Vec<String> =
-            breakers::all(&process.app).await.unwrap().into_iter().map(|(name, _)| name).collect();
+        let open: Vec<String> = breakers::all(&process.app.reader.breakers)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(open, if breaker.is_empty() { vec![] } else { vec![breaker.to_owned()] }, "{error:?}");
         if !fails_over {
             assert_eq!(harness.vision.calls().len(), 1, "the same request would fail at every model");
@@ -143,10 +144,10 @@ async fn each_class_of_error_opens_its_breaker_and_fails_over_or_not() {
 #[tokio::test(start_paused = true)]
 async fn a_page_with_an_unusable_answer_goes_to_the_next_model() {
     for (reply, expected) in [
-        (Reply::Answer(String::new()), AttemptResult::Empty),
-        (Reply::Finish(Finish::Length, "cut".into()), AttemptResult::Truncated),
-        (Reply::Finish(Finish::Refusal, "no".into()), AttemptResult::Refusal),
-        (Reply::Answer("again and again\n".repeat(50)), AttemptResult::Repeating),
+        (Reply::Answer(String::new()), CallResult::Empty),
+        (Reply::Finish(Finish::Length, "cut".into()), CallResult::Truncated),
+        (Reply::Finish(Finish::Refusal, "no".into()), CallResult::Refusal),
+        (Reply::Answer("again and again\n".repeat(50)), CallResult::Repeating),
     ] {
         let harness = Harness::new(&[]);
         harness.vision.set_behaviour(move |target, page| {
@@ -156,9 +157,9 @@ async fn a_page_with_an_unusable_answer_goes_to_the_next_model() {
         let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
         let job = process.finish(&id).await;
         let page = &process.result(&job).await.pages[0];
-        assert_eq!((page.source, page.attempts[0].result), (Source::Ai, expected));
+        assert_eq!((page.source, page.calls[0].result), (Source::AI, expected));
         // The model answered, so its breaker stays closed.
-        assert!(breakers::all(&process.app).await.unwrap().is_empty());
+        assert!(breakers::all(&process.app.reader.breakers).await.unwrap().is_empty());
     }
 }
 

@@ -11,23 +11,23 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
-    domain::{
-        ids::JobId,
-        job::State,
-        outcome::{Outcome, Source},
-        target::{Provider, Target},
-    },
+    dead_letters,
+    finish::{heal, healing},
+    ids::JobId,
+    job::{State, cancel::cancel, jobs},
     ports::{
-        clock::{Clock, after},
-        flow::Settlement,
+        clock::Clock,
+        flow::Acceptance,
         records::Records,
         vision::{Finish, VisionError},
     },
-    store::{
-        dead, healing, jobs,
+    providers::target::{Provider, Target},
+    read::{
+        outcome::Settlement,
         pages::{self, Claim},
     },
-    usecases::{cancel::cancel, heal, redrive},
+    recover::redrive,
+    source::Source,
 };
 use everypage_local::LocalFlow;
 use everypage_testkit::{
@@ -51,17 +51,17 @@ async fn heal_sends_fallback_pages_again() {
     process.finish(&id).await;
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
     harness.clock.sleep(Duration::from_secs(700)).await;
-    let sent = heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap();
+    let sent = heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     assert_eq!(sent, (1..=5).map(page).collect::<Vec<_>>());
     process.work_for(Duration::from_secs(10)).await;
-    let job = heal::publish(&process.app, &id).await.unwrap();
+    let job = heal::publish(&process.app.finisher, &id).await.unwrap();
     assert!(job.result.as_ref().unwrap().version >= 2);
-    assert_eq!(sources(&process.result(&job).await), [Source::Ai; 5]);
-    assert_eq!(sources(&process.version(&job, 1).await), [Source::MupdfFallback; 5]);
+    assert_eq!(sources(&process.result(&job).await), [Source::AI; 5]);
+    assert_eq!(sources(&process.version(&job, 1).await), [Source::MUPDF_FALLBACK; 5]);
     invariants::trail_verifies(&process.app, &job).await;
     // Nothing is left to heal, so there is no new version.
     let before = job.result.clone();
-    assert_eq!(heal::publish(&process.app, &id).await.unwrap().result, before);
+    assert_eq!(heal::publish(&process.app.finisher, &id).await.unwrap().result, before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn a_process_without_a_pdf_reader_heals_with_stored_images() {
     let id = process.submit(&FakeDocument::mixed(12)).await.unwrap().job.id;
     process.finish(&id).await;
     harness.pdf = Arc::new(FakePdf::absent());
-    let sent = heal::send(&harness.start("api").app, &id, Duration::from_secs(60)).await.unwrap();
+    let sent = heal::send(&harness.start("api").app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     assert_eq!(sent.len(), 6);
 }
 
@@ -87,7 +87,7 @@ async fn many_healed_pages_are_published_in_few_versions() {
     harness.vision.set_behaviour(|target, page| {
         Reply::AnswerAfter(Duration::from_millis(200 + u64::from(page) * 20), read_by(target, page))
     });
-    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap().len(), 60);
+    assert_eq!(heal::send(&process.app.finisher, &id, Duration::from_secs(300)).await.unwrap().len(), 60);
     process.work_for(Duration::from_secs(300)).await;
     assert!(harness.queue.is_empty());
     let job = process.job(&id).await;
@@ -108,18 +108,20 @@ async fn another_process_takes_over_from_a_killed_publisher() {
     process.finish(&id).await;
     harness.advance(Duration::from_secs(600)).await;
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    heal::send(&process.app, &id, Duration::from_secs(300)).await.unwrap();
+    heal::send(&process.app.finisher, &id, Duration::from_secs(300)).await.unwrap();
     // A process holds the lease for publishing, and was killed.
-    assert!(healing::tell(&process.app, &id, "killed", Duration::from_secs(60)).await.unwrap().is_some());
+    assert!(
+        healing::tell(&process.app.store, &id, "killed", Duration::from_secs(60)).await.unwrap().is_some()
+    );
     process.work_for(Duration::from_secs(30)).await;
     assert!(harness.queue.is_empty());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1, "the killed process holds the lease");
-    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "its lease has not expired");
+    assert_eq!(heal::take_over(&process.app.finisher).await.unwrap(), 0, "its lease has not expired");
     harness.advance(Duration::from_secs(31)).await;
-    assert_eq!(heal::take_over(&process.app).await.unwrap(), 1);
+    assert_eq!(heal::take_over(&process.app.finisher).await.unwrap(), 1);
     let job = process.job(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 3);
-    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "nothing is left to publish");
+    assert_eq!(heal::take_over(&process.app.finisher).await.unwrap(), 0, "nothing is left to publish");
     invariants::nothing_is_held(&harness.records, harness.clock.now());
 }
 
@@ -131,17 +133,23 @@ async fn a_page_settled_during_publishing_is_in_the_next_version() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     let (app, time) = (&process.app, Duration::from_secs(60));
-    let lease = healing::tell(app, &id, "first", time).await.unwrap().expect("no publisher");
-    assert!(healing::tell(app, &id, "second", time).await.unwrap().is_none(), "the first one publishes");
-    let lease = healing::finish(app, lease, time).await.unwrap().expect("the second one has a page");
-    assert!(healing::finish(app, lease, time).await.unwrap().is_none());
+    let lease = healing::tell(&app.store, &id, "first", time).await.unwrap().expect("no publisher");
+    assert!(
+        healing::tell(&app.store, &id, "second", time).await.unwrap().is_none(),
+        "the first one publishes"
+    );
+    let lease = healing::finish(&app.store, lease, time).await.unwrap().expect("the second one has a page");
+    assert!(healing::finish(&app.store, lease, time).await.unwrap().is_none());
     // A publisher whose lease expired and was taken over does not publish.
-    let slow = healing::tell(app, &id, "slow", time).await.unwrap().expect("no publisher");
+    let slow = healing::tell(&app.store, &id, "slow", time).await.unwrap().expect("no publisher");
     harness.advance(Duration::from_secs(61)).await;
-    let next = healing::tell(app, &id, "next", time).await.unwrap().expect("the lease has expired");
-    assert!(healing::finish(app, slow, time).await.unwrap().is_none());
-    assert!(healing::tell(app, &id, "third", time).await.unwrap().is_none(), "the next one still publishes");
-    assert!(healing::finish(app, next, time).await.unwrap().is_some());
+    let next = healing::tell(&app.store, &id, "next", time).await.unwrap().expect("the lease has expired");
+    assert!(healing::finish(&app.store, slow, time).await.unwrap().is_none());
+    assert!(
+        healing::tell(&app.store, &id, "third", time).await.unwrap().is_none(),
+        "the next one still publishes"
+    );
+    assert!(healing::finish(&app.store, next, time).await.unwrap().is_some());
 }
 
 /// A worker in another process that stores its page after finalize has listed the pages, and signals the
@@ -164,18 +172,22 @@ impl FaultInjector for PageSettledDuringFinalize {
         let (Some((driver, id)), true) = (self.driver.get(), self.is_listing.load(Ordering::SeqCst)) else {
             return;
         };
-        let job = jobs::load(&self.worker, id).await.unwrap().value;
+        let job = jobs::load(&self.worker.store, id).await.unwrap().value;
         if job.state != State::Audited || self.done.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (worker, now) = (&self.worker, self.worker.clock.now());
-        let claim = pages::claim(worker, id, page(1), 0, "worker", Duration::from_secs(60)).await.unwrap();
+        let (worker, now) = (&self.worker, self.worker.store.clock.now());
+        let claim =
+            pages::claim(&worker.store, id, page(1), 0, "worker", Duration::from_secs(60)).await.unwrap();
         let Claim::Granted(held) = claim else { panic!("no other worker holds the page") };
         let target = Target::new(Provider::OpenAi, "gpt-5.4");
-        let outcome = Outcome::read_by(target, "at last", vec![], now, now);
-        pages::settle(worker, &job, &held, 0, outcome, Some("at last".into())).await.unwrap().unwrap();
+        let outcome = Settlement::read_by(target, "at last", vec![], now, now);
+        pages::settle(&worker.store, worker.blobs.as_ref(), &job, &held, 0, outcome, Some("at last".into()))
+            .await
+            .unwrap()
+            .unwrap();
         let settled = driver.flow.settle(&LocalFlow::token(id, page(1))).await.unwrap();
-        assert_eq!(settled, Settlement::Accepted, "the flow still waits");
+        assert_eq!(settled, Acceptance::Accepted, "the flow still waits");
     }
 }
 
@@ -210,18 +222,26 @@ async fn a_page_of_a_cancelled_job_is_not_read_again() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let user = async {
-        process.app.clock.sleep(Duration::from_secs(10)).await;
-        cancel(&process.app, &id, "ann").await.unwrap();
+        process.app.store.clock.sleep(Duration::from_secs(10)).await;
+        cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann")
+            .await
+            .unwrap();
         std::future::pending::<()>().await;
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = user => unreachable!() };
     assert_eq!((job.state, job.result.is_some()), (State::Cancelled, true));
-    let (letters, calls) = (dead::waiting(&process.app, 10).await.unwrap(), harness.vision.calls().len());
-    let refused = redrive::redrive(&process.app, &letters[0].value.id, "ann", None).await.unwrap_err();
+    let (dead_letters, calls) =
+        (dead_letters::waiting(&process.app.store, 10).await.unwrap(), harness.vision.calls().len());
+    let refused =
+        redrive::redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap_err();
     assert_eq!(refused.code(), "nothing_to_heal", "{refused}");
     process.work_for(Duration::from_secs(60)).await;
     assert_eq!(harness.vision.calls().len(), calls);
-    assert_eq!(dead::waiting(&process.app, 10).await.unwrap().len(), 1, "an operator may still purge it");
+    assert_eq!(
+        dead_letters::waiting(&process.app.store, 10).await.unwrap().len(),
+        1,
+        "an operator may still purge it"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,11 +256,11 @@ async fn a_large_healed_result_is_published_by_the_sweep_and_not_by_a_worker() {
     let id = process.submit(&FakeDocument::graphics(2001)).await.unwrap().job.id;
     process.finish(&id).await;
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    assert_eq!(heal::send(&process.app, &id, Duration::from_secs(60)).await.unwrap(), [page(1)]);
+    assert_eq!(heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap(), [page(1)]);
     process.work_for(Duration::from_secs(10)).await;
     assert_eq!(process.job(&id).await.result.unwrap().version, 1, "the worker does not publish it");
-    assert_eq!(heal::take_over(&process.app).await.unwrap(), 1);
+    assert_eq!(heal::take_over(&process.app.finisher).await.unwrap(), 1);
     let job = process.job(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 2001);
-    assert_eq!(heal::take_over(&process.app).await.unwrap(), 0, "it is published once");
+    assert_eq!(heal::take_over(&process.app.finisher).await.unwrap(), 0, "it is published once");
 }

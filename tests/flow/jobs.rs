@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::{
-        document::Reason,
-        ids::{JobId, TenantId},
-        job::{JobOptions, State, Status},
-        outcome::Source,
-    },
+    document::Reason,
+    ids::{JobId, TenantId},
+    job::{JobOptions, State, Status, cancel::cancel, jobs},
+    plan::decide,
     ports::{blobs::Blobs, clock::Clock},
-    store::{jobs, tenants},
-    usecases::{cancel::cancel, decide, prepare},
+    prepare,
+    source::Source,
+    tenants,
 };
 use everypage_testkit::{
     pdf::{FakeDocument, FakePage},
@@ -73,8 +72,8 @@ async fn without_an_api_key_every_page_is_mupdf_text() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
     let job = process.finish(&id).await;
-    assert_eq!(sources(&process.result(&job).await), [Source::Mupdf; 4]);
-    assert!(job.plan.unwrap().no_ai_because.unwrap().contains("OPENAI_API_KEY"));
+    assert_eq!(sources(&process.result(&job).await), [Source::MUPDF; 4]);
+    assert!(job.plan.unwrap().no_ai_reason.unwrap().contains("OPENAI_API_KEY"));
     assert!(harness.vision.calls().is_empty());
 }
 
@@ -84,12 +83,14 @@ async fn a_tenant_can_override_settings() {
     let process = harness.start("a");
     let tenant = TenantId::new("local");
     let set = |name: &str, value: &str| vec![(name.to_owned(), Some(value.to_owned()))];
-    tenants::change(&process.app, &tenant, &set("REQUEST_TIMEOUT", "4s")).await.unwrap();
-    tenants::change(&process.app, &tenant, &set("OPENAI_PRIMARY_MODEL", "my-own")).await.unwrap();
-    tenants::change(&process.app, &tenant, &set("DEFAULT_RESPONSIBLE", "ann@example.org")).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &set("REQUEST_TIMEOUT", "4s")).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &set("OPENAI_PRIMARY_MODEL", "my-own")).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &set("DEFAULT_RESPONSIBLE", "ann@example.org"))
+        .await
+        .unwrap();
     for (name, value) in [("REQUEST_TIMEOUT", "soon"), ("OPENAI_API_KEY", "stolen"), ("PORT", "1")] {
         let refused =
-            tenants::change(&process.app, &tenant, &set(name, value)).await.unwrap_err().to_string();
+            tenants::change(&process.app.tenants, &tenant, &set(name, value)).await.unwrap_err().to_string();
         assert!(refused.contains(name), "{refused}");
     }
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
@@ -99,10 +100,12 @@ async fn a_tenant_can_override_settings() {
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     let page = &process.result(&job).await.pages[0];
-    assert_eq!(page.attempts[0].target.model, "my-own");
-    assert_eq!(page.attempts[0].latency_ms, 4_000);
-    assert_eq!(page.source, Source::Ai);
-    let left = tenants::change(&process.app, &tenant, &[("REQUEST_TIMEOUT".to_owned(), None)]).await.unwrap();
+    assert_eq!(page.calls[0].target.model, "my-own");
+    assert_eq!(page.calls[0].latency_ms, 4_000);
+    assert_eq!(page.source, Source::AI);
+    let left = tenants::change(&process.app.tenants, &tenant, &[("REQUEST_TIMEOUT".to_owned(), None)])
+        .await
+        .unwrap();
     assert_eq!(left.variables.len(), 2);
 }
 
@@ -111,8 +114,14 @@ async fn an_unknown_job_is_an_error_not_a_panic() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = JobId::new("unknown-job");
-    assert!(cancel(&process.app, &id, "ann").await.unwrap_err().to_string().contains("unknown-job"));
-    assert!(jobs::find(&process.app, &id).await.unwrap().is_none());
+    assert!(
+        cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("unknown-job")
+    );
+    assert!(jobs::find(&process.app.store, &id).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,9 +148,9 @@ async fn an_expensive_plan_waits_for_approval_until_the_deadline() {
     };
     let id = wait(FakeDocument::graphics(5)).await;
     let approve = async {
-        process.app.clock.sleep(Duration::from_secs(10)).await;
+        process.app.store.clock.sleep(Duration::from_secs(10)).await;
         assert_eq!(process.job(&id).await.status(), Status::AwaitingApproval);
-        decide::decide(&process.app, &id, "ann", decide::Decision::Approve).await.unwrap();
+        decide::decide(&process.app.planner, &id, "ann", decide::Decision::Approve).await.unwrap();
         std::future::pending::<()>().await;
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = approve => unreachable!() };
@@ -149,9 +158,9 @@ async fn an_expensive_plan_waits_for_approval_until_the_deadline() {
 
     let id = wait(FakeDocument::graphics(6)).await;
     let reject = async {
-        process.app.clock.sleep(Duration::from_secs(10)).await;
+        process.app.store.clock.sleep(Duration::from_secs(10)).await;
         let reason = "too expensive".to_owned();
-        decide::decide(&process.app, &id, "ann", decide::Decision::Reject { reason }).await.unwrap();
+        decide::decide(&process.app.planner, &id, "ann", decide::Decision::Reject { reason }).await.unwrap();
         std::future::pending::<()>().await;
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = reject => unreachable!() };
@@ -170,10 +179,10 @@ async fn a_page_without_an_image_is_still_planned_for_ai() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     let job = process.job(&id).await;
-    let range = prepare::inspect(&process.app, &job).await.unwrap().remove(0);
-    prepare::read_range(&process.app, &job, &range).await.unwrap();
+    let range = prepare::inspect(&process.app.preparer, &job).await.unwrap().remove(0);
+    prepare::read_range(&process.app.preparer, &job, &range).await.unwrap();
     // Page 2 of this range could not be rendered.
-    prepare::render_range(&process.app, &job, &range).await.unwrap();
+    prepare::render_range(&process.app.preparer, &job, &range).await.unwrap();
     let key = format!("jobs/{id}/images/1-3.json");
     let mut images: Vec<serde_json::Value> =
         serde_json::from_slice(&harness.blobs.get(&key).await.unwrap().unwrap()).unwrap();
@@ -182,7 +191,7 @@ async fn a_page_without_an_image_is_still_planned_for_ai() {
     harness.blobs.put_new(&key, serde_json::to_vec(&images).unwrap()).await.unwrap();
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
-    assert_eq!(sources(&document), [Source::Ai; 3]);
+    assert_eq!(sources(&document), [Source::AI; 3]);
     assert_eq!(document.metadata.ai_pages, 3);
 }
 
@@ -197,8 +206,10 @@ async fn a_cancelled_job_stops_and_keeps_finished_pages() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(6)).await.unwrap().job.id;
     let stop = async {
-        process.app.clock.sleep(Duration::from_secs(5)).await;
-        cancel(&process.app, &id, "ann").await.unwrap();
+        process.app.store.clock.sleep(Duration::from_secs(5)).await;
+        cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann")
+            .await
+            .unwrap();
         std::future::pending::<()>().await;
     };
     let job = tokio::select! { job = process.finish(&id) => job, () = stop => unreachable!() };
@@ -206,8 +217,8 @@ async fn a_cancelled_job_stops_and_keeps_finished_pages() {
     assert!(seconds(harness.clock.as_ref()) < 6.5);
     invariants::result_is_whole(&process.app, &job, 6).await;
     invariants::trail_verifies(&process.app, &job).await;
-    use Source::{Ai, MupdfFallback};
-    let expected = [Ai, Ai, MupdfFallback, MupdfFallback, MupdfFallback, MupdfFallback];
+    let (ai, fallback) = (Source::AI, Source::MUPDF_FALLBACK);
+    let expected = [ai, ai, fallback, fallback, fallback, fallback];
     assert_eq!(sources(&process.result(&job).await), expected);
     process.work_for(Duration::from_secs(120)).await;
     assert!(harness.queue.is_empty());

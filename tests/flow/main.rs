@@ -12,7 +12,7 @@ mod healing;
 mod jobs;
 mod verification;
 
-use everypage_core::domain::{outcome::Source, result::ResultDocument};
+use everypage_core::{finish::result::ResultDocument, source::Source};
 
 /// The source of each page's text.
 fn sources(document: &ResultDocument) -> Vec<Source> {

@@ -11,18 +11,20 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
-    domain::{event::Aggregate, job::Job, outcome::Outcome},
+    event::Aggregate,
+    events::trail,
+    finish::verify::verify_job,
+    job::Job,
+    keys::record,
     ports::{
         blobs::Blobs,
-        clock::Clock,
         records::{Change, Key, Records},
     },
-    store::{
-        Kept,
+    read::{
+        outcome::Settlement,
         pages::{self, Claim, Page},
-        trail,
     },
-    usecases::verify::verify_job,
+    records::Versioned,
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
@@ -43,23 +45,28 @@ async fn verify_finds_a_changed_event_or_result() {
     let trail = Aggregate::Job(id.clone());
     invariants::published_in_order(
         &harness.bus.events(),
-        &trail::read(&process.app, &trail).await.unwrap()[..4],
+        &trail::read(&process.app.store, &trail).await.unwrap()[..4],
     );
     for (sort, what) in [("event#0000000002", "job"), ("pagelog#0000000001#0000000001", "page 1")] {
         let key = Key::new(format!("job#{id}"), sort);
         let item = harness.records.dump().into_iter().find(|item| item.draft.key == key).unwrap();
         harness.records.forge(&key, item.draft.body.replace("local", "other"));
-        let findings = verify_job(&process.app, &id).await.unwrap().findings;
+        let findings =
+            verify_job(&process.app.store, process.app.blobs.as_ref(), &id).await.unwrap().findings;
         assert!(findings.iter().any(|finding| finding.starts_with(what)), "{findings:?}");
         harness.records.forge(&key, item.draft.body);
     }
-    assert_eq!(verify_job(&process.app, &id).await.unwrap().findings, Vec::<String>::new());
+    assert_eq!(
+        verify_job(&process.app.store, process.app.blobs.as_ref(), &id).await.unwrap().findings,
+        Vec::<String>::new()
+    );
     for (form, what) in [("txt", "its .txt"), ("json", "missing or was changed")] {
         let key = format!("jobs/{id}/result/v1.{form}");
         let stored = harness.blobs.get(&key).await.unwrap().unwrap();
         harness.blobs.delete_all(&key).await.unwrap();
         harness.blobs.put_new(&key, b"forged".to_vec()).await.unwrap();
-        let findings = verify_job(&process.app, &id).await.unwrap().findings;
+        let findings =
+            verify_job(&process.app.store, process.app.blobs.as_ref(), &id).await.unwrap().findings;
         assert!(findings.iter().any(|finding| finding.contains(what)), "{findings:?}");
         harness.blobs.delete_all(&key).await.unwrap();
         harness.blobs.put_new(&key, stored).await.unwrap();
@@ -73,10 +80,10 @@ async fn verify_finds_a_deleted_page() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
     invariants::trail_verifies(&process.app, &job).await;
-    let stored = pages::find(&process.app, &id, page(2)).await.unwrap().unwrap();
-    let gone = Change::Delete { key: pages::key(&id, page(2)), version: stored.version };
-    process.app.write(vec![gone]).await.unwrap();
-    let findings = verify_job(&process.app, &id).await.unwrap().findings;
+    let stored = pages::find(&process.app.store, &id, page(2)).await.unwrap().unwrap();
+    let gone = Change::Delete { key: record::page(&id, page(2)), version: stored.version };
+    process.app.store.write(vec![gone]).await.unwrap();
+    let findings = verify_job(&process.app.store, process.app.blobs.as_ref(), &id).await.unwrap().findings;
     assert_eq!(findings, ["page 2: it has a trail and is gone itself"]);
 }
 
@@ -84,7 +91,7 @@ async fn verify_finds_a_deleted_page() {
 struct PageSettledDuringVerification {
     worker: Arc<App>,
     job: Job,
-    held: Kept<Page>,
+    held: Versioned<Page>,
     lists: AtomicUsize,
 }
 
@@ -93,9 +100,12 @@ impl FaultInjector for PageSettledDuringVerification {
     async fn before(&self, call: &'static str) -> Injection {
         // The third list call, after the job's trail and its pages: the trails of the pages.
         if call == "records.list" && self.lists.fetch_add(1, Ordering::SeqCst) == 2 {
-            let (worker, now) = (&self.worker, self.worker.clock.now());
-            let late = Outcome::timed_out(vec![], now, now);
-            pages::settle(worker, &self.job, &self.held, 0, late, None).await.unwrap().unwrap();
+            let (worker, now) = (&self.worker, self.worker.store.clock.now());
+            let late = Settlement::timed_out(vec![], now, now);
+            pages::settle(&worker.store, worker.blobs.as_ref(), &self.job, &self.held, 0, late, None)
+                .await
+                .unwrap()
+                .unwrap();
         }
         Injection::None
     }
@@ -107,13 +117,17 @@ async fn a_page_settled_during_verification_is_not_reported_as_tampering() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     // A worker holds the page, and does not settle it in time.
-    let claim = pages::claim(&process.app, &id, page(1), 0, "w", Duration::from_secs(60)).await.unwrap();
+    let claim =
+        pages::claim(&process.app.store, &id, page(1), 0, "w", Duration::from_secs(60)).await.unwrap();
     let Claim::Granted(held) = claim else { panic!("no other worker holds the page") };
     let job = process.driver.drive(&id).await.unwrap();
     let (worker, lists) = (process.app.clone(), AtomicUsize::default());
     let injector = Arc::new(PageSettledDuringVerification { worker, job, held: *held, lists });
     let records: Arc<dyn Records> = harness.records.clone();
     let verifier = harness.start_on("b", Arc::new(Faulty::new(records, injector.clone()))).app;
-    assert_eq!(verify_job(&verifier, &id).await.unwrap().findings, Vec::<String>::new());
+    assert_eq!(
+        verify_job(&verifier.store, verifier.blobs.as_ref(), &id).await.unwrap().findings,
+        Vec::<String>::new()
+    );
     assert!(injector.lists.load(Ordering::SeqCst) > 3, "it was verified once more");
 }

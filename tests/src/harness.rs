@@ -4,32 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     app::{App, Ports},
-    config::Settings,
-    domain::{
-        ids::{JobId, TenantId},
-        job::{Job, JobOptions},
-        result::ResultDocument,
-        secret::Secret,
-        trace::TraceContext,
-    },
+    finish::{result::ResultDocument, results},
+    ids::{JobId, TenantId},
+    intake::submit::{Submission, SubmitError, Submitted, submit},
+    job::{Job, JobOptions, jobs},
+    notify::{deliver, relay},
     ports::{
-        blobs::Blobs,
-        bus::Bus,
-        clock::{Clock, within},
-        flow::Flow,
-        hooks::Hooks,
-        notifier::Notifier,
-        payments::Payments,
-        pdf::Pdf,
-        queue::Queue,
-        records::Records,
-        vault::Vault,
+        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, notifier::Notifier,
+        payments::Payments, pdf::Pdf, queue::Queue, records::Records, vault::Vault,
     },
-    store::jobs,
-    usecases::{
-        intake::{Submission, SubmitError, Submitted, submit},
-        relay, result, webhooks,
-    },
+    secret::Secret,
+    settings::Settings,
+    time::within,
+    trace::TraceContext,
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
@@ -169,7 +156,7 @@ impl Process {
         change(&mut submission.options);
         submission.password = password.map(Secret::new);
         submission.idempotency_key = key.map(str::to_owned);
-        submit(&self.app, submission).await
+        submit(&self.app.intake, submission).await
     }
 
     /// Submits a document as part of the caller's trace.
@@ -179,7 +166,7 @@ impl Process {
         caller: TraceContext,
     ) -> Result<Submitted, SubmitError> {
         let file = temp_file(document.bytes());
-        submit(&self.app, Submission { traceparent: Some(caller), ..self.submission(&file) }).await
+        submit(&self.app.intake, Submission { traceparent: Some(caller), ..self.submission(&file) }).await
     }
 
     fn submission(&self, file: &tempfile::NamedTempFile) -> Submission {
@@ -190,7 +177,7 @@ impl Process {
             name: "report.pdf".into(),
             file: file.path().to_owned(),
             password: None,
-            options: self.app.settings.default_options(),
+            options: JobOptions::from_settings(&self.app.settings),
             idempotency_key: None,
             traceparent: None,
         }
@@ -201,40 +188,46 @@ impl Process {
     pub async fn finish(&self, id: &JobId) -> Job {
         let work = async {
             let job = self.driver.drive(id).await.expect("the job is not deleted");
-            self.app.clock.sleep(Duration::from_millis(100)).await;
+            self.app.store.clock.sleep(Duration::from_millis(100)).await;
             job
         };
         tokio::select! {
             biased;
             job = work => job,
-            _ = futures::future::join3(self.driver.work(), relay::run(&self.app), webhooks::run(&self.app)) => unreachable!("they run until they are dropped"),
+            _ = futures::future::join3(self.driver.work(), relay::run(&self.app.publisher), deliver::run(&self.app.publisher)) => unreachable!("they run until they are dropped"),
         }
     }
 
     /// Runs the workers for `time`, then drops them at any point of their work.
     pub async fn work_for(&self, time: Duration) {
-        within(self.app.clock.as_ref(), time, self.driver.work()).await;
+        within(self.app.store.clock.as_ref(), time, self.driver.work()).await;
     }
 
     /// Drives the job for `time`, then kills the process at any point of its work.
     pub async fn kill_after(&self, id: &JobId, time: Duration) -> Option<Job> {
-        within(self.app.clock.as_ref(), time, self.finish(id)).await
+        within(self.app.store.clock.as_ref(), time, self.finish(id)).await
     }
 
     pub async fn job(&self, id: &JobId) -> Job {
-        jobs::load(&self.app, id).await.expect("the job is there").value
+        jobs::load(&self.app.store, id).await.expect("the job is there").value
     }
 
     pub async fn result(&self, job: &Job) -> ResultDocument {
-        result::read_document(&self.app, job, None).await.expect("readable").expect("published")
+        results::read_document(self.app.blobs.as_ref(), job, None)
+            .await
+            .expect("readable")
+            .expect("published")
     }
 
     pub async fn version(&self, job: &Job, version: u32) -> ResultDocument {
-        result::read_document(&self.app, job, Some(version)).await.expect("readable").expect("published")
+        results::read_document(self.app.blobs.as_ref(), job, Some(version))
+            .await
+            .expect("readable")
+            .expect("published")
     }
 }
 
-/// A file with these bytes, for as long as it is held.
+/// A file with these bytes, deleted when it is dropped.
 pub fn temp_file(bytes: Vec<u8>) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("written");

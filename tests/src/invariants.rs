@@ -4,25 +4,25 @@ use std::collections::HashMap;
 
 use everypage_core::{
     app::App,
-    domain::{
-        event::Event,
-        ids::PageNumber,
-        job::{Job, State},
-        outcome::Source,
-    },
+    event::Event,
+    events::invariants as event_invariants,
+    finish::{format::Format, invariants as result_invariants, results, verify::verify_job},
+    ids::PageNumber,
     invariants,
-    usecases::{result, verify::verify_job},
+    job::{Job, State},
+    source::Source,
 };
 use everypage_testkit::{memory::MemoryRecords, vision::FakeVision};
 use jiff::Timestamp;
 
 /// The result has every page exactly once, in order, under its own number, with text.
 pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
-    let document = result::read_document(app, job, None).await.expect("readable").expect("published");
-    assert_eq!(invariants::whole(&document), Ok(()));
+    let document =
+        results::read_document(app.blobs.as_ref(), job, None).await.expect("readable").expect("published");
+    assert_eq!(result_invariants::whole(&document), Ok(()));
     assert_eq!(document.metadata.total_pages, pages);
     for page in &document.pages {
-        if page.source == Source::Ai {
+        if page.source == Source::AI {
             assert!(
                 page.text.contains(&format!("page {} read by", page.page)),
                 "page {} has the text of another page",
@@ -30,17 +30,17 @@ pub async fn result_is_whole(app: &App, job: &Job, pages: u32) {
             );
         }
     }
-    for (version, form) in (1..=document.version).flat_map(|v| FORMS.map(|form| (v, form))) {
-        let bytes = result::read(app, job, form, Some(version)).await.expect("readable");
-        assert!(bytes.is_some_and(|bytes| !bytes.is_empty()), "version {version} has no {form:?}");
+    for (version, format) in
+        (1..=document.version).flat_map(|v| Format::ALL.iter().map(move |format| (v, *format)))
+    {
+        let bytes = results::read(app.blobs.as_ref(), job, format, Some(version)).await.expect("readable");
+        assert!(bytes.is_some_and(|bytes| !bytes.is_empty()), "version {version} has no {format:?}");
     }
 }
 
-const FORMS: [result::Form; 3] = [result::Form::Text, result::Form::Markdown, result::Form::Json];
-
 /// Replaying the events gives the stored state, and every hash is correct.
 pub async fn trail_verifies(app: &App, job: &Job) {
-    let report = verify_job(app, &job.id).await.expect("readable");
+    let report = verify_job(&app.store, app.blobs.as_ref(), &job.id).await.expect("readable");
     assert_eq!(report.findings, Vec::<String>::new());
 }
 
@@ -62,7 +62,7 @@ pub fn paid_once(vision: &FakeVision, lost: usize) {
 
 /// Events were published in order per aggregate, each at least once.
 pub fn published_in_order(published: &[Event], trail: &[Event]) {
-    assert_eq!(invariants::published_in_order(published, trail), Ok(()));
+    assert_eq!(event_invariants::published_in_order(published, trail), Ok(()));
 }
 
 pub fn succeeded(job: &Job) {

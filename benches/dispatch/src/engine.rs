@@ -5,14 +5,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use everypage_core::{
     app::Outside,
-    config::Settings,
-    domain::{
-        event::{Aggregate, Event},
-        ids::TenantId,
-    },
+    event::{Aggregate, Event},
+    events::trail,
+    ids::TenantId,
+    intake::submit::{Submission, submit},
+    job::JobOptions,
     ports::{traces::NoTraces, vision::Vision},
-    store::trail,
-    usecases::intake::{Submission, submit},
+    settings::Settings,
 };
 use everypage_local::LocalBackend;
 use everypage_testkit::{
@@ -95,13 +94,13 @@ pub async fn measure(
         name: "document".into(),
         file,
         password: None,
-        options: engine.app.settings.default_options(),
+        options: JobOptions::from_settings(&engine.app.settings),
         traceparent: None,
         idempotency_key: None,
     };
     let mut events = engine.bus.subscribe();
     let work = async {
-        let id = submit(&engine.app, submission).await?.job.id;
+        let id = submit(&engine.app.intake, submission).await?.job.id;
         // Published a moment after it was stored: what is used in between is not counted.
         while events.recv().await?.kind != "job.approved" {}
         let before = Used::now(&engine)?;
@@ -109,9 +108,9 @@ pub async fn measure(
         let after = Used::now(&engine)?;
         let read = job.result.map_or(0, |result| result.metadata.final_ai_pages);
         anyhow::ensure!(read == pages, "{read} pages of {pages} were read");
-        let trail = trail::read(&engine.app, &Aggregate::Job(id.clone())).await?;
+        let trail = trail::read(&engine.app.store, &Aggregate::Job(id.clone())).await?;
         let approved = trail.iter().find(|event| event.kind == "job.approved").context("approved")?;
-        let settled = trail::read_pages(&engine.app, &id).await?;
+        let settled = trail::read_pages(&engine.app.store, &id).await?;
         let last = settled.iter().map(|event: &Event| event.timestamp).max().context("settled")?;
         let wall = Duration::try_from(last.duration_since(approved.timestamp))?;
         Ok(Measured {

@@ -6,10 +6,7 @@ mod engine;
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::Context;
-use everypage_core::{
-    domain::{secret::Secret, target::Provider},
-    ports::vision::Vision,
-};
+use everypage_core::{ports::vision::Vision, providers::target::Provider, secret::Secret};
 use everypage_system::SystemClock;
 use everypage_testkit::{
     provider::{Behaviour, Script, ScriptedProvider},

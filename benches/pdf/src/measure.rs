@@ -8,10 +8,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use everypage_core::{
-    domain::{
-        document::{ImageStyle, Reason},
-        ids::PageNumber,
-    },
+    document::{ImageStyle, Reason},
+    ids::PageNumber,
     ports::pdf::{Pdf, PdfLimits, ReadOptions, RenderPages},
 };
 use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
@@ -180,7 +178,7 @@ impl Measured {
         }
     }
 
-    fn add(&mut self, reading: &everypage_core::domain::document::PageReading) {
+    fn add(&mut self, reading: &everypage_core::document::PageReading) {
         self.text_chars += reading.text.chars().count() as u64;
         self.image_bytes += reading.image.as_ref().map_or(0, |image| image.bytes.len() as u64);
     }

@@ -4,14 +4,12 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use everypage_core::{
-    config::parse_duration,
-    domain::{
-        ids::Priority,
-        plan::AiPages,
-        selection::PageSelection,
-        target::{Provider, Tier},
-    },
-    usecases::{result::Form, wishes::Wishes},
+    finish::format::Format,
+    ids::Priority,
+    intake::options::OptionOverrides,
+    job::selection::PageSelection,
+    providers::target::{Provider, Tier},
+    settings::{AiPages, parse_duration},
 };
 
 use super::EXIT_CODES;
@@ -43,7 +41,7 @@ pub struct Documents {
     pub output: Option<PathBuf>,
     /// Format of the result: text, markdown or json
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]
-    pub format: Form,
+    pub format: Format,
     /// Password of encrypted PDFs; other users of this machine may see it, prefer --password-stdin
     #[arg(long, value_name = "PASSWORD", conflicts_with = "password_stdin")]
     pub password: Option<String>,
@@ -80,15 +78,15 @@ fn provider_help() -> String {
 }
 
 impl Documents {
-    pub fn overrides(&self) -> Wishes {
-        Wishes {
+    pub fn overrides(&self) -> OptionOverrides {
+        OptionOverrides {
             pages: self.pages.clone(),
             ai_pages: self.ai_pages,
             tier: self.tier,
-            engine: self.provider,
+            provider: self.provider,
             deadline: self.deadline,
             priority: self.priority,
-            again: self.force,
+            force: self.force,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use everypage_core::{config::parse_duration, usecases::result::Form};
+use everypage_core::{finish::format::Format, settings::parse_duration};
 
 use super::{EXIT_CODES, JobArg, Listing};
 
@@ -48,7 +48,7 @@ pub enum Jobs {
         job: JobArg,
         /// Format of the result: text, markdown or json
         #[arg(short, long, default_value = "text", value_name = "FORMAT")]
-        format: Form,
+        format: Format,
         /// Version of the result [default: the latest]
         #[arg(long, value_name = "N")]
         version: Option<u32>,

@@ -9,7 +9,7 @@ use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, 
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use everypage_core::config::parse_duration;
+use everypage_core::settings::parse_duration;
 
 pub use self::{
     dev::Dev,
@@ -63,7 +63,7 @@ impl FromStr for BackendKind {
         match text.to_ascii_lowercase().as_str() {
             "local" => Ok(Self::Local),
             "aws" => Ok(Self::Aws),
-            name if name.parse::<everypage_core::domain::target::Provider>().is_ok() => Err(format!(
+            name if name.parse::<everypage_core::providers::target::Provider>().is_ok() => Err(format!(
                 "{name} is a provider, and a backend is local or aws; to call {name} first, pass --provider {name}"
             )),
             _ => Err(format!("unknown backend {text:?} (accepted: local, aws)")),

@@ -1,7 +1,7 @@
 //! `tenants`, `account`, `purchases`, `keys` and `webhook`: what belongs to a tenant.
 
 use clap::{Args, Subcommand};
-use everypage_core::domain::caller::Role;
+use everypage_core::tenants::caller::Role;
 
 use super::Listing;
 

@@ -4,20 +4,15 @@ use std::{path::Path, time::Duration};
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{JobId, PageNumber},
-        job::Job,
-    },
-    ports::clock::{after, until},
-    store::{
-        jobs, pages,
+    ids::{JobId, PageNumber},
+    intake::{
+        submit::Submitted,
+        upload::{UploadAnnouncement, begin_from},
         uploads::{self, Upload},
     },
-    usecases::{
-        cancel::cancel as cancel_job,
-        intake::Submitted,
-        upload::{Announced, begin_from},
-    },
+    job::{Job, cancel::cancel as cancel_job, jobs},
+    read::pages,
+    time::{after, until},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -39,7 +34,7 @@ pub async fn accept(app: &App, request: Request, cancel: &CancellationToken) -> 
     let submission = request.submission;
     check(&submission.file)?;
     let name = submission.name.clone();
-    let announced = Announced {
+    let announced = UploadAnnouncement {
         tenant: submission.tenant,
         user: submission.user,
         name: submission.name,
@@ -48,7 +43,8 @@ pub async fn accept(app: &App, request: Request, cancel: &CancellationToken) -> 
         idempotency_key: submission.idempotency_key,
         traceparent: submission.traceparent,
     };
-    let upload = begin_from(app, &submission.source, announced, &request.overrides, UPLOAD_TIMEOUT).await?;
+    let upload =
+        begin_from(&app.intake, &submission.source, announced, &request.overrides, UPLOAD_TIMEOUT).await?;
     tokio::select! {
         stored = app.blobs.put_file(&upload.key, &submission.file) => drop(stored?),
         () = cancel.cancelled() => return Err(Problem::Cancelled("cancelled before it was uploaded".into())),
@@ -68,19 +64,19 @@ fn check(file: &Path) -> Result<(), Problem> {
 
 /// Waits until the stack has created a job from the upload.
 async fn created(app: &App, upload: &Upload, name: &str) -> Result<Submitted, Problem> {
-    let limit = after(app.clock.now(), INTAKE_TIMEOUT);
+    let limit = after(app.store.clock.now(), INTAKE_TIMEOUT);
     loop {
-        let now = uploads::find(app, &upload.id).await?.map(|upload| upload.value);
+        let now = uploads::find(&app.store, &upload.id).await?.map(|upload| upload.value);
         let now = now.ok_or_else(|| Problem::Failed("the upload's record has expired".into()))?;
         if let Some(failure) = &now.failure {
             return Err(without_name(name, &failure.reason));
         }
         if let Some(id) = &now.job {
-            let job = jobs::load(app, id).await?.value;
+            let job = jobs::load(&app.store, id).await?.value;
             let made = now.intended.as_ref().is_some_and(|intended| intended.job == *id);
             return Ok(Submitted { job, existed: !made });
         }
-        if app.clock.now() >= limit {
+        if app.store.clock.now() >= limit {
             return Err(Problem::Failed(format!(
                 "it was uploaded as {}, but the stack has created no job within {}; see the log of its \
                  intake function",
@@ -88,7 +84,7 @@ async fn created(app: &App, upload: &Upload, name: &str) -> Result<Submitted, Pr
                 human::duration(INTAKE_TIMEOUT)
             )));
         }
-        app.clock.sleep(POLL_INTERVAL).await;
+        app.store.clock.sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -105,19 +101,19 @@ pub async fn finish(
     loop {
         if cancel.is_cancelled() && !cancelled {
             if !created {
-                return Ok(jobs::load(app, id).await?.value);
+                return Ok(jobs::load(&app.store, id).await?.value);
             }
             cancel_job(app, id, "ctrl-c").await?;
             cancelled = true;
         }
-        let job = jobs::load(app, id).await?.value;
+        let job = jobs::load(&app.store, id).await?.value;
         for event in poller.poll().await? {
             progress.record(&event);
         }
         if job.state.is_terminal() {
             return Ok(job);
         }
-        let late = until(job.deadline, app.clock.now());
+        let late = until(job.deadline, app.store.clock.now());
         if late > MAX_OVERDUE {
             return Err(Problem::Failed(format!(
                 "job {id} has not ended {} after its deadline; see the stack's alarms",
@@ -125,7 +121,7 @@ pub async fn finish(
             )));
         }
         tokio::select! {
-            () = app.clock.sleep(POLL_INTERVAL) => {}
+            () = app.store.clock.sleep(POLL_INTERVAL) => {}
             () = cancel.cancelled(), if !cancelled => {}
         }
     }
@@ -139,10 +135,10 @@ pub async fn settled(
     limit: Duration,
     progress: &Progress,
 ) -> Result<bool, Problem> {
-    let limit = after(app.clock.now(), limit);
+    let limit = after(app.store.clock.now(), limit);
     let mut waiting = Vec::new();
     for page in sent {
-        let found = pages::find(app, poller.job(), *page).await?;
+        let found = pages::find(&app.store, poller.job(), *page).await?;
         // A page that has its AI text is not read again.
         let read = found.and_then(|page| page.value.outcome).is_some_and(|outcome| outcome.is_ai());
         if !read {
@@ -150,10 +146,10 @@ pub async fn settled(
         }
     }
     while !waiting.is_empty() {
-        if app.clock.now() >= limit {
+        if app.store.clock.now() >= limit {
             return Ok(false);
         }
-        app.clock.sleep(POLL_INTERVAL).await;
+        app.store.clock.sleep(POLL_INTERVAL).await;
         for event in poller.poll().await? {
             if let Some(page) = poller.settled_page(&event) {
                 waiting.retain(|other| *other != page);

@@ -4,12 +4,11 @@ use std::{collections::HashSet, time::Duration};
 
 use everypage_core::{
     app::App,
-    domain::{
-        event::{Aggregate, Event},
-        ids::{EventId, JobId, PageNumber},
-    },
-    ports::{Fault, clock::after},
-    store::trail,
+    event::{Aggregate, Event},
+    events::trail,
+    ids::{EventId, JobId, PageNumber},
+    ports::Fault,
+    time::after,
 };
 use jiff::Timestamp;
 
@@ -43,10 +42,10 @@ impl<'a> EventPoller<'a> {
 
     /// Returns the events stored since the last call, the job's own first.
     pub async fn poll(&mut self) -> Result<Vec<Event>, Fault> {
-        let mut events = trail::read(self.app, &Aggregate::Job(self.job.clone())).await?;
-        let now = self.app.clock.now();
+        let mut events = trail::read(&self.app.store, &Aggregate::Job(self.job.clone())).await?;
+        let now = self.app.store.clock.now();
         if self.pages_due.is_none_or(|due| due <= now) {
-            let pages = trail::read_pages(self.app, &self.job).await?;
+            let pages = trail::read_pages(&self.app.store, &self.job).await?;
             let pause = Duration::from_secs((pages.len() / EVENTS_PER_SECOND) as u64);
             self.pages_due = Some(after(now, pause));
             events.extend(pages);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use everypage_core::{
-    domain::{ids::JobId, job::Job},
-    store::{jobs, pages},
-    usecases::cancel::cancel as cancel_job,
+    ids::JobId,
+    job::{Job, cancel::cancel as cancel_job, jobs},
+    read::pages,
 };
 use everypage_local::{DrivenBy, LocalBackend};
 use futures::future::join_all;
@@ -26,10 +26,10 @@ pub async fn run_with<T>(
         screen.note(&format!("resumed {}", human::count(resumed.len(), "unfinished job", "unfinished jobs")));
     }
     for id in &resumed {
-        let job = jobs::load(&local.app, id).await?.value;
+        let job = jobs::load(&local.app.store, id).await?.value;
         progress.start(id, &job.received.document.name);
         if let Some((survey, plan)) = job.survey.as_ref().zip(job.plan.as_ref()) {
-            let pages = pages::all(&local.app, id).await?;
+            let pages = pages::all(&local.app.store, id).await?;
             let settled = pages.values().filter(|page| page.value.outcome.is_some()).count();
             let remaining = (plan.ai_pages as usize).saturating_sub(settled);
             progress.expect(id, survey.page_count() as usize, remaining);
@@ -65,10 +65,10 @@ pub async fn finish(local: &LocalBackend, id: &JobId, cancel: &CancellationToken
         () = cancel.cancelled() => {
             // Another process runs the same request; its job is not this command's to cancel.
             if local.driver_of(id).await? != Some(DrivenBy::AnotherProcess) {
-                cancel_job(&local.app, id, "ctrl-c").await?;
+                cancel_job(&local.app.store, local.app.flow.as_ref(), &local.app.interrupts, id, "ctrl-c").await?;
                 local.wait_for(id).await?
             } else {
-                jobs::load(&local.app, id).await?.value
+                jobs::load(&local.app.store, id).await?.value
             }
         }
     };

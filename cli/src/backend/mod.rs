@@ -12,16 +12,13 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{JobId, PageNumber},
-        job::Job,
-        result::Cause,
+    finish::{finalize::finalize, result::Cause},
+    ids::{JobId, PageNumber},
+    intake::{
+        options::OptionOverrides,
+        submit::{Submission, Submitted, submit},
     },
-    usecases::{
-        finalize::finalize,
-        intake::{Submission, Submitted, submit},
-        wishes::Wishes,
-    },
+    job::Job,
 };
 use everypage_local::LocalBackend;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +43,7 @@ pub enum Backend {
 pub struct Request {
     pub submission: Submission,
     /// The caller's options: a stack applies them to its own settings, not to this machine's.
-    pub overrides: Wishes,
+    pub overrides: OptionOverrides,
 }
 
 /// A job whose pages are about to be sent again.
@@ -93,7 +90,7 @@ impl Backend {
         match self {
             Self::Local(local) => local.register()?,
             #[cfg(feature = "aws")]
-            Self::Aws(stack) => everypage_core::store::nodes::seen(&stack.app).await?,
+            Self::Aws(stack) => everypage_core::events::nodes::seen(&stack.app.store).await?,
         }
         Ok(())
     }
@@ -103,9 +100,9 @@ impl Backend {
         match self {
             Self::Local(local) => local.flush().await?,
             #[cfg(feature = "aws")]
-            Self::Aws(stack) if !stack.app.outbox.is_empty() => {
+            Self::Aws(stack) if !stack.app.store.outbox.is_empty() => {
                 self.register().await?;
-                everypage_core::usecases::relay::relay_own(&stack.app).await?;
+                everypage_core::notify::relay::relay_own(&stack.app.publisher).await?;
             }
             #[cfg(feature = "aws")]
             Self::Aws(_) => {}
@@ -147,7 +144,7 @@ impl Backend {
         match self {
             Self::Local(local) => {
                 let name = request.submission.name.clone();
-                submit(&local.app, request.submission)
+                submit(&local.app.intake, request.submission)
                     .await
                     .map_err(|error| without_name(&name, &error.to_string()))
             }
@@ -238,7 +235,7 @@ impl Backend {
         if job.state.is_terminal() || self.is_driven(&job.id).await? {
             return Ok(job);
         }
-        Ok(finalize(self.app(), &job.id, Cause::Cancelled).await?)
+        Ok(finalize(&self.app().finisher, &job.id, Cause::Cancelled).await?)
     }
 }
 

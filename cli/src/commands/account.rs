@@ -1,13 +1,14 @@
 //! `everypage account`: credits of tenants.
 
 use everypage_core::{
-    config::Credits,
-    domain::{
+    billing::{
         account::{Account, AccountEvent, Cause, LedgerEntry},
-        ids::TenantId,
+        accounts,
     },
-    store::{accounts, listing, tenants},
-    usecases::verify::verify_account,
+    finish::verify::verify_account,
+    ids::TenantId,
+    settings::Credits,
+    tenants,
 };
 
 use crate::{
@@ -28,15 +29,15 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
     match command {
         Command::Show { tenant, listing } => {
             let tenant = named(tenant);
-            let account = accounts::load(app, &tenant).await?.value;
-            let unlimited = tenants::settings(app, &tenant).await?.credits == Credits::Unlimited;
+            let account = accounts::load(&app.store, &tenant).await?.value;
+            let unlimited = tenants::settings(&app.tenants, &tenant).await?.credits == Credits::Unlimited;
             show(screen, &[account], listing.json)?;
             if unlimited {
                 screen.note(&format!("tenant {tenant} needs no credits (CREDITS=unlimited)"));
             }
         }
         Command::List(listing) => {
-            let all = accounts::all(app).await?;
+            let all = accounts::all(&app.store).await?;
             if all.is_empty() && !listing.json {
                 screen.note("no tenant has an account yet; `everypage account grant` creates one");
             } else {
@@ -44,7 +45,7 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
             }
         }
         Command::Ledger { tenant, limit, listing } => {
-            let lines = listing::ledger(app, &named(tenant), None, limit).await?.items;
+            let lines = accounts::ledger_page(&app.store, &named(tenant), None, limit).await?.items;
             if listing.json {
                 screen.print_json(&lines)?;
             } else if lines.is_empty() {
@@ -65,7 +66,7 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
         }
         Command::Verify { tenant, listing } => {
             let tenant = named(tenant);
-            let findings = verify_account(app, &tenant).await?;
+            let findings = verify_account(&app.store, &tenant).await?;
             if listing.json {
                 screen.print_json(&findings)?;
             } else if findings.is_empty() {
@@ -89,7 +90,7 @@ async fn change(
     event: AccountEvent,
 ) -> Result<(), Problem> {
     backend.register().await?;
-    let account = accounts::change(backend.app(), tenant, "cli", &event).await;
+    let account = accounts::change(&backend.app().store, tenant, "cli", &event).await;
     let account = account.map_err(|error| Problem::Failed(error.to_string()))?;
     backend.flush().await?;
     screen.print_line(&format!(

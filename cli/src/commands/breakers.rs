@@ -1,6 +1,9 @@
 //! `everypage breakers`: state and cooldown of each model.
 
-use everypage_core::{domain::breaker::State, ports::clock::until, store::breakers};
+use everypage_core::{
+    read::{breaker::State, breakers},
+    time::until,
+};
 use jiff::Timestamp;
 
 use crate::{
@@ -9,7 +12,7 @@ use crate::{
 
 pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
-    let all = breakers::all(backend.app()).await?;
+    let all = breakers::all(&backend.app().reader.breakers).await?;
     let screen = &context.screen;
     if listing.json {
         let all: Vec<_> = all
@@ -20,12 +23,12 @@ pub async fn run(context: &Context, listing: Listing) -> Result<Exit, Problem> {
     } else if all.is_empty() {
         screen.note("no model has a circuit breaker yet: none has failed");
     } else {
-        screen.print(table(&all, backend.app().clock.now()).text().as_bytes())?;
+        screen.print(table(&all, backend.app().store.clock.now()).text().as_bytes())?;
     }
     Ok(Exit::Complete)
 }
 
-pub fn table(all: &[(String, everypage_core::domain::breaker::Breaker)], now: Timestamp) -> Table {
+pub fn table(all: &[(String, everypage_core::read::breaker::Breaker)], now: Timestamp) -> Table {
     let mut table = Table::new(["MODEL", "STATE", "TRIPS", "COOLDOWN", "CAUSE"]).right(&[2]);
     for (target, breaker) in all {
         let cooldown = match breaker.state {

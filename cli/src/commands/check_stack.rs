@@ -2,9 +2,9 @@
 
 use everypage_aws::Stack;
 use everypage_core::{
-    domain::secret::Secret,
     ports::{Fault, blobs::Blobs, records::Key},
-    store::breakers,
+    read::breakers,
+    secret::Secret,
 };
 use serde_json::json;
 
@@ -72,8 +72,8 @@ pub async fn check(context: &Context, address: &StackAddress, listing: Listing) 
 async fn resources(stack: &Stack) -> Vec<Resource<'_>> {
     let (app, names) = (&stack.app, &stack.resources);
     let table = async {
-        app.records_once.get(&Key::new("config-check", "config-check")).await?;
-        breakers::all(app).await.map(drop)
+        app.store.records_once.get(&Key::new("config-check", "config-check")).await?;
+        breakers::all(&app.reader.breakers).await.map(drop)
     };
     let bucket = async { stack.blobs.get(NO_BLOB).await.map(drop) };
     let key = async { app.vault.seal(&Secret::new("config check")).await.map(drop) };

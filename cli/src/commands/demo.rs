@@ -4,21 +4,18 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use console::style;
 use everypage_core::{
-    config::Settings,
-    domain::{
-        breaker::BreakerEvent,
-        event::{Aggregate, Event, decode},
-        job::{Job, JobEvent},
-        outcome::{Outcome, PageEvent},
-        result::ResultDocument,
-        target::{Provider, Target, Tier},
-    },
+    event::{Aggregate, Event, decode},
+    finish::{result::ResultDocument, results},
+    intake::submit::{Submission, submit},
+    job::{Job, JobEvent, JobOptions},
     ports::traces::NoTraces,
-    store::breakers,
-    usecases::{
-        intake::{Submission, submit},
-        result,
+    providers::target::{Provider, Target, Tier},
+    read::{
+        breaker::BreakerEvent,
+        breakers,
+        outcome::{PageEvent, Settlement},
     },
+    settings::Settings,
 };
 use everypage_local::LocalBackend;
 use everypage_scripted_provider::{Script, ScriptedProvider};
@@ -55,7 +52,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     let file = folder.path().join(NAME);
     std::fs::write(&file, SAMPLE).map_err(|error| Problem::unwritable(&file, &error))?;
     // Only the settings' defaults count here, not the environment.
-    let steps = settings(None)?.roster().steps(Tier::Primary);
+    let steps = settings(None)?.failover_order().steps(Tier::Primary);
     let provider = ScriptedProvider::start(script(&steps)?)
         .await
         .map_err(|error| Problem::Failed(format!("no port of 127.0.0.1 could be opened: {error}")))?;
@@ -63,7 +60,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     let backend = Arc::new(open_local(&settings, &folder.path().join("data"), Arc::new(NoTraces)).await?);
 
     opening(screen, &steps)?;
-    let started = backend.app.clock.now();
+    let started = backend.app.store.clock.now();
     let (job, document) = tokio::select! {
         done = process(&backend, &file, screen, started) => done?,
         ended = backend.run() => {
@@ -82,8 +79,8 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     indented(screen, &models)?;
 
     heading(screen, "Circuit breakers")?;
-    let all = breakers::all(&backend.app).await?;
-    indented(screen, &table(&all, backend.app.clock.now()))?;
+    let all = breakers::all(&backend.app.reader.breakers).await?;
+    indented(screen, &table(&all, backend.app.store.clock.now()))?;
 
     heading(screen, "Source of each page's text")?;
     for line in wrapped_origins(&document) {
@@ -163,11 +160,11 @@ async fn process(
         name: NAME.into(),
         file: file.to_owned(),
         password: None,
-        options: app.settings.default_options(),
+        options: JobOptions::from_settings(&app.settings),
         traceparent: None,
         idempotency_key: None,
     };
-    let id = submit(app, submission).await?.job.id;
+    let id = submit(&app.intake, submission).await?.job.id;
     let show = |event: &Event| match line(event) {
         None => Ok(()),
         Some(line) => {
@@ -192,7 +189,7 @@ async fn process(
     while let Ok(event) = events.try_recv() {
         show(&event)?;
     }
-    let document = result::read_document(app, &job, None).await?.ok_or_else(|| {
+    let document = results::read_document(app.blobs.as_ref(), &job, None).await?.ok_or_else(|| {
         let reason = job.failure.as_ref().map_or("it has no result", |failure| &failure.reason);
         Problem::Failed(format!("the sample was not processed: {reason}"))
     })?;
@@ -231,12 +228,12 @@ fn line(event: &Event) -> Option<String> {
     }
 }
 
-fn page_line(outcome: &Outcome) -> String {
+fn page_line(outcome: &Settlement) -> String {
     let took = human::between(outcome.started_at, outcome.settled_at);
     match &outcome.target {
         Some(target) => format!("read by {target} in {took}"),
         None => {
-            let last = outcome.attempts.last();
+            let last = outcome.calls.last();
             let result = last.map_or("was not called", |call| call_result(call.result));
             format!("{} MuPDF's text (the last model {result})", style("falls back to").yellow())
         }
@@ -246,7 +243,7 @@ fn page_line(outcome: &Outcome) -> String {
 /// The results of the calls to one model, counted.
 fn results(target: &Target, document: &ResultDocument) -> String {
     let mut counted: Vec<(&'static str, usize)> = Vec::new();
-    let calls = document.pages.iter().flat_map(|page| &page.attempts);
+    let calls = document.pages.iter().flat_map(|page| &page.calls);
     for call in calls.filter(|call| call.target == *target) {
         let result = call_result(call.result);
         match counted.iter_mut().find(|(known, _)| *known == result) {
@@ -315,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_script_of_the_demo_is_valid() {
-        let steps = settings(None).unwrap().roster().steps(Tier::Primary);
+        let steps = settings(None).unwrap().failover_order().steps(Tier::Primary);
         assert_eq!(steps.len(), 4);
         assert_eq!(script(&steps).unwrap().rules.len(), 5);
     }

@@ -2,8 +2,7 @@
 
 use everypage_core::{
     app::App,
-    store::dead::{self, DeadLetter, Subject},
-    usecases::redrive::purge,
+    dead_letters::{self, DeadLetter, Subject, purge},
 };
 use serde_json::{Value, json};
 
@@ -23,7 +22,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
     let (app, screen) = (backend.app(), &context.screen);
     match command {
         Dlq::List(listing) => {
-            let letters = dead::waiting(app, usize::MAX).await?;
+            let letters = dead_letters::waiting(&app.store, usize::MAX).await?;
             if listing.json {
                 let letters: Vec<Value> = letters.iter().map(|letter| to_json(&letter.value)).collect();
                 screen.print_json(&letters)?;
@@ -35,8 +34,8 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                     table.row([
                         letter.id.to_string(),
                         kind(&letter.subject),
-                        letter.attempts.to_string(),
-                        human::ago(letter.last_at, app.clock.now()),
+                        letter.receive_count.to_string(),
+                        human::ago(letter.last_at, app.store.clock.now()),
                         letter.reason.clone(),
                     ]);
                 }
@@ -53,7 +52,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
                     ("id", letter.id.to_string()),
                     ("subject", subject(&letter.subject)),
                     ("reason", letter.reason.clone()),
-                    ("receive count", letter.attempts.to_string()),
+                    ("receive count", letter.receive_count.to_string()),
                     ("first", human::time(letter.first_at)),
                     ("last", human::time(letter.last_at)),
                     ("tenant", letter.tenant.to_string()),
@@ -92,7 +91,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
             }
             backend.register().await?;
             for letter in &letters {
-                purge(app, &letter.id, "cli").await?;
+                purge(&app.store, &letter.id, "cli").await?;
             }
             backend.flush().await?;
             screen.note(&format!("purged {what}"));
@@ -105,7 +104,7 @@ pub async fn run(context: &Context, command: Dlq) -> Result<Exit, Problem> {
 /// The dead letters that the arguments name; fails if one is unknown.
 pub async fn chosen(app: &App, which: &Which) -> Result<Vec<DeadLetter>, Problem> {
     if which.all {
-        let all = dead::waiting(app, usize::MAX).await?;
+        let all = dead_letters::waiting(&app.store, usize::MAX).await?;
         return Ok(all.into_iter().map(|letter| letter.value).collect());
     }
     let mut letters: Vec<DeadLetter> = Vec::new();

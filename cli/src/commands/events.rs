@@ -1,9 +1,9 @@
 //! `everypage events`: reads and verifies the audit trail.
 
 use everypage_core::{
-    domain::event::{Aggregate, Event},
-    store::trail,
-    usecases::verify::verify_job,
+    event::{Aggregate, Event},
+    events::trail,
+    finish::verify::verify_job,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
     match command {
         Events::Verify { job, listing } => {
             let job = find::job(app, &job.job).await?;
-            let report = verify_job(app, &job.id).await?;
+            let report = verify_job(&app.store, app.blobs.as_ref(), &job.id).await?;
             if listing.json {
                 screen.print_json(&json!({
                     "job": job.id,
@@ -49,11 +49,11 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
             })
         }
         Events::List { kind, since, limit, listing } => {
-            let now = app.clock.now();
+            let now = app.store.clock.now();
             let since =
                 since.map(|text| human::parse_time(&text, now)).transpose().map_err(Problem::Usage)?;
             let mut events =
-                trail::since(app, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
+                trail::since(&app.store, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
             let older = events.len().saturating_sub(limit);
             events.drain(..older);
             show(screen, &events, listing, true)?;

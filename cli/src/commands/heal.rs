@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::job::Job,
-    usecases::{heal, result},
+    finish::{heal, results},
+    job::Job,
 };
 
 use crate::{
@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
     let screen = &context.screen;
     let before = find::job(backend.app(), &args.job.job).await?;
     // A stack has keys of its own.
-    if context.address == Address::Local && context.settings()?.roster().engines.is_empty() {
+    if context.address == Address::Local && context.settings()?.failover_order().providers.is_empty() {
         return Err(Problem::Usage(no_api_key("no model can be called")));
     }
     let cancel = ctrl_c::cancellation(screen, backend.later());
@@ -35,18 +35,18 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
         let watch = backend.watch(&before).await?;
         progress.start(&before.id, &before.received.document.name);
         backend.register().await?;
-        let sent = heal::send(backend.app(), &before.id, args.deadline).await?;
+        let sent = heal::send(&backend.app().finisher, &before.id, args.deadline).await?;
         let pages = before.survey.as_ref().map_or(sent.len(), |survey| survey.page_count() as usize);
         progress.expect(&before.id, pages, sent.len());
         let limit = args.deadline + PUBLISH_TIMEOUT;
         backend.settle(watch, &sent, limit, &progress, &cancel).await?;
-        let job = heal::publish(backend.app(), &before.id).await?;
+        let job = heal::publish(&backend.app().finisher, &before.id).await?;
         Ok((sent, job))
     };
     let (sent, job) = backend.run_with(screen, &progress, &cancel, work).await?;
     let versions = |job: &Job| job.result.as_ref().map_or(0, |result| result.version);
     let (old, new) = (versions(&before), versions(&job));
-    let document = result::read_document(backend.app(), &job, None).await?;
+    let document = results::read_document(backend.app().blobs.as_ref(), &job, None).await?;
     if args.listing.json {
         screen.print_json(&serde_json::json!({
             "job": job.id,

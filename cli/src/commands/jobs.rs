@@ -2,19 +2,13 @@
 
 use everypage_core::{
     app::App,
-    domain::{
-        event::Aggregate,
-        ids::JobId,
-        job::{Job, State},
-    },
-    ports::clock::after,
-    store::{jobs, trail},
-    usecases::{
-        cancel::cancel,
-        decide::{Decision, decide},
-        delete::delete,
-        result::{self, Form},
-    },
+    event::Aggregate,
+    events::trail,
+    finish::{delete::delete, format::Format, results},
+    ids::JobId,
+    job::{Job, State, cancel::cancel, jobs},
+    plan::decide::{Decision, decide},
+    time::after,
 };
 use serde_json::{Value, json};
 
@@ -36,14 +30,14 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
     let (app, screen) = (backend.app(), &context.screen);
     match command {
         Jobs::List { limit, listing } => {
-            let jobs = jobs::list(app, &find::tenant(app), limit).await?;
+            let jobs = jobs::list(&app.store, &find::tenant(app), limit).await?;
             if listing.json {
                 screen.print_json(&jobs.iter().map(to_json).collect::<Vec<_>>())?;
             } else if jobs.is_empty() {
                 let command = if context.address == Address::Local { "process" } else { "submit" };
                 screen.note(&format!("no jobs yet; `everypage {command} FILE` creates one"));
             } else {
-                screen.print(table(&jobs, app.clock.now()).text().as_bytes())?;
+                screen.print(table(&jobs, app.store.clock.now()).text().as_bytes())?;
             }
         }
         Jobs::Show { job, listing } => {
@@ -54,7 +48,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             let job = find::job(app, &job.job).await?;
             let was_over = job.is_over();
             backend.register().await?;
-            let job = cancel(app, &job.id, "cli").await?;
+            let job = cancel(&app.store, app.flow.as_ref(), &app.interrupts, &job.id, "cli").await?;
             let job = backend.end_cancelled(job).await?;
             backend.flush().await?;
             print(
@@ -88,16 +82,17 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             }
             backend.register().await?;
             for id in &ended {
-                delete(app, id, "cli").await?;
+                delete(&app.store, app.blobs.as_ref(), id, "cli").await?;
             }
             backend.flush().await?;
             screen.note(&format!("deleted {what}"));
         }
         Jobs::Result { job, format, version, output, json } => {
             let job = find::job(app, &job.job).await?;
-            let form = if json { Form::Json } else { format };
-            let bytes =
-                result::read(app, &job, form, version).await?.ok_or_else(|| no_result(&job, version))?;
+            let form = if json { Format::Json } else { format };
+            let bytes = results::read(app.blobs.as_ref(), &job, form, version)
+                .await?
+                .ok_or_else(|| no_result(&job, version))?;
             match output {
                 Some(path) => output::write(&path, &bytes)?,
                 None => screen.print(&bytes)?,
@@ -105,8 +100,8 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         }
         Jobs::Events { job, listing } => {
             let job = find::job(app, &job.job).await?;
-            let mut all = trail::read(app, &Aggregate::Job(job.id.clone())).await?;
-            all.extend(trail::read_pages(app, &job.id).await?);
+            let mut all = trail::read(&app.store, &Aggregate::Job(job.id.clone())).await?;
+            all.extend(trail::read_pages(&app.store, &job.id).await?);
             all.sort_by_key(|event| event.timestamp);
             events::show(screen, &all, listing, false)?;
         }
@@ -114,7 +109,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             let job = find::job(app, &job.job).await?;
             needs_approval(&job)?;
             backend.register().await?;
-            let job = decide(app, &job.id, "cli", Decision::Approve).await?;
+            let job = decide(&app.planner, &job.id, "cli", Decision::Approve).await?;
             backend.flush().await?;
             if let Some(failure) = job.failure.as_ref().filter(|_| job.state == State::Rejected) {
                 let sentence = format!("job {} is rejected: {}", job.id, failure.reason);
@@ -131,7 +126,7 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             let job = find::job(app, &job.job).await?;
             needs_approval(&job)?;
             backend.register().await?;
-            let job = decide(app, &job.id, "cli", Decision::Reject { reason }).await?;
+            let job = decide(&app.planner, &job.id, "cli", Decision::Reject { reason }).await?;
             backend.flush().await?;
             print(context, &job, listing, &format!("job {} is rejected", job.id))?;
         }
@@ -194,7 +189,7 @@ fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
 
 async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Result<(), Problem> {
     let screen = &context.screen;
-    let document = result::read_document(app, job, None).await?;
+    let document = results::read_document(app.blobs.as_ref(), job, None).await?;
     if listing.json {
         let mut value = to_json(job);
         value["pages"] = json!(document.iter().flat_map(summary::origins).collect::<Vec<_>>());
@@ -207,7 +202,11 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
         ("status", format!("{} ({})", summary::status(job), job.state)),
         (
             "received",
-            format!("{} ({})", human::time(job.received_at), human::ago(job.received_at, app.clock.now())),
+            format!(
+                "{} ({})",
+                human::time(job.received_at),
+                human::ago(job.received_at, app.store.clock.now())
+            ),
         ),
     ];
     match job.finished_at {
@@ -219,7 +218,7 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     }
     rows.push((
         "options",
-        format!("pages {}, tier {}, {} first", options.pages, options.tier, options.engine),
+        format!("pages {}, tier {}, {} first", options.pages, options.tier, options.provider),
     ));
     if let Some(survey) = &job.survey {
         rows.push((
@@ -234,7 +233,7 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     }
     if let Some(plan) = &job.plan {
         rows.push(("plan", format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages"))));
-        rows.extend(plan.no_ai_because.clone().map(|reason| ("no AI", reason)));
+        rows.extend(plan.no_ai_reason.clone().map(|reason| ("no AI", reason)));
         if job.state == State::Proposed {
             rows.extend(plan.approval.clone().map(|reason| ("approval", reason)));
         }
@@ -280,8 +279,8 @@ async fn ended(app: &App, which: &Ended) -> Result<Vec<JobId>, Problem> {
         }
         return Ok(ids);
     };
-    let now = app.clock.now();
-    let all = jobs::list(app, &find::tenant(app), find::ALL).await?;
+    let now = app.store.clock.now();
+    let all = jobs::list(&app.store, &find::tenant(app), find::ALL).await?;
     let is_old =
         |job: &Job| job.state.is_terminal() && job.finished_at.is_some_and(|at| now >= after(at, time));
     Ok(all.into_iter().filter(is_old).map(|job| job.id).collect())

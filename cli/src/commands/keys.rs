@@ -1,8 +1,8 @@
 //! `everypage keys`: API keys.
 
-use everypage_core::{
-    domain::caller::Caller,
-    store::keys::{self, ApiKey},
+use everypage_core::tenants::{
+    api_keys::{self, ApiKey},
+    caller::Caller,
 };
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
         Keys::Create { tenant, role, name, listing } => {
             let name = name.unwrap_or_else(|| role.to_string());
             let caller = Caller { tenant: named(tenant), user: name.clone(), role };
-            let (key, secret) = keys::create(app, caller, &name).await?;
+            let (key, secret) = api_keys::create(&app.store, caller, &name).await?;
             if listing.json {
                 let mut created = json!(key);
                 created["key"] = json!(secret.expose());
@@ -33,23 +33,23 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
         }
         Keys::List { tenant, listing } => {
             let tenant = named(tenant);
-            let keys = keys::list(app, &tenant).await?;
+            let keys = api_keys::list(&app.store, &tenant).await?;
             if listing.json {
                 screen.print_json(&keys)?;
             } else if keys.is_empty() {
                 screen.note(&format!("tenant {tenant} has no keys; `everypage keys create` creates one"));
             } else {
-                screen.print(table(&keys, app.clock.now()).text().as_bytes())?;
+                screen.print(table(&keys, app.store.clock.now()).text().as_bytes())?;
             }
         }
         Keys::Revoke { id, tenant } => {
             let tenant = named(tenant);
-            let all = keys::list(app, &tenant).await?;
+            let all = api_keys::list(&app.store, &tenant).await?;
             let key = find::only(all, |key| key.id.as_str(), &id, "key", "everypage keys list")?;
-            keys::revoke(app, &tenant, &key.id).await?;
+            api_keys::revoke(&app.store, &tenant, &key.id).await?;
             screen.print_line(&match key.revoked_at {
                 Some(then) => {
-                    format!("key {} was revoked already, {}", key.id, human::ago(then, app.clock.now()))
+                    format!("key {} was revoked already, {}", key.id, human::ago(then, app.store.clock.now()))
                 }
                 None => format!("key {} ({}) is revoked", key.id, key.label),
             })?;

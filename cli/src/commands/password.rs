@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use everypage_core::domain::secret::Secret;
+use everypage_core::secret::Secret;
 
 use crate::problem::Problem;
 

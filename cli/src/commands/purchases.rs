@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{PurchaseId, TenantId},
+    billing::{
+        buy::{self, PurchaseError, Wish},
         purchase::{Decision, Purchase, State},
+        purchases,
     },
-    store::{listing, purchases},
-    usecases::purchase::{self, PurchaseError, Wish},
+    ids::{PurchaseId, TenantId},
 };
 
 use crate::{
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
     let named = |tenant| find::tenant_or_default(app, tenant);
     let (id, decision) = match command {
         Purchases::List { tenant, limit, listing } => {
-            let all = listing::purchases(app, &named(tenant), None, limit).await?.items;
+            let all = purchases::list_page(&app.store, &named(tenant), None, limit).await?.items;
             list(screen, &all, listing.json, "no purchases yet")?;
             return Ok(Exit::Complete);
         }
@@ -57,7 +57,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
             let method = method_stdin.then(password::from_stdin).transpose()?;
             let request =
                 Wish { tenant: named(tenant), by: "cli".into(), credits, method, idempotency_key: key };
-            let (started, _) = purchase::begin(app, request).await?;
+            let (started, _) = buy::begin(&app.billing, request).await?;
             return drive(&backend, screen, started).await;
         }
         Purchases::Resume { id } => (id, Decision::Resume),
@@ -66,7 +66,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
     };
     let purchase = known(app, &find::tenant(app), &id).await?;
     backend.register().await?;
-    let decided = purchase::decide(app, &purchase.id, "cli", decision).await?;
+    let decided = buy::decide(&app.store, &purchase.id, "cli", decision).await?;
     drive(&backend, screen, decided).await
 }
 
@@ -74,7 +74,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
 async fn drive(backend: &Backend, screen: &Screen, purchase: Purchase) -> Result<Exit, Problem> {
     // A stack drives its purchases itself.
     let purchase = match backend {
-        Backend::Local(_) => purchase::drive(backend.app(), &purchase.id, WAIT_LIMIT).await?,
+        Backend::Local(_) => buy::drive(&backend.app().billing, &purchase.id, WAIT_LIMIT).await?,
         #[cfg(feature = "aws")]
         Backend::Aws(_) => purchase,
     };
@@ -101,16 +101,16 @@ fn sentence(purchase: &Purchase, later: &str) -> String {
 }
 
 async fn waiting(app: &App) -> Result<Vec<Purchase>, Problem> {
-    let all = purchases::waiting_for_a_person(app, find::ALL).await?;
+    let all = purchases::needing_person(&app.store, find::ALL).await?;
     Ok(all.into_iter().map(|purchase| purchase.value).collect())
 }
 
 /// A purchase of the tenant, or of any tenant if it needs manual action or its whole id is given.
 async fn known(app: &App, tenant: &TenantId, id: &str) -> Result<Purchase, Problem> {
-    if let Some(found) = purchases::find(app, &PurchaseId::new(id)).await? {
+    if let Some(found) = purchases::find(&app.store, &PurchaseId::new(id)).await? {
         return Ok(found.value);
     }
-    let mut all = listing::purchases(app, tenant, None, find::ALL).await?.items;
+    let mut all = purchases::list_page(&app.store, tenant, None, find::ALL).await?.items;
     all.extend(waiting(app).await?.into_iter().filter(|purchase| purchase.order.tenant != *tenant));
     find::only(all, |purchase| purchase.id.as_str(), id, "purchase", "everypage purchases list")
 }

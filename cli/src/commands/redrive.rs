@@ -3,19 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use everypage_core::{
-    domain::{
-        ids::{JobId, PageNumber},
-        job::Job,
-    },
-    store::{
-        dead::{DeadLetter, Subject},
-        jobs,
-    },
-    usecases::{
-        heal as healing,
-        redrive::{Redriven, redrive},
-        webhooks,
-    },
+    dead_letters::{DeadLetter, Subject},
+    finish::heal as healing,
+    ids::{JobId, PageNumber},
+    job::{Job, jobs},
+    notify::deliver,
+    recover::redrive::{Redriven, redrive},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -55,7 +48,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
         for (index, letter) in letters.iter().enumerate() {
             if index > 0 {
                 tokio::select! {
-                    () = backend.app().clock.sleep(pause) => {}
+                    () = backend.app().store.clock.sleep(pause) => {}
                     () = cancel.cancelled() => {}
                 }
             }
@@ -64,7 +57,10 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
             }
             let redriven = async {
                 let watch = watch(&backend, letter).await?;
-                Ok::<_, Problem>((redrive(backend.app(), &letter.id, "cli", password.clone()).await?, watch))
+                Ok::<_, Problem>((
+                    redrive(&backend.app().recovery, &letter.id, "cli", password.clone()).await?,
+                    watch,
+                ))
             };
             match redriven.await {
                 Err(problem) => {
@@ -73,12 +69,12 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                 }
                 // Delivered by this process; a failed delivery is retried by the next worker.
                 Ok((Redriven::Webhook(job), _)) => {
-                    webhooks::deliver(backend.app()).await?;
+                    deliver::deliver(&backend.app().publisher).await?;
                     screen.print_line(&format!("webhook of job {job} sent again"))?;
                 }
                 Ok((Redriven::Job(job) | Redriven::Page(job), watch)) => {
                     let job = &job;
-                    if let Some(found) = jobs::find(backend.app(), job).await? {
+                    if let Some(found) = jobs::find(&backend.app().store, job).await? {
                         progress.start(job, &found.value.received.document.name);
                     }
                     // The first watch of a job precedes all of its pages.
@@ -124,7 +120,7 @@ struct Sent<'a> {
 async fn watch<'a>(backend: &'a Backend, letter: &DeadLetter) -> Result<Option<Watch<'a>>, Problem> {
     match &letter.subject {
         Subject::Page { job, .. } => {
-            Ok(Some(backend.watch(&jobs::load(backend.app(), job).await?.value).await?))
+            Ok(Some(backend.watch(&jobs::load(&backend.app().store, job).await?.value).await?))
         }
         Subject::Job { .. } | Subject::Webhook { .. } | Subject::Message => Ok(None),
     }
@@ -140,8 +136,8 @@ async fn outcome(
     let Some(watch) = sent.watch else {
         return backend.finish(id, true, progress, cancel).await;
     };
-    let job = jobs::load(backend.app(), id).await?.value;
+    let job = jobs::load(&backend.app().store, id).await?.value;
     let limit = job.received.options.job_timeout() + PUBLISH_TIMEOUT;
     backend.settle(watch, &sent.pages, limit, progress, cancel).await?;
-    Ok(healing::publish(backend.app(), id).await?)
+    Ok(healing::publish(&backend.app().finisher, id).await?)
 }

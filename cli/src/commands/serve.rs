@@ -1,8 +1,9 @@
 //! `everypage serve`: API, console and workers in one process.
 
+use tokio_util::sync::CancellationToken;
 use std::{net::Ipv4Addr, sync::Arc};
 
-use everypage_core::app::Stop;
+
 use everypage_serve::Server;
 use everypage_telemetry::prometheus::Prometheus;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,8 +41,8 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
 }
 
 /// The first signal stops the server, the second one ends the process.
-fn on_signals(screen: &Screen, grace: std::time::Duration) -> Result<Stop, Problem> {
-    let (stop, screen) = (Stop::default(), screen.clone());
+fn on_signals(screen: &Screen, grace: std::time::Duration) -> Result<CancellationToken, Problem> {
+    let (stop, screen) = (CancellationToken::new(), screen.clone());
     let listen =
         |kind| signal(kind).map_err(|error| Problem::Failed(format!("signals can't be handled: {error}")));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -57,7 +58,7 @@ fn on_signals(screen: &Screen, grace: std::time::Duration) -> Result<Stop, Probl
                     "stopping: pages in progress have {}; a second signal stops immediately",
                     human::duration(grace)
                 ));
-                requested.ask();
+                requested.cancel();
             }
         }
         std::process::exit(i32::from(Exit::Cancelled.code()));

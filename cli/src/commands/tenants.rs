@@ -1,9 +1,9 @@
 //! `everypage tenants`: settings of one tenant.
 
 use everypage_core::{
-    config::TENANT_VARIABLES,
-    domain::ids::TenantId,
-    store::tenants::{self, Overrides, TenantError},
+    ids::TenantId,
+    settings::TENANT_VARIABLES,
+    tenants::{self, Overrides, TenantError},
 };
 
 use crate::{args::Tenants, backend::Backend, exit::Exit, problem::Problem, settings::Context, table::Table};
@@ -13,7 +13,7 @@ pub async fn run(context: &Context, command: Tenants) -> Result<Exit, Problem> {
     let app = backend.app();
     let (overrides, json) = match command {
         Tenants::Show { tenant, listing } => {
-            (tenants::overrides(app, &TenantId::new(tenant)).await?, listing.json)
+            (tenants::overrides(&app.tenants, &TenantId::new(tenant)).await?, listing.json)
         }
         Tenants::Set { tenant, variables } => {
             let changes: Vec<_> = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
@@ -34,7 +34,7 @@ async fn change(
     tenant: &str,
     changes: &[(String, Option<String>)],
 ) -> Result<Overrides, Problem> {
-    match tenants::change(app, &TenantId::new(tenant), changes).await {
+    match tenants::change(&app.tenants, &TenantId::new(tenant), changes).await {
         Ok(overrides) => Ok(overrides),
         Err(TenantError::Fault(fault)) => Err(fault.into()),
         Err(TenantError::Refused(mut faults)) => {

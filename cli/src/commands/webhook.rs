@@ -1,6 +1,6 @@
 //! `everypage webhook`: notifies a URL when a job ends.
 
-use everypage_core::store::webhooks;
+use everypage_core::notify::webhooks;
 use serde_json::json;
 
 use crate::{args::Webhook, backend::Backend, exit::Exit, find, human, problem::Problem, settings::Context};
@@ -12,10 +12,11 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
     match command {
         Webhook::Set { url, tenant } => {
             let tenant = named(tenant);
-            app.hooks
+            app.publisher
+                .hooks
                 .check(&url)
                 .map_err(|reason| Problem::Usage(format!("{url} can't be used: {reason}")))?;
-            let secret = webhooks::set(app, &tenant, &url).await?;
+            let secret = webhooks::set(&app.store, app.vault.as_ref(), &tenant, &url).await?;
             screen.print_line(secret.expose())?;
             screen.note(&format!(
                 "ended jobs of tenant {tenant} are posted to {url}; this secret signs the messages and can't be shown again"
@@ -23,13 +24,13 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
         }
         Webhook::Show { tenant, listing } => {
             let tenant = named(tenant);
-            match webhooks::of_tenant(app, &tenant).await? {
+            match webhooks::of_tenant(&app.store, &tenant).await? {
                 found if listing.json => {
                     let found = found.map(|hook| json!({ "url": hook.url, "created_at": hook.created_at }));
                     screen.print_json(&found)?;
                 }
                 Some(hook) => {
-                    let since = human::ago(hook.created_at, app.clock.now());
+                    let since = human::ago(hook.created_at, app.store.clock.now());
                     screen.print_line(&format!("{} (set {since})", hook.url))?;
                 }
                 None => screen
@@ -38,7 +39,7 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
         }
         Webhook::Unset { tenant } => {
             let tenant = named(tenant);
-            screen.print_line(&match webhooks::unset(app, &tenant).await? {
+            screen.print_line(&match webhooks::unset(&app.store, &tenant).await? {
                 true => format!("the webhook of tenant {tenant} is removed"),
                 false => format!("tenant {tenant} had no webhook"),
             })?;

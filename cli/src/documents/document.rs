@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use everypage_core::domain::{
+use everypage_core::{
+    finish::result::ResultDocument,
     job::{Job, Status},
-    result::ResultDocument,
 };
 
 use crate::exit::Exit;

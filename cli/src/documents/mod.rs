@@ -6,9 +6,11 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use everypage_core::{
-    domain::secret::Secret,
-    store::tenants,
-    usecases::{intake::Submission, result, wishes::Wishes},
+    finish::results,
+    intake::{options::OptionOverrides, submit::Submission},
+    job::JobOptions,
+    secret::Secret,
+    tenants,
 };
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -100,7 +102,7 @@ struct Run<'a> {
     screen: &'a Screen,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
-    overrides: Wishes,
+    overrides: OptionOverrides,
     password: Option<Secret>,
     args: &'a Documents,
     wait: WaitUntil,
@@ -131,7 +133,7 @@ impl Run<'_> {
         document.repeated = submitted.existed;
         let id = submitted.job.id.clone();
         if submitted.existed {
-            let when = human::ago(submitted.job.received_at, app.clock.now());
+            let when = human::ago(submitted.job.received_at, app.store.clock.now());
             self.screen.note(&format!(
                 "{name}: same request as job {id} ({}, {when}); --force starts a new job",
                 submitted.job.status()
@@ -149,8 +151,8 @@ impl Run<'_> {
         let job = self.backend.finish(&id, !document.repeated, self.progress, self.cancel).await?;
         self.progress.finish(&id);
         document.exit = Exit::of(&job);
-        document.bytes = result::read(app, &job, self.args.format, None).await?;
-        document.result = result::read_document(app, &job, None).await?;
+        document.bytes = results::read(app.blobs.as_ref(), &job, self.args.format, None).await?;
+        document.result = results::read_document(app.blobs.as_ref(), &job, None).await?;
         let error = failure(&job);
         document.job = Some(job);
         if let (Some(place), Some(bytes)) = (place, &document.bytes) {
@@ -167,7 +169,7 @@ impl Run<'_> {
     async fn request(&self, file: &Path, name: &str) -> Result<Request, Problem> {
         let app = self.backend.app();
         let tenant = find::tenant(app);
-        let settings = tenants::settings(app, &tenant).await?;
+        let settings = tenants::settings(&app.tenants, &tenant).await?;
         let submission = Submission {
             tenant,
             user: None,
@@ -175,9 +177,9 @@ impl Run<'_> {
             name: name.to_owned(),
             file: file.to_owned(),
             password: self.password.clone(),
-            options: self.overrides.over(settings.default_options()),
+            options: self.overrides.over(JobOptions::from_settings(&settings)),
             traceparent: None,
-            idempotency_key: self.overrides.again.then(|| app.ids.fresh()),
+            idempotency_key: self.overrides.force.then(|| app.store.ids.fresh()),
         };
         Ok(Request { submission, overrides: self.overrides.clone() })
     }

@@ -1,6 +1,6 @@
 //! The outcome of the files of one command, for people and for programs.
 
-use everypage_core::{domain::result::ResultMetadata, usecases::result::Form};
+use everypage_core::{finish::format::Format, job::ResultMetadata};
 use serde::Serialize;
 
 use super::{WaitUntil, document::Document};
@@ -46,7 +46,7 @@ pub struct Summary<'a> {
 }
 
 /// `program` is this program, for commands in the summary.
-pub fn summary<'a>(documents: &'a [Document], form: Form, program: &str) -> Summary<'a> {
+pub fn summary<'a>(documents: &'a [Document], form: Format, program: &str) -> Summary<'a> {
     let exit_code = exit(documents).code();
     let documents = documents.iter().map(|document| DocumentSummary::of(document, form, program)).collect();
     Summary { documents, exit_code }
@@ -81,7 +81,7 @@ struct ResultLocation {
 }
 
 impl<'a> DocumentSummary<'a> {
-    fn of(document: &'a Document, form: Form, program: &str) -> Self {
+    fn of(document: &'a Document, form: Format, program: &str) -> Self {
         let job = document.job.as_ref();
         let result = job.and_then(|job| job.result.as_ref());
         let code = job.and_then(|job| job.failure.as_ref()).map(|failure| failure.code.as_str());
@@ -108,10 +108,10 @@ impl<'a> DocumentSummary<'a> {
     }
 }
 
-fn form_name(form: Form) -> &'static str {
+fn form_name(form: Format) -> &'static str {
     match form {
-        Form::Text => "text",
-        Form::Markdown => "markdown",
-        Form::Json => "json",
+        Format::Text => "text",
+        Format::Markdown => "markdown",
+        Format::Json => "json",
     }
 }

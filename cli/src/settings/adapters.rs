@@ -7,8 +7,8 @@ use std::{
 
 use everypage_core::{
     app::Outside,
-    config::Settings,
     ports::traces::{NoTraces, Traces},
+    settings::Settings,
 };
 use everypage_local::LocalBackend;
 use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError};

@@ -2,7 +2,7 @@
 
 use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
 
-use everypage_core::config::{LogSettings, Reading};
+use everypage_core::settings::{LogSettings, Reading};
 use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
 
 use crate::{problem::Problem, screen::Screen};
@@ -25,7 +25,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     let filter = match verbose == 0 && !chosen("LOG_LEVEL") {
         // The commands report documents and models themselves; the demo reports everything.
         true if demo => "off".to_owned(),
-        true if at_terminal || screen.is_quiet() => "error,everypage_core::usecases::bury=off".to_owned(),
+        true if at_terminal || screen.is_quiet() => "error,everypage_core::dead_letters::add=off".to_owned(),
         _ => LogSettings::filter(level(&log.level, verbose)),
     };
     let (writer, colours) = match &log.file {

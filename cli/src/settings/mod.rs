@@ -14,9 +14,9 @@ use std::{
 };
 
 use everypage_core::{
-    config::{Reading, Settings},
-    domain::target::Provider,
     ports::traces::{NoTraces, Traces},
+    providers::target::Provider,
+    settings::{Reading, Settings},
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use everypage_aws::{Clients, Stack, discover};
-use everypage_core::{config::Settings, ports::traces::Traces};
+use everypage_core::{ports::traces::Traces, settings::Settings};
 
 use super::{StackAddress, adapters};
 use crate::problem::Problem;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::{ports::records::Records, store::pages::Page};
+use everypage_core::{ports::records::Records, read::pages::Page};
 use everypage_local::{Database, SqliteRecords};
 use everypage_testkit::sample_pdf;
 use rustix::process::{Pid, Signal, kill_process};

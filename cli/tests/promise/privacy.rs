@@ -8,7 +8,7 @@ use std::{
 };
 
 use everypage_core::{
-    domain::ids::JobId,
+    ids::JobId,
     ports::records::{Key, Records},
 };
 use everypage_local::{Database, SqliteRecords};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use everypage_core::domain::{secret::Secret, webhook};
+use everypage_core::{notify::webhook, secret::Secret};
 use everypage_testkit::{
     http::{self, Answer},
     sample_pdf,

@@ -3,13 +3,11 @@
 
 use everypage_core::{
     app::App,
-    domain::{
-        ids::JobId,
-        job::{Halt, Job},
-        result::Cause,
-    },
-    store::jobs,
-    usecases::{StepError, fail::fail, finalize::finalize, sweep::sweep},
+    dead_letters::fail::fail,
+    finish::{finalize::finalize, result::Cause},
+    ids::JobId,
+    job::{Halt, Job, StepError, jobs},
+    recover::sweep::sweep,
 };
 use everypage_function::{FailedStep, job_span};
 use serde::{Deserialize, Serialize};
@@ -56,15 +54,15 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
         Step::Finalize { job_id, cause } => {
             let job = load(app, &job_id).await?;
-            finalize(app, &job_id, cause_of(&job, cause)).instrument(job_span(&job)).await?
+            finalize(&app.finisher, &job_id, cause_of(&job, cause)).instrument(job_span(&job)).await?
         }
         Step::Fail { job_id, error } => {
             let job = load(app, &job_id).await?;
             let failure = FailedStep::read(&error.error, &error.cause);
-            fail(app, &job_id, failure).instrument(job_span(&job)).await?
+            fail(&app.dead_letters, &job_id, failure).instrument(job_span(&job)).await?
         }
         Step::Sweep => {
-            let swept = sweep(app).await;
+            let swept = sweep(&app.recovery).await;
             return Ok(Ended { state: format!("{swept:?}"), open: false });
         }
     };
@@ -72,7 +70,7 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
-    Ok(jobs::load(app, id).await?.value)
+    Ok(jobs::load(&app.store, id).await?.value)
 }
 
 fn cause_of(job: &Job, end: RaceEnd) -> Cause {

@@ -8,19 +8,18 @@ use aws_lambda_events::s3::{S3Event, S3EventRecord};
 use everypage_aws::{Stack, UploadedObject};
 use everypage_core::{
     app::App,
-    domain::{
-        event::sha256_hex,
-        ids::{CorrelationId, DeadLetterId, Priority, TenantId},
-        job::Failure,
-        secret::Secret,
+    dead_letters::{
+        Subject,
+        add::{NewDeadLetter, bury},
     },
-    store::dead::Subject,
-    usecases::{
-        StepError,
-        bury::{Death, bury},
-        intake::Submitted,
-        upload::{ArrivalError, BESIDE, INCOMING, Object, arrived},
+    digest::sha256_hex,
+    ids::{CorrelationId, DeadLetterId, Priority, TenantId},
+    intake::{
+        submit::Submitted,
+        upload::{ArrivalError, INCOMING, Object, SIDECAR_SUFFIX, arrived},
     },
+    job::{Failure, StepError},
+    secret::Secret,
 };
 use everypage_function::FailedStep;
 use percent_encoding::percent_decode_str;
@@ -53,7 +52,7 @@ async fn accept(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>,
     let object = &record.s3.object;
     let key = decoded(object.key.as_deref().unwrap_or_default());
     let key = key.as_str();
-    if !key.starts_with(INCOMING) || key.ends_with(BESIDE) || key.ends_with('/') {
+    if !key.starts_with(INCOMING) || key.ends_with(SIDECAR_SUFFIX) || key.ends_with('/') {
         return Ok(None);
     }
     let fault = |fault| FailedStep::from(StepError::from(fault));
@@ -73,7 +72,9 @@ async fn accept(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>,
         // No caller waits for a response here: a dead letter notifies the responsible person.
         Err(error) => {
             warn!(key, %error, "object refused");
-            bury(&stack.app, dead_letter(&stack.app, key, &version, &error)).await.map_err(fault)?;
+            bury(&stack.app.dead_letters, dead_letter(&stack.app, key, &version, &error))
+                .await
+                .map_err(fault)?;
             Ok(None)
         }
     }
@@ -97,7 +98,7 @@ async fn submit(stack: &Stack, source: &SourceObject<'_>) -> Result<Submitted, A
     if take_password(&mut metadata).is_some() {
         let reason = format!(
             "the object's metadata contains a password, which stays readable as long as the object exists: \
-             delete the object and upload it again with the password in {}{BESIDE}, which is deleted once it \
+             delete the object and upload it again with the password in {}{SIDECAR_SUFFIX}, which is deleted once it \
              was read",
             source.key
         );
@@ -113,7 +114,7 @@ async fn submit(stack: &Stack, source: &SourceObject<'_>) -> Result<Submitted, A
         metadata: &metadata,
         password: password.as_ref(),
     };
-    let submitted = arrived(&stack.app, object).await;
+    let submitted = arrived(&stack.app.intake, object).await;
     // After a fault the notification is retried and needs the file again.
     let is_final = !matches!(submitted, Err(ArrivalError::Fault(_)));
     if password.is_some() && is_final {
@@ -136,7 +137,7 @@ struct OptionsFile {
 
 impl OptionsFile {
     async fn read(stack: &Stack, object: &str) -> Result<Self, ArrivalError> {
-        let key = format!("{object}{BESIDE}");
+        let key = format!("{object}{SIDECAR_SUFFIX}");
         let Some((bytes, version)) = stack.blobs.read(&key).await? else {
             return Ok(Self { key, version: None, options: BTreeMap::new() });
         };
@@ -153,21 +154,21 @@ impl OptionsFile {
     }
 }
 
-fn dead_letter(app: &App, key: &str, version: &str, error: &ArrivalError) -> Death {
+fn dead_letter(app: &App, key: &str, version: &str, error: &ArrivalError) -> NewDeadLetter {
     let tenant = key.strip_prefix(INCOMING).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     // The dead letter of an unknown tenant goes to the installation's own tenant, where it is seen.
     let known = app.settings.knows(&TenantId::new(tenant));
     let tenant = if known { tenant } else { app.settings.tenant.as_str() };
     let id = format!("upload-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..16]);
-    Death {
+    NewDeadLetter {
         correlation_id: CorrelationId::new(&id),
         id: DeadLetterId::new(id),
         subject: Subject::Message,
         tenant: TenantId::new(tenant),
         priority: Priority::Normal,
         reason: format!("{key}: {error}"),
-        deliveries: 1,
-        sending: 0,
+        receive_count: 1,
+        redrive_count: 0,
         message: None,
     }
 }

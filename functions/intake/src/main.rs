@@ -1,6 +1,6 @@
 use std::{process::ExitCode, sync::Arc};
 
-use everypage_core::config::Settings;
+use everypage_core::settings::Settings;
 use everypage_function::Instance;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};

@@ -4,13 +4,11 @@
 use everypage_aws::Stack;
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{JobId, TaskToken},
-        job::{Job, PageRange, State},
-    },
+    ids::{JobId, TaskToken},
+    job::{Job, PageRange, State, StepError, jobs},
+    plan::propose,
     ports::flow::Flow,
-    store::jobs,
-    usecases::{StepError, plan, prepare},
+    prepare,
 };
 use everypage_function::{FailedStep, job_span};
 use jiff::Timestamp;
@@ -74,9 +72,9 @@ async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
     let app = &stack.app;
     match step {
         Step::Load { .. } => return Ok(loaded(job)),
-        Step::Inspect { .. } => return Ok(json!({ "ranges": prepare::inspect(app, job).await? })),
-        Step::ReadText { range, .. } => prepare::read_range(app, job, &range).await?,
-        Step::Render { range, .. } => prepare::render_range(app, job, &range).await?,
+        Step::Inspect { .. } => return Ok(json!({ "ranges": prepare::inspect(&app.preparer, job).await? })),
+        Step::ReadText { range, .. } => prepare::read_range(&app.preparer, job, &range).await?,
+        Step::Render { range, .. } => prepare::render_range(&app.preparer, job, &range).await?,
         Step::Plan { .. } => return Ok(planned(stack, &plan(app, job).await?)),
         Step::Listen { token, state, .. } => {
             stack.flow.store_token(&job.id, &token, state).await?;
@@ -90,7 +88,7 @@ async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
-    Ok(jobs::load(app, id).await?.value)
+    Ok(jobs::load(&app.store, id).await?.value)
 }
 
 fn whole_seconds(time: Timestamp) -> Timestamp {
@@ -112,10 +110,10 @@ fn loaded(job: &Job) -> Value {
 /// Makes the plan of a prepared document; a job in a later state is left unchanged.
 async fn plan(app: &App, job: &Job) -> Result<Job, StepError> {
     let job = match job.state {
-        State::Received | State::Acked => prepare::understand(app, job).await?,
+        State::Received | State::Acked => prepare::understand(&app.preparer, job).await?,
         _ => job.clone(),
     };
-    plan::propose(app, &job).await
+    propose::propose(&app.planner, &job).await
 }
 
 fn planned(stack: &Stack, job: &Job) -> Value {

@@ -5,11 +5,9 @@
 mod support;
 
 use everypage_core::{
-    domain::{
-        ids::{PageNumber, TaskToken},
-        plan::AiPages,
-    },
-    usecases::plan,
+    ids::{PageNumber, TaskToken},
+    plan::propose,
+    settings::AiPages,
 };
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
@@ -35,7 +33,7 @@ async fn the_state_of_the_largest_document_fits_with_and_without_gaps() {
         (1..=largest).filter(|page| filter(*page)).map(|page| page.to_string()).collect::<Vec<_>>().join(",")
     };
     for pages in ["all".to_owned(), numbers(|page| page % 2 == 1), numbers(|page| page % 3 > 0)] {
-        let selected = |options: &mut everypage_core::domain::job::JobOptions| {
+        let selected = |options: &mut everypage_core::job::JobOptions| {
             options.pages = pages.parse().unwrap();
         };
         let job = process.submit_with(&document, selected, None, None).await.unwrap().job;
@@ -73,7 +71,7 @@ async fn a_page_message_fits_whatever_its_text() {
     let queue_url = run(json!({ "step": "plan" })).await["queue_url"].clone();
     let job = process.job(&id).await;
     assert_eq!(job.received.options.ai_pages, AiPages::All);
-    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
     let pages: Vec<PageNumber> = messages.iter().map(|message| message.page_id).collect();
     assert_eq!(pages.len(), 4, "{pages:?}");
     for mut message in messages {

@@ -5,8 +5,9 @@
 mod support;
 
 use everypage_core::{
-    domain::{ids::Priority, job::Job},
-    usecases::{cancel::cancel, decide::modify, plan},
+    ids::Priority,
+    job::{Job, cancel::cancel},
+    plan::{decide::modify, propose},
 };
 use everypage_function::ErrorName;
 use everypage_intake::handle;
@@ -43,7 +44,9 @@ async fn each_step_from_load_to_plan_can_be_repeated() {
     assert_eq!(plan["queue_url"], json!("https://q/Normal"));
     assert!(plan["manifest"].as_str().unwrap().starts_with(&format!("jobs/{}/manifest-v1-", job.id)));
 
-    cancel(&process.app, &job.id, "ann").await.unwrap();
+    cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &job.id, "ann")
+        .await
+        .unwrap();
     assert_eq!(run(json!({ "step": "load" })).await["halted"], json!(true));
 }
 
@@ -63,11 +66,11 @@ async fn pages_are_sent_to_the_lane_of_the_modified_plan() {
         (&json!("PROPOSED"), &json!("https://q/Normal"))
     );
     let make_urgent = |job: &mut Job| job.received.options.priority = Priority::Urgent;
-    let job = modify(&process.app, &id, "ann", make_urgent).await.unwrap();
+    let job = modify(&process.app.planner, &id, "ann", make_urgent).await.unwrap();
     let planned = run(json!({ "step": "plan" })).await;
     assert_eq!((&planned["state"], &planned["queue_url"]), (&json!("APPROVED"), &json!("https://q/Urgent")));
     // The local backend takes the lane from each message.
-    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
     assert!(messages.iter().all(|message| message.priority == Priority::Urgent));
 }
 
@@ -83,7 +86,7 @@ async fn a_document_without_images_is_planned_nevertheless() {
     let planned = run(json!({ "step": "plan" })).await;
     assert_eq!((&planned["state"], &planned["ai_pages"]), (&json!("APPROVED"), &json!(2)));
     let job = process.job(&job.id).await;
-    let messages = plan::manifest(&process.app, job.plan.as_ref().unwrap()).await.unwrap();
+    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
     assert!(messages.iter().all(|message| message.image.is_none()));
 }
 

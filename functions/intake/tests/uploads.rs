@@ -14,12 +14,11 @@ use axum::{
 };
 use everypage_aws::Stack;
 use everypage_core::{
-    domain::{
-        event::sha256_hex,
-        ids::{JobId, Priority},
-        secret::Secret,
-    },
-    store::{dead, secrets},
+    dead_letters,
+    digest::sha256_hex,
+    ids::{JobId, Priority},
+    job::passwords,
+    secret::Secret,
 };
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
@@ -130,7 +129,10 @@ async fn a_password_in_an_options_file_is_sealed_and_the_file_deleted() {
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
     let id = job_of(&stack, "v1").await.unwrap();
     assert_eq!(process.job(&id).await.received.options.priority, Priority::High);
-    assert_eq!(secrets::open(&process.app, &id).await.unwrap(), Some(Secret::new("harbour")));
+    assert_eq!(
+        passwords::open(&process.app.store, process.app.vault.as_ref(), &id).await.unwrap(),
+        Some(Secret::new("harbour"))
+    );
     assert_eq!(bucket.keys(), [KEY]);
     assert_eq!(job_of(&stack, "v1").await, Some(id), "notified twice, one job");
 }
@@ -151,7 +153,7 @@ async fn a_password_in_an_objects_metadata_is_refused_with_a_reason() {
     let (stack, bucket) = stack(&process).await;
     bucket.put_with(KEY, "v1", FakeDocument::mixed(1).bytes(), vec![("password", "harbour")]);
     assert_eq!(job_of(&stack, "v1").await, None);
-    let dead_letters = dead::waiting(&process.app, 10).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     assert_eq!(dead_letters.len(), 1);
     let reason = &dead_letters[0].value.reason;
     assert!(reason.contains("report.pdf.json") && !reason.contains("harbour"), "{reason}");
@@ -166,7 +168,7 @@ async fn an_object_of_an_unknown_tenant_is_refused_and_the_operator_notified() {
     let mut event = notification("v1");
     event["Records"][0]["s3"]["object"]["key"] = json!("incoming/acem/report.pdf");
     assert_eq!(handle(&stack, event).await.unwrap()["jobs"], json!([]));
-    let dead_letter = dead::waiting(&process.app, 10).await.unwrap().remove(0).value;
+    let dead_letter = dead_letters::waiting(&process.app.store, 10).await.unwrap().remove(0).value;
     assert!(dead_letter.reason.contains("there is no tenant acem here"), "{}", dead_letter.reason);
     assert_eq!(dead_letter.tenant.as_str(), "local", "the operator of the installation sees it");
     assert_eq!(harness.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));

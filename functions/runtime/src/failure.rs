@@ -1,6 +1,6 @@
 //! Failures under the error names of `statemachine.asl.json`, which decide what it retries.
 
-use everypage_core::{domain::job::Failure, usecases::StepError};
+use everypage_core::job::{Failure, StepError};
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use strum::VariantArray;
@@ -80,7 +80,10 @@ impl From<FailedStep> for Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::ports::{Fault, pdf::PdfError};
+    use everypage_core::{
+        job::StepCode,
+        ports::{Fault, pdf::PdfError},
+    };
     use serde_json::json;
 
     use super::*;
@@ -90,7 +93,7 @@ mod tests {
         let errors = [
             (StepError::Document(PdfError::PasswordWrong), "DocumentError"),
             (
-                StepError::Broken { code: "source_missing", reason: "it is gone: all of it".into() },
+                StepError::Broken { code: StepCode::SourceMissing, reason: "it is gone: all of it".into() },
                 "StepBroken",
             ),
             (StepError::Fault(Fault::unreachable("S3", "no route")), "InternalFault"),

@@ -15,15 +15,15 @@ pub use scratch::use_fresh_temp_dir;
 use everypage_aws::{Clients, Stack, StackError, StackResources};
 use everypage_core::{
     app::{App, Outside},
-    config::Settings,
-    domain::job::Job,
+    events::nodes,
+    job::Job,
+    notify::relay,
     ports::{
-        clock::after,
         pdf::Pdf,
         traces::{NoTraces, Traces},
     },
-    store::nodes,
-    usecases::relay,
+    settings::Settings,
+    time::after,
 };
 use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces};
 use everypage_telemetry::{Emf, XRay};
@@ -81,15 +81,15 @@ impl Instance {
                 never = self.keep_alive() => never,
             }
         };
-        let done = self.emf.emit_during(self.app().clock.as_ref(), all).await;
-        self.app().traces.flush().await;
+        let done = self.emf.emit_during(self.app().store.clock.as_ref(), all).await;
+        self.app().store.tracer.traces.flush().await;
         done
     }
 
     /// Sends heartbeats, so that the sweep does not take a long invocation for a dead one.
     async fn keep_alive<T>(&self) -> T {
         loop {
-            self.app().clock.sleep(HEARTBEAT_INTERVAL).await;
+            self.app().store.clock.sleep(HEARTBEAT_INTERVAL).await;
             self.heartbeat_if_due().await;
         }
     }
@@ -97,7 +97,7 @@ impl Instance {
     /// Records that this instance is alive, so that the sweep finds the events that it may leave
     /// unpublished.
     async fn heartbeat_if_due(&self) {
-        let now = self.app().clock.now();
+        let now = self.app().store.clock.now();
         {
             let mut last = self.last_heartbeat.lock();
             if last.is_some_and(|last| after(last, HEARTBEAT_INTERVAL) > now) {
@@ -105,7 +105,7 @@ impl Instance {
             }
             *last = Some(now);
         }
-        if let Err(fault) = nodes::seen(self.app()).await {
+        if let Err(fault) = nodes::seen(&self.app().store).await {
             // Not worth failing the work: without it, its events may be published later.
             warn!(%fault, "heartbeat failed");
             *self.last_heartbeat.lock() = None;
@@ -137,7 +137,7 @@ fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, StackError> {
 /// the function after it.
 async fn publish_after<T>(app: &App, work: impl Future<Output = T>) -> T {
     let done = work.await;
-    if let Err(fault) = relay::relay_own(app).await {
+    if let Err(fault) = relay::relay_own(&app.publisher).await {
         // They stay in the outbox, for the next invocation or the sweep.
         warn!(%fault, "events not published yet");
     }

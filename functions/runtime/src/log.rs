@@ -1,6 +1,6 @@
 //! The log: lines of JSON on standard output, from which Lambda takes them.
 
-use everypage_core::config::LogSettings;
+use everypage_core::settings::LogSettings;
 use tracing_subscriber::EnvFilter;
 
 pub fn start(level: &str) {

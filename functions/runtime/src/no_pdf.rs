@@ -4,8 +4,10 @@ use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    document::PageReading,
+    ids::PageNumber,
     ports::pdf::{Pdf, PdfError, ReadOptions},
+    secret::Secret,
 };
 
 pub struct NoPdf;

@@ -10,11 +10,9 @@ use aws_lambda_events::{
 use everypage_aws::SqsQueue;
 use everypage_core::{
     app::App,
-    ports::{
-        clock::{after, within},
-        queue::{Delivery, Receipt},
-    },
-    usecases::dispatch::{Disposition, dispatch_until},
+    ports::queue::{Delivery, Receipt},
+    read::dispatch::{Disposition, dispatch_until},
+    time::{after, within},
 };
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -34,7 +32,7 @@ pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Dur
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
     let time = time.saturating_sub(REPORT_RESERVE);
-    let leave_by = after(app.clock.now(), time.saturating_sub(STORE_RESERVE));
+    let leave_by = after(app.store.clock.now(), time.saturating_sub(STORE_RESERVE));
     let processed = deliveries.iter().map(|delivery| process(app.clone(), delivery.clone(), leave_by, time));
     let mut response = SqsBatchResponse::default();
     for (delivery, is_done) in deliveries.iter().zip(join_all(processed).await) {
@@ -69,10 +67,10 @@ async fn process(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: D
     let work = {
         let (app, delivery) = (app.clone(), delivery.clone());
         // In a separate task: a panic is a bug, and costs this delivery and no other.
-        tokio::spawn(async move { dispatch_until(&app, &delivery, leave_by).await })
+        tokio::spawn(async move { dispatch_until(&app.reader, &delivery, leave_by).await })
     };
     let task = work.abort_handle();
-    match within(app.clock.as_ref(), time, work).await {
+    match within(app.store.clock.as_ref(), time, work).await {
         Some(Ok(Disposition::Done)) => {
             // Lambda deletes it when the whole batch has ended: by then it would be visible again.
             if let Err(fault) = app.queue.delete(&delivery.receipt).await {

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use everypage_core::ports::clock::until;
+use everypage_core::time::until;
 use everypage_function::{Instance, NoPdf};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 
@@ -21,5 +21,5 @@ async fn main() -> Result<(), Error> {
 /// The time until Lambda kills this invocation.
 fn remaining_time(instance: &Instance, deadline_ms: u64) -> Duration {
     let deadline = jiff::Timestamp::from_millisecond(deadline_ms as i64).unwrap_or(jiff::Timestamp::MAX);
-    until(instance.app().clock.now(), deadline)
+    until(instance.app().store.clock.now(), deadline)
 }

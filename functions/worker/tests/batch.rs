@@ -6,15 +6,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use everypage_aws::{Clients, SqsQueue};
 use everypage_core::{
-    domain::{
-        ids::Priority,
-        job::Job,
-        message::PageMessage,
-        outcome::{Outcome, Source},
-    },
+    dead_letters,
+    ids::Priority,
+    job::{Job, message::PageMessage},
+    plan::propose,
     ports::queue::Queue,
-    store::{dead, pages},
-    usecases::{plan, prepare},
+    prepare,
+    read::{outcome::Settlement, pages},
+    source::Source,
 };
 use everypage_testkit::{pdf::FakeDocument, vision::Reply};
 use everypage_tests::harness::{Harness, Process};
@@ -33,13 +32,13 @@ async fn lanes() -> SqsQueue {
 async fn planned(process: &Process, document: &FakeDocument) -> (Job, Vec<PageMessage>) {
     let app = &process.app;
     let job = process.submit(document).await.unwrap().job;
-    for range in prepare::inspect(app, &job).await.unwrap() {
-        prepare::read_range(app, &job, &range).await.unwrap();
-        prepare::render_range(app, &job, &range).await.unwrap();
+    for range in prepare::inspect(&app.preparer, &job).await.unwrap() {
+        prepare::read_range(&app.preparer, &job, &range).await.unwrap();
+        prepare::render_range(&app.preparer, &job, &range).await.unwrap();
     }
-    let job = prepare::understand(app, &job).await.unwrap();
-    let job = plan::propose(app, &job).await.unwrap();
-    let messages = plan::manifest(app, job.plan.as_ref().unwrap()).await.unwrap();
+    let job = prepare::understand(&app.preparer, &job).await.unwrap();
+    let job = propose::propose(&app.planner, &job).await.unwrap();
+    let messages = propose::manifest(app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
     (job, messages)
 }
 
@@ -70,15 +69,15 @@ async fn messages_of_a_batch_are_processed_concurrently_and_fail_independently()
     let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(3)).await;
     // Another worker has claimed the third.
-    pages::claim(&process.app, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
-    let mut bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
+    pages::claim(&process.app.store, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
+    let mut bodies: Vec<String> = messages.iter().map(|message| message.encode().unwrap()).collect();
     bodies.insert(1, "not a page message".into());
     assert_eq!(handle(&process, batch(bodies), MINUTES).await, ["message-3"]);
-    let settled = pages::all(&process.app, &job.id).await.unwrap();
+    let settled = pages::all(&process.app.store, &job.id).await.unwrap();
     let read =
         settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(|outcome| outcome.is_ai()));
     assert_eq!(read.count(), 2);
-    let dead_letters = dead::waiting(&process.app, 10).await.unwrap();
+    let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     assert_eq!(dead_letters.len(), 1);
     assert_eq!(dead_letters[0].value.priority, Priority::Urgent, "of its lane");
 }
@@ -92,7 +91,7 @@ async fn only_unfinished_messages_are_returned_when_time_is_up() {
     });
     let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(2)).await;
-    let bodies = messages.iter().map(PageMessage::encode);
+    let bodies = messages.iter().map(|message| message.encode().unwrap());
     assert_eq!(handle(&process, batch(bodies), Duration::from_secs(30)).await, ["message-0"]);
 }
 
@@ -105,7 +104,7 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     });
     let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(2)).await;
-    let bodies: Vec<String> = messages.iter().map(PageMessage::encode).collect();
+    let bodies: Vec<String> = messages.iter().map(|message| message.encode().unwrap()).collect();
     // Of these 185 s, 90 are for model calls, and one page holds the only slot for 100.
     let failed = handle(&process, batch(bodies.clone()), Duration::from_secs(185)).await;
     assert_eq!(failed, Vec::<String>::new(), "one is done, the other is in a new message");
@@ -116,8 +115,8 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     let body = resent.remove(0).body;
     assert!(bodies.contains(&body), "the same page, token and deadline");
     assert_eq!(handle(&process, batch([body]), MINUTES).await, Vec::<String>::new());
-    let settled = pages::all(&process.app, &job.id).await.unwrap();
-    let read = settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(Outcome::is_ai));
+    let settled = pages::all(&process.app.store, &job.id).await.unwrap();
+    let read = settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai));
     assert_eq!(read.count(), 2);
     assert_eq!(harness.vision.calls().len(), 2);
 }
@@ -129,7 +128,7 @@ async fn a_page_with_an_unsuccessful_model_call_uses_up_a_delivery() {
     let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(1)).await;
     // 60 s are for model calls: the first one's empty response leaves no time for the second.
-    let failed = handle(&process, batch([messages[0].encode()]), Duration::from_secs(125)).await;
+    let failed = handle(&process, batch([messages[0].encode().unwrap()]), Duration::from_secs(125)).await;
     assert_eq!(failed, ["message-0"]);
     assert_eq!(harness.vision.calls().len(), 1);
     assert!(harness.queue.is_empty(), "not sent again: it could repeat without end");
@@ -145,12 +144,12 @@ async fn a_page_without_image_and_text_gets_no_model_call() {
     for message in &mut messages {
         message.image = None;
     }
-    let bodies = messages.iter().map(PageMessage::encode);
+    let bodies = messages.iter().map(|message| message.encode().unwrap());
     assert_eq!(handle(&process, batch(bodies), MINUTES).await, Vec::<String>::new());
     assert_eq!(harness.vision.calls().iter().map(|(_, page)| *page).collect::<Vec<_>>(), [2]);
-    let settled = pages::all(&process.app, &job.id).await.unwrap();
+    let settled = pages::all(&process.app.store, &job.id).await.unwrap();
     let outcome = settled.values().next().unwrap().value.outcome.as_ref().unwrap();
-    assert_eq!(outcome.source, Source::MupdfFallback);
+    assert_eq!(outcome.source, Source::MUPDF_FALLBACK);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use aws_sdk_eventbridge::{Client, primitives::DateTime, types::PutEventsRequestEntry};
 use everypage_core::{
-    domain::event::Event,
+    event::Event,
     ports::{Fault, bus::Bus},
 };
 
@@ -83,7 +83,7 @@ impl Bus for EventBridgeBus {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::{
+    use everypage_core::{
         event::{Aggregate, Head, Metadata},
         ids::{CorrelationId, EventId, JobId, Priority, TenantId},
     };

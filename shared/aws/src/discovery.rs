@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_sqs::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
-use everypage_core::{domain::ids::Priority, ports::Fault};
+use everypage_core::{ids::Priority, ports::Fault};
 use futures::future::try_join_all;
 
 use crate::{Clients, StackError, StackResources, fault::fault};

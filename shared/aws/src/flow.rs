@@ -22,17 +22,15 @@ use aws_sdk_sfn::{
     operation::{send_task_success::SendTaskSuccessError, start_execution::StartExecutionError},
 };
 use everypage_core::{
-    domain::{
-        event::sha256_hex,
-        ids::{JobId, TaskToken},
-        job::State,
-        trace::TraceContext,
-    },
+    digest::sha256_hex,
+    ids::{JobId, TaskToken},
+    job::State,
     ports::{
         Fault,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
         records::{Batch, Change, Draft, Key, Records, When, Written},
     },
+    trace::TraceContext,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -134,19 +132,19 @@ impl Flow for SfnFlow {
         }
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         if !TOKEN_BYTES.contains(&token.as_str().len()) {
-            return Ok(Settlement::Stale);
+            return Ok(Acceptance::Stale);
         }
         // The outcome is in the table; the execution only has to continue.
         let call = self.client.send_task_success().task_token(token.as_str()).output("{}");
-        let Err(error) = call.send().await else { return Ok(Settlement::Accepted) };
+        let Err(error) = call.send().await else { return Ok(Acceptance::Accepted) };
         match error.as_service_error() {
             Some(
                 SendTaskSuccessError::TaskTimedOut(_)
                 | SendTaskSuccessError::TaskDoesNotExist(_)
                 | SendTaskSuccessError::InvalidToken(_),
-            ) => Ok(Settlement::Stale),
+            ) => Ok(Acceptance::Stale),
             _ => Err(fault(SERVICE, error)),
         }
     }
@@ -212,14 +210,14 @@ mod tests {
     async fn a_token_without_a_waiting_step_is_stale() {
         for code in ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"] {
             let (flow, _) = flow(&[(400, &format!(r#"{{"__type":"{code}"}}"#))]);
-            assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Stale, "{code}");
+            assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Acceptance::Stale, "{code}");
         }
         let (makes_no_call, _) = flow(&[]);
         for text in [String::new(), "t".repeat(2049)] {
-            assert_eq!(makes_no_call.settle(&TaskToken::new(text)).await.unwrap(), Settlement::Stale);
+            assert_eq!(makes_no_call.settle(&TaskToken::new(text)).await.unwrap(), Acceptance::Stale);
         }
         let (flow, _) = flow(&[(200, "{}")]);
-        assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Settlement::Accepted);
+        assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Acceptance::Accepted);
     }
 
     #[tokio::test]

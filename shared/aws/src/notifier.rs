@@ -56,7 +56,7 @@ impl Notifier for SnsNotifier {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::ids::TenantId;
+    use everypage_core::ids::TenantId;
 
     use super::*;
     use crate::test_clients::{clients, response};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use everypage_core::domain::ids::Priority;
+use everypage_core::ids::Priority;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackResources {
@@ -47,7 +47,7 @@ fn partition(region: &str) -> (&'static str, &'static str) {
 
 impl StackResources {
     /// Derives the resource names from the stack's name, as `infra/template.yaml` names them. The
-    /// secret has a generated name and is left out. `tests/engines/tests/drift.rs` compares this with
+    /// secret has a generated name and is left out. `tests/backends/tests/drift` compares this with
     /// the template.
     pub fn of_stack(stack: &str, account: &str, region: &str) -> Self {
         let (partition, domain) = partition(region);

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::{App, Outside, Ports},
-    config::{Reading, Settings},
     ports::{Fault, clock::Clock, ids::Ids, records::Records},
+    settings::{Reading, Settings},
 };
 use everypage_system::{SystemClock, UlidIds};
 

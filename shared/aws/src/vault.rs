@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use aws_sdk_kms::{Client, operation::decrypt::DecryptError, primitives::Blob};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_core::{
-    domain::secret::Secret,
     ports::{
         Fault,
         vault::{MAX_SECRET_BYTES, Vault},
     },
+    secret::Secret,
 };
 
 use crate::fault::fault;

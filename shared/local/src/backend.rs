@@ -1,5 +1,6 @@
 //! The local backend: all of Everypage in one process over one data folder.
 
+use tokio_util::sync::CancellationToken;
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -10,18 +11,7 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::{
-    app::{App, Outside, Ports, Stop},
-    config::Settings,
-    domain::{ids::JobId, job::Job, target::Tier},
-    ports::{
-        Fault,
-        clock::{Clock, within},
-        ids::Ids,
-    },
-    store::{healing, jobs, pages, slots},
-    usecases::{heal, purchase, relay, webhooks},
-};
+use everypage_core::{app::{App, Outside, Ports}, billing::buy, finish::{heal, healing}, ids::JobId, job::{Job, jobs}, notify::{deliver, relay}, ports::{Fault, clock::Clock, ids::Ids}, providers::target::Tier, read::{pages, slots}, settings::Settings, time::within};
 use everypage_system::{SystemClock, UlidIds};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -138,14 +128,14 @@ impl LocalBackend {
     pub fn spool(&self) -> Result<PathBuf, OpenError> {
         let all = self.folder.join("spool");
         let create = || {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.node))?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(all.join(&self.app.store.node))?;
             for entry in std::fs::read_dir(&all)?.flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if name != self.app.node && !liveness::is_alive(&self.owners, &name) {
+                if name != self.app.store.node && !liveness::is_alive(&self.owners, &name) {
                     let _ = std::fs::remove_dir_all(entry.path());
                 }
             }
-            Ok(all.join(&self.app.node))
+            Ok(all.join(&self.app.store.node))
         };
         create().map_err(|error| OpenError::Folder { folder: all.display().to_string(), error })
     }
@@ -158,19 +148,19 @@ impl LocalBackend {
     /// Drives every job that is started here or whose process has died; never returns. Dropping the
     /// future at any moment is safe.
     pub async fn run(&self) -> Result<(), OpenError> {
-        self.run_until(&Stop::default()).await
+        self.run_until(&CancellationToken::new()).await
     }
 
     /// Drives jobs as [`LocalBackend::run`] does until `stop` is signalled. Then no further page is
     /// started, and it returns when the pages in progress are settled; jobs that are still open
     /// continue in the next process.
-    pub async fn run_until(&self, stop: &Stop) -> Result<(), OpenError> {
+    pub async fn run_until(&self, stop: &CancellationToken) -> Result<(), OpenError> {
         if !self.has_recovered.load(Ordering::Relaxed) {
             self.recover_jobs().await?;
         }
         let mut driven = JoinSet::new();
         let drive = async {
-            let mut orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
+            let mut orphan_check = self.app.store.clock.sleep(ORPHAN_CHECK_INTERVAL);
             loop {
                 tokio::select! {
                     biased;
@@ -181,7 +171,7 @@ impl LocalBackend {
                         Err(fault) => {
                             warn!(%fault, job = %id, "job not started, retrying");
                             self.flow.unwatch(&id);
-                            self.app.clock.sleep(Duration::from_secs(1)).await;
+                            self.app.store.clock.sleep(Duration::from_secs(1)).await;
                             self.flow.enqueue(&id);
                         }
                     },
@@ -193,7 +183,7 @@ impl LocalBackend {
                                 self.flow.enqueue(&id);
                             },
                         }
-                        orphan_check = self.app.clock.sleep(ORPHAN_CHECK_INTERVAL);
+                        orphan_check = self.app.store.clock.sleep(ORPHAN_CHECK_INTERVAL);
                     }
                 }
             }
@@ -201,10 +191,10 @@ impl LocalBackend {
         tokio::select! {
             biased;
             () = self.driver.work_until(stop) => {}
-            () = relay::run(&self.app) => {}
-            () = heal::run(&self.app) => {}
-            () = webhooks::run(&self.app) => {}
-            () = purchase::run(&self.app) => {}
+            () = relay::run(&self.app.publisher) => {}
+            () = heal::run(&self.app.finisher) => {}
+            () = deliver::run(&self.app.publisher) => {}
+            () = buy::run(&self.app.billing) => {}
             () = drive => {}
         }
         Ok(())
@@ -214,7 +204,7 @@ impl LocalBackend {
     pub fn register(&self) -> Result<(), OpenError> {
         let mut liveness = self.liveness.lock();
         if liveness.is_none() {
-            let acquired = LivenessLock::acquire(&self.owners, &self.app.node);
+            let acquired = LivenessLock::acquire(&self.owners, &self.app.store.node);
             let failed = |error| OpenError::Folder { folder: self.owners.display().to_string(), error };
             *liveness = Some(acquired.map_err(failed)?);
         }
@@ -229,7 +219,7 @@ impl LocalBackend {
         let mut unfinished = Vec::new();
         for id in self.take_over_orphans().await? {
             self.flow.enqueue(&id);
-            if jobs::find(&self.app, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+            if jobs::find(&self.app.store, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
                 unfinished.push(id);
             }
         }
@@ -240,7 +230,7 @@ impl LocalBackend {
     pub async fn driver_of(&self, id: &JobId) -> Result<Option<DrivenBy>, Fault> {
         let driver = self.queue.driver_of(id).await?;
         Ok(driver.and_then(|driver| {
-            if driver == self.app.node {
+            if driver == self.app.store.node {
                 Some(DrivenBy::ThisProcess)
             } else {
                 liveness::is_alive(&self.owners, &driver).then_some(DrivenBy::AnotherProcess)
@@ -256,7 +246,7 @@ impl LocalBackend {
             driver.drive(&id).await;
             // Messages may outlive the job: it is released only when they are all processed.
             while !queue.release(&id).await.unwrap_or(false) {
-                app.clock.sleep(RELEASE_RETRY_INTERVAL).await;
+                app.store.clock.sleep(RELEASE_RETRY_INTERVAL).await;
             }
         });
     }
@@ -265,19 +255,19 @@ impl LocalBackend {
     async fn take_over_orphans(&self) -> Result<Vec<JobId>, Fault> {
         let mut taken = Vec::new();
         for (job, driver) in self.queue.driven_jobs().await? {
-            if driver == self.app.node || liveness::is_alive(&self.owners, &driver) {
+            if driver == self.app.store.node || liveness::is_alive(&self.owners, &driver) {
                 continue;
             }
             if self.queue.take_over(&job, Some(&driver)).await? {
                 info!(%job, from = driver, "job taken over");
                 self.free_leases_and_slots(&job, &driver).await?;
-                relay::relay(&self.app, &driver).await?;
+                relay::relay(&self.app.publisher, &driver).await?;
                 taken.push(job);
             }
         }
         // A process may have redriven pages of an ended job and died before it started a driver.
         let mut undriven = self.queue.undriven_jobs().await?;
-        undriven.extend(jobs::open(&self.app).await?.into_iter().map(|job| job.id));
+        undriven.extend(jobs::open(&self.app.store).await?.into_iter().map(|job| job.id));
         for job in undriven {
             if self.queue.driver_of(&job).await?.is_none() && self.queue.take_over(&job, None).await? {
                 taken.push(job);
@@ -285,7 +275,7 @@ impl LocalBackend {
         }
         for name in liveness::dead(&self.owners) {
             // The last events of jobs that it ended may be unpublished.
-            relay::relay(&self.app, &name).await?;
+            relay::relay(&self.app.publisher, &name).await?;
             liveness::remove(&self.owners, &name);
         }
         Ok(taken)
@@ -293,11 +283,11 @@ impl LocalBackend {
 
     /// Frees what a dead process held, so that no worker waits for its leases to expire.
     async fn free_leases_and_slots(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
-        pages::free_all_of(&self.app, job, dead).await?;
-        healing::free_all_of(&self.app, job, dead).await?;
+        pages::free_all_of(&self.app.store, job, dead).await?;
+        healing::free_all_of(&self.app.store, job, dead).await?;
         for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
-            for target in self.app.settings.roster().steps(tier) {
-                slots::free_all_of(&self.app, &target, dead).await?;
+            for target in self.app.settings.failover_order().steps(tier) {
+                slots::free_all_of(&self.app.reader.slots, &target, dead).await?;
             }
         }
         Ok(())
@@ -306,12 +296,12 @@ impl LocalBackend {
     /// Waits until the job has ended, whichever process drives it.
     pub async fn wait_for(&self, id: &JobId) -> Result<Job, Fault> {
         loop {
-            if let Some(kept) = jobs::find(&self.app, id).await?
+            if let Some(kept) = jobs::find(&self.app.store, id).await?
                 && kept.value.state.is_terminal()
             {
                 return Ok(kept.value);
             }
-            self.app.clock.sleep(JOB_POLL_INTERVAL).await;
+            self.app.store.clock.sleep(JOB_POLL_INTERVAL).await;
         }
     }
 
@@ -343,15 +333,15 @@ impl LocalBackend {
         let emptied = async {
             while !self.queue.release(id).await? {
                 self.driver.wake_workers();
-                self.app.clock.sleep(DRAIN_POLL_INTERVAL).await;
+                self.app.store.clock.sleep(DRAIN_POLL_INTERVAL).await;
             }
             Ok(true)
         };
-        within(self.app.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
+        within(self.app.store.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
     }
 
     /// Publishes events that are stored and unpublished; for commands that do not drive jobs.
     pub async fn flush(&self) -> Result<(), Fault> {
-        relay::relay_own(&self.app).await
+        relay::relay_own(&self.app.publisher).await
     }
 }

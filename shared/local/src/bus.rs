@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::event::Event,
+    event::Event,
     ports::{Fault, bus::Bus},
 };
 use tokio::sync::broadcast;

@@ -4,29 +4,10 @@
 //! The driver holds no state that is not stored: every step reads the job's state and continues
 //! from there, so dropping the driver anywhere and starting another is always safe.
 
+use tokio_util::sync::CancellationToken;
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use everypage_core::{
-    app::{App, Stop},
-    domain::{
-        ids::{JobId, PageNumber},
-        job::{Failure, Halt, Job, PageRange, State},
-        result::Cause,
-    },
-    ports::{
-        Fault,
-        clock::until,
-        queue::{Delivery, Outgoing},
-    },
-    store::{jobs, pages},
-    usecases::{
-        StepError,
-        dispatch::{Disposition, dispatch},
-        fail::fail,
-        finalize::finalize,
-        heal, plan, prepare,
-    },
-};
+use everypage_core::{app::App, dead_letters::fail::fail, finish::{finalize::finalize, heal, result::Cause}, ids::{JobId, PageNumber}, job::{Failure, Halt, Job, PageRange, State, StepCode, StepError, jobs}, plan::propose, ports::{Fault, queue::{Delivery, Outgoing}}, prepare, read::{dispatch::{Disposition, dispatch}, pages}, time::until};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
@@ -59,19 +40,19 @@ impl Driver {
 
     /// Receives messages and processes up to `worker_concurrency` of them in parallel; never returns.
     pub async fn work(&self) {
-        self.work_until(&Stop::default()).await;
+        self.work_until(&CancellationToken::new()).await;
     }
 
     /// Processes messages as [`Driver::work`] does until `stop` is signalled, then finishes those in
     /// progress and returns.
-    pub async fn work_until(&self, stop: &Stop) {
+    pub async fn work_until(&self, stop: &CancellationToken) {
         let permits = Arc::new(Semaphore::new(self.app.settings.worker_concurrency));
         let mut workers = JoinSet::new();
         loop {
             while workers.try_join_next().is_some() {}
             let permit = tokio::select! {
                 biased;
-                () = stop.asked() => break,
+                () = stop.cancelled() => break,
                 permit = permits.clone().acquire_owned() => permit,
             };
             let Ok(permit) = permit else { return };
@@ -86,9 +67,9 @@ impl Driver {
                 let app = &self.app;
                 tokio::select! {
                     biased;
-                    () = stop.asked() => break,
+                    () = stop.cancelled() => break,
                     () = self.sent.notified() => {}
-                    () = app.clock.sleep(QUEUE_POLL_INTERVAL) => {}
+                    () = app.store.clock.sleep(QUEUE_POLL_INTERVAL) => {}
                 }
                 continue;
             }
@@ -106,7 +87,7 @@ impl Driver {
                 // A panic in this task is a bug. It costs one delivery: the message becomes visible
                 // again when its visibility timeout expires.
                 workers.spawn(async move {
-                    let disposition = dispatch(&app, &delivery).await;
+                    let disposition = dispatch(&app.reader, &delivery).await;
                     // The next page need not wait until this one's message is deleted.
                     drop(permit);
                     acknowledge(&app, &delivery, disposition).await;
@@ -135,13 +116,13 @@ impl Driver {
                     Err(error) => {
                         let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
                         warn!(reason = failure.reason, "job failed");
-                        match fail(&self.app, id, failure).await {
+                        match fail(&self.app.dead_letters, id, failure).await {
                             Ok(job) if job.state.is_terminal() => break Some(job),
                             // Published already, and only its audit is missing: that is retried.
-                            Ok(_) => self.app.clock.sleep(STORE_RETRY_INTERVAL).await,
+                            Ok(_) => self.app.store.clock.sleep(STORE_RETRY_INTERVAL).await,
                             Err(error) => {
                                 error!(%error, "end of the job not stored, retrying");
-                                self.app.clock.sleep(STORE_RETRY_INTERVAL).await;
+                                self.app.store.clock.sleep(STORE_RETRY_INTERVAL).await;
                             }
                         }
                     }
@@ -161,7 +142,7 @@ impl Driver {
     /// stopped watching: their workers saw the settlement accepted and do not heal the result. Workers
     /// that settle a page later see it as stale and heal the result themselves.
     async fn heal_late_pages(&self, job: Job) -> Job {
-        match self.step(|| heal::publish(&self.app, &job.id)).await {
+        match self.step(|| heal::publish(&self.app.finisher, &job.id)).await {
             Ok(healed) => healed,
             Err(error) => {
                 warn!(%error, "late pages not published; the next heal includes them");
@@ -172,7 +153,7 @@ impl Driver {
 
     /// Drives the job from its stored state until its work is done, its deadline passes or it is cancelled.
     async fn drive_once(&self, id: &JobId) -> Result<Job, StepError> {
-        let job = jobs::load(&self.app, id).await?.value;
+        let job = jobs::load(&self.app.store, id).await?.value;
         Span::current()
             .record("tenant", job.received.tenant.as_str())
             .record("correlation", job.correlation_id.as_str())
@@ -185,21 +166,21 @@ impl Driver {
             Some(Halt::Deadline) => Cause::Deadline,
             None if job.state == State::Executed => Cause::Settled,
             None => {
-                let left = until(self.app.clock.now(), job.deadline);
+                let left = until(self.app.store.clock.now(), job.deadline);
                 tokio::select! {
                     // Work that completes exactly at the deadline counts as completed.
                     biased;
                     worked = self.run_steps(&job) => match worked? {
                         Some(cause) => cause,
-                        None => return Ok(jobs::load(&self.app, id).await?.value),
+                        None => return Ok(jobs::load(&self.app.store, id).await?.value),
                     },
-                    () = self.app.clock.sleep(left) => Cause::Deadline,
+                    () = self.app.store.clock.sleep(left) => Cause::Deadline,
                     () = self.cancelled(id) => Cause::Cancelled,
                 }
             }
         };
         // All text is stored by now: a fault of the store must not lose it, so this is retried.
-        self.step(|| finalize(&self.app, id, cause)).await
+        self.step(|| finalize(&self.app.finisher, id, cause)).await
     }
 
     /// Runs the steps of a job until its pages are settled. `None` when a person decided on the plan:
@@ -209,7 +190,7 @@ impl Driver {
         loop {
             job = match job.state {
                 State::Received | State::Acked => self.step(|| self.prepare(&job)).await?,
-                State::Understood => self.step(|| plan::propose(&self.app, &job)).await?,
+                State::Understood => self.step(|| propose::propose(&self.app.planner, &job)).await?,
                 // The decision may have changed the deadline that the caller waits for.
                 State::Proposed | State::Modified => {
                     self.wait_for_decision(&job).await?;
@@ -234,7 +215,7 @@ impl Driver {
             match step().await {
                 Err(StepError::Fault(fault)) => {
                     warn!(%fault, "step failed, retrying");
-                    self.app.clock.sleep(*pause).await;
+                    self.app.store.clock.sleep(*pause).await;
                 }
                 done => return done,
             }
@@ -243,18 +224,19 @@ impl Driver {
     }
 
     async fn prepare(&self, job: &Job) -> Result<Job, StepError> {
-        let ranges = prepare::inspect(&self.app, job).await?;
-        let texts: Vec<_> = ranges.iter().map(|range| prepare::read_range(&self.app, job, range)).collect();
+        let ranges = prepare::inspect(&self.app.preparer, job).await?;
+        let texts: Vec<_> =
+            ranges.iter().map(|range| prepare::read_range(&self.app.preparer, job, range)).collect();
         stream::iter(texts).buffer_unordered(self.parallel_ranges).try_collect::<()>().await?;
         let images: Vec<_> = ranges.iter().map(|range| self.render_images(job, range)).collect();
         stream::iter(images).buffer_unordered(self.parallel_ranges).collect::<()>().await;
-        prepare::understand(&self.app, job).await
+        prepare::understand(&self.app.preparer, job).await
     }
 
     /// Renders the images of a range. A failure leaves its pages without images and does not fail the
     /// job, because every page has its text by now.
     async fn render_images(&self, job: &Job, range: &PageRange) {
-        if let Err(error) = self.step(|| prepare::render_range(&self.app, job, range)).await {
+        if let Err(error) = self.step(|| prepare::render_range(&self.app.preparer, job, range)).await {
             warn!(%error, "images not rendered");
         }
     }
@@ -263,14 +245,14 @@ impl Driver {
     async fn wait_for_decision(&self, job: &Job) -> Result<(), StepError> {
         let changed = self.flow.watch(&job.id);
         loop {
-            let now = jobs::load(&self.app, &job.id).await?.value;
+            let now = jobs::load(&self.app.store, &job.id).await?.value;
             if now.state != State::Proposed {
                 return Ok(());
             }
             tokio::select! {
                 biased;
                 () = changed.notified() => {}
-                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => {}
+                () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
         }
     }
@@ -284,18 +266,18 @@ impl Driver {
         let settled = self.settled(&job.id).await?;
         let mut waiting = HashSet::new();
         let mut outgoing = Vec::new();
-        for mut message in plan::manifest(&self.app, plan).await? {
+        for mut message in propose::manifest(self.app.blobs.as_ref(), plan).await? {
             if settled.contains(&message.page_id) {
                 continue;
             }
             waiting.insert(message.page_id);
             message.task_token = Some(LocalFlow::token(&job.id, message.page_id));
-            let name = format!("{}:a{}", message.idempotency_key, message.attempt);
+            let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
             outgoing.push(Outgoing {
                 name,
                 job: job.id.clone(),
                 lane: message.priority,
-                body: message.encode(),
+                body: message.encode()?,
             });
         }
         for batch in outgoing.chunks(BATCH_SIZE) {
@@ -307,7 +289,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = changed.notified() => {}
-                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => polls += 1,
+                () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => polls += 1,
             }
             for page in self.flow.take_settled(&job.id) {
                 waiting.remove(&page);
@@ -322,7 +304,7 @@ impl Driver {
     }
 
     async fn settled(&self, job: &JobId) -> Result<HashSet<PageNumber>, Fault> {
-        let all = pages::all(&self.app, job).await?;
+        let all = pages::all(&self.app.store, job).await?;
         Ok(all.into_iter().filter(|(_, kept)| kept.value.outcome.is_some()).map(|(page, _)| page).collect())
     }
 
@@ -331,10 +313,10 @@ impl Driver {
         loop {
             tokio::select! {
                 biased;
-                () = self.app.interrupted(id) => {}
-                () = self.app.clock.sleep(JOB_POLL_INTERVAL) => {}
+                () = self.app.interrupts.interrupted(id) => {}
+                () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
-            match jobs::find(&self.app, id).await {
+            match jobs::find(&self.app.store, id).await {
                 Ok(Some(kept)) if kept.value.halt.is_some() => return,
                 Ok(_) => {}
                 Err(fault) => warn!(%fault, "job not read"),
@@ -348,7 +330,7 @@ impl Driver {
 async fn catch_panic<T>(step: impl Future<Output = Result<T, StepError>>) -> Result<T, StepError> {
     AssertUnwindSafe(step).catch_unwind().await.unwrap_or_else(|_| {
         let reason = "internal error: a bug in Everypage stopped the job; the log shows where".to_owned();
-        Err(StepError::Broken { code: "defect", reason })
+        Err(StepError::Broken { code: StepCode::Defect, reason })
     })
 }
 

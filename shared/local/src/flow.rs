@@ -7,15 +7,13 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        ids::{JobId, PageNumber, TaskToken},
-        job,
-        trace::TraceContext,
-    },
+    ids::{JobId, PageNumber, TaskToken},
+    job,
     ports::{
         Fault,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
     },
+    trace::TraceContext,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -97,18 +95,18 @@ impl Flow for LocalFlow {
         Ok(())
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         let parts = token.as_str().rsplit_once('/');
         let page = parts.and_then(|(_, page)| page.parse().ok()).and_then(PageNumber::new);
         let (Some((job, _)), Some(page)) = (parts, page) else {
-            return Ok(Settlement::Stale);
+            return Ok(Acceptance::Stale);
         };
         match self.state.lock().watches.get_mut(&JobId::new(job)) {
-            None => Ok(Settlement::Stale),
+            None => Ok(Acceptance::Stale),
             Some(watch) => {
                 watch.settled.insert(page);
                 watch.changed.notify_one();
-                Ok(Settlement::Accepted)
+                Ok(Acceptance::Accepted)
             }
         }
     }

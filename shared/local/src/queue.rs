@@ -10,12 +10,13 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::ids::{JobId, Priority},
+    ids::{JobId, Priority},
     ports::{
         Fault,
-        clock::{Clock, after},
+        clock::Clock,
         queue::{Delivery, Outgoing, Queue, Receipt},
     },
+    time::after,
 };
 use rusqlite::{OptionalExtension, Row, params};
 

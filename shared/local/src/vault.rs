@@ -12,8 +12,8 @@ use chacha20poly1305::{
     aead::{Aead, AeadCore, KeyInit, OsRng},
 };
 use everypage_core::{
-    domain::secret::Secret,
     ports::{Fault, vault::Vault},
+    secret::Secret,
 };
 
 const NONCE_BYTES: usize = 12;
@@ -57,7 +57,7 @@ impl Vault for FileVault {
         let nonce = ChaCha20Poly1305::generate_nonce(&mut OsRng);
         let sealed = self.cipher.encrypt(&nonce, secret.expose().as_bytes());
         let sealed = sealed.map_err(|_| Fault::broken("vault", "the secret can't be sealed"))?;
-        Ok(everypage_core::domain::event::hex(&[nonce.as_slice(), &sealed].concat()))
+        Ok(everypage_core::digest::hex(&[nonce.as_slice(), &sealed].concat()))
     }
 
     async fn open(&self, sealed: &str) -> Result<Secret, Fault> {

@@ -21,7 +21,7 @@ pub enum SetupError {
 
 /// A client that sends one request per call: it neither follows redirects nor retries.
 ///
-/// `https` says whether any call uses TLS; see [`tls_config`].
+/// Without `https` it trusts no certificate, so that every HTTPS call fails.
 pub fn client(https: bool) -> Result<ClientBuilder, SetupError> {
     Ok(Client::builder()
         .tls_backend_preconfigured(tls_config(https)?)

@@ -4,9 +4,9 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    config,
-    domain::trace::{Span, SpanKind, Value},
     ports::traces::Traces,
+    settings::Settings,
+    trace::{Span, SpanKind, Value},
 };
 use opentelemetry::{
     InstrumentationScope, KeyValue, SpanId, TraceFlags, TraceId,
@@ -34,7 +34,7 @@ pub struct OtlpTraces {
 impl OtlpTraces {
     /// Exports to OTEL_EXPORTER_OTLP_ENDPOINT; none when that is not set. `program` is the service name
     /// unless OTEL_SERVICE_NAME is set.
-    pub fn from_settings(settings: &config::Settings, program: &str) -> Result<Option<Self>, SetupError> {
+    pub fn from_settings(settings: &Settings, program: &str) -> Result<Option<Self>, SetupError> {
         let Some(endpoint) = &settings.traces.endpoint else { return Ok(None) };
         let headers = settings.traces.headers.iter();
         let headers: HashMap<_, _> =

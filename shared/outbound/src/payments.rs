@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everypage_core::{
-    config,
-    domain::{outcome::MicroUsd, secret::Secret},
+    money::MicroUsd,
     ports::payments::{Charge, PaymentError, Payments, Refund},
+    secret::Secret,
+    settings::Settings,
 };
 use reqwest::{Client, StatusCode};
 use serde::Deserialize;
@@ -48,7 +49,7 @@ struct Charged {
 
 impl HttpPayments {
     /// Pays through the service at PAYMENT_URL; without one, every call fails.
-    pub fn from_settings(settings: &config::Settings) -> Result<Self, SetupError> {
+    pub fn from_settings(settings: &Settings) -> Result<Self, SetupError> {
         let service = settings.purchasing.as_ref().map(|purchasing| Service {
             url: purchasing.url.trim_end_matches('/').to_owned(),
             api_key: purchasing.api_key.clone(),

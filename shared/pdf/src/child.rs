@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use everypage_core::{domain::secret::Secret, ports::pdf::PdfLimits};
+use everypage_core::{ports::pdf::PdfLimits, secret::Secret};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{

@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use everypage_core::{
-    domain::{
-        document::{Classification, PageReading, Reason},
-        ids::PageNumber,
-        secret::Secret,
-    },
+    document::{Classification, PageReading, Reason},
+    ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
+    secret::Secret,
 };
 use mupdf::{DisplayList, pdf::PdfPage};
 

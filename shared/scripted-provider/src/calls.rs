@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use serde::Serialize;
 
 use super::{Behaviour, ImageSize};

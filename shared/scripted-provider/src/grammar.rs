@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, str::FromStr};
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 
 use super::{
     Behaviour, Rule, When,

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use tokio::sync::Notify;
 
 use super::{Behaviour, Call, Counts, ModelCount, Outcome, request::ModelRequest};

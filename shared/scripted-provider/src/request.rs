@@ -1,6 +1,6 @@
 //! A model call as the scripted provider reads it.
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use serde_json::Value;
 
 use super::ImageSize;

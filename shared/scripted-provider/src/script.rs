@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use serde::{Deserialize, Serialize};
 
 use super::{Behaviour, GrammarError, Pages, Shape, request::ModelRequest};

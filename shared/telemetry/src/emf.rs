@@ -13,8 +13,8 @@ use std::{
 };
 
 use everypage_core::{
-    metrics::{ALL, NAMESPACE},
     ports::clock::Clock,
+    telemetry::metrics::{ALL, NAMESPACE},
 };
 use jiff::Timestamp;
 use metrics::{

@@ -1,6 +1,6 @@
 //! Metrics as the text that Prometheus scrapes; the caller serves it.
 
-use everypage_core::metrics::{self, ALL, Definition, Kind};
+use everypage_core::telemetry::metrics::{self, ALL, Definition, Kind};
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };

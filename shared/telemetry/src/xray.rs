@@ -5,8 +5,8 @@ use std::net::UdpSocket;
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::trace::{Span, SpanKind, Value},
     ports::traces::Traces,
+    trace::{Span, SpanKind, Value},
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};

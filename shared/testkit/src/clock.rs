@@ -3,7 +3,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
-use everypage_core::ports::clock::{Clock, after};
+use everypage_core::{ports::clock::Clock, time::after};
 use jiff::Timestamp;
 
 /// 2026-11-16T00:00:00Z, an arbitrary start of time for tests.

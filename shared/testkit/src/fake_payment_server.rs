@@ -9,8 +9,10 @@ use std::{
 };
 
 use everypage_core::{
-    domain::{ids::TenantId, outcome::MicroUsd, secret::Secret},
+    ids::TenantId,
+    money::MicroUsd,
     ports::payments::{Charge, PaymentError, Payments, Refund},
+    secret::Secret,
 };
 use http_body_util::{BodyExt, Full};
 use hyper::{

@@ -12,18 +12,14 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        event::Event,
-        ids::{JobId, Priority, TaskToken},
-        job::State,
-        secret::Secret,
-        trace::TraceContext,
-    },
+    event::Event,
+    ids::{JobId, Priority, TaskToken},
+    job::State,
     ports::{
         Fault,
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
         hooks::{Call, HookError, Hooks},
         notifier::{Notice, Notifier},
         payments::{Charge, PaymentError, Payments, Refund},
@@ -31,6 +27,8 @@ use everypage_core::{
         records::{Batch, Index, Item, Key, Listing, Records, Written},
         vault::Vault,
     },
+    secret::Secret,
+    trace::TraceContext,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,7 +241,7 @@ impl Flow for Faulty<dyn Flow> {
     async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
         self.around("flow.start", self.inner.start(job, redrives, trace)).await
     }
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         self.around("flow.settle", self.inner.settle(token)).await
     }
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {

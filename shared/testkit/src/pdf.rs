@@ -4,15 +4,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        document::{Classification, ImageFormat, PageImage, PageReading, Reason},
-        ids::PageNumber,
-        secret::Secret,
-    },
+    document::{Classification, ImageFormat, PageImage, PageReading, Reason},
+    ids::PageNumber,
     ports::{
         clock::Clock,
         pdf::{Pdf, PdfError, ReadOptions, RenderPages},
     },
+    secret::Secret,
 };
 use serde::{Deserialize, Serialize};
 

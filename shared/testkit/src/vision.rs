@@ -8,11 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::target::Target,
     ports::{
         clock::Clock,
         vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
     },
+    providers::target::Target,
 };
 
 /// What a model does when it is called.

@@ -3,10 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use everypage_core::{
-    domain::{event::Event, ids::Priority},
-    ports::notifier::Notice,
-};
+use everypage_core::{event::Event, ids::Priority, ports::notifier::Notice};
 use everypage_testkit::{
     clock::ManualClock,
     conformance,

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt};
 
 use async_trait::async_trait;
 use everypage_core::{
-    config,
-    domain::target::{Provider, Target},
     ports::vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+    providers::target::{Provider, Target},
+    settings::Settings,
 };
 use reqwest::{
     StatusCode,
@@ -57,7 +57,7 @@ impl HttpVision {
     }
 
     /// The adapter as the program's settings configure it.
-    pub fn from_settings(settings: &config::Settings) -> Result<Self, SettingsError> {
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingsError> {
         Self::new(VisionSettings::from_settings(settings)?)
     }
 

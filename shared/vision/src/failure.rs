@@ -1,8 +1,8 @@
 //! Failed calls, classified by what can be done about them.
 
 use everypage_core::{
-    domain::target::Target,
     ports::vision::{Scope, VisionError},
+    providers::target::Target,
 };
 use reqwest::StatusCode;
 use serde_json::Value;

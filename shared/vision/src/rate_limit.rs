@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use jiff::{Timestamp, fmt::rfc2822};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use everypage_core::{
-    config,
-    domain::{secret::Secret, target::Provider},
-};
+use everypage_core::{providers::target::Provider, secret::Secret, settings::Settings};
 use everypage_outbound::SetupError;
 use reqwest::Url;
 
@@ -54,13 +51,13 @@ impl VisionSettings {
     }
 
     /// The part of the program's settings that concerns the adapter.
-    pub fn from_settings(settings: &config::Settings) -> Result<Self, SettingsError> {
-        let access = settings.engines.iter().map(|engine| {
-            let mut access = ProviderAccess::official(engine.provider, engine.api_key.clone());
-            if let Some(url) = &engine.base_url {
+    pub fn from_settings(settings: &Settings) -> Result<Self, SettingsError> {
+        let access = settings.providers.iter().map(|configured| {
+            let mut access = ProviderAccess::official(configured.provider, configured.api_key.clone());
+            if let Some(url) = &configured.base_url {
                 access.base_url.clone_from(url);
             }
-            (engine.provider, access)
+            (configured.provider, access)
         });
         Ok(Self { prices: Prices::parse(&settings.model_prices)?, ..Self::new(access) })
     }

@@ -1,12 +1,10 @@
 use std::sync::LazyLock;
 
 use everypage_core::{
-    domain::{
-        answer::judge,
-        secret::Secret,
-        target::{Provider, Target},
-    },
     ports::vision::{Answer, PageRequest, VisionError},
+    providers::target::{Provider, Target},
+    read::answer::judge,
+    secret::Secret,
 };
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 

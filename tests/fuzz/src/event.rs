@@ -1,11 +1,8 @@
 use everypage_core::{
-    domain::{
-        breaker::BreakerEvent,
-        event::{self, Event, Head},
-        job::{Job, JobEvent},
-        outcome::PageEvent,
-    },
-    store::dead::DeadEvent,
+    dead_letters::DeadLetterEvent,
+    event::{self, Event, Head},
+    job::{Job, JobEvent},
+    read::{breaker::BreakerEvent, outcome::PageEvent},
 };
 
 /// A trail as JSON: its hashes can be recomputed, its events decoded, its job replayed, and a trail
@@ -20,7 +17,7 @@ pub fn event(data: &[u8]) {
         let _ = event::decode::<JobEvent>(event);
         let _ = event::decode::<PageEvent>(event);
         let _ = event::decode::<BreakerEvent>(event);
-        let _ = event::decode::<DeadEvent>(event);
+        let _ = event::decode::<DeadLetterEvent>(event);
     }
     if let Ok(Some(job)) = Job::replay(&events) {
         let _ = (job.status(), job.is_over());

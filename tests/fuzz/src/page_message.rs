@@ -1,11 +1,11 @@
-use everypage_core::domain::message::PageMessage;
+use everypage_core::job::message::PageMessage;
 
 /// A message is read as it was written, or refused with a reason.
 pub fn page_message(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     match PageMessage::parse(body) {
         Ok(message) => {
-            let again = PageMessage::parse(&message.encode());
+            let again = PageMessage::parse(&message.encode().expect("a message that was read can be written"));
             assert!(again.as_ref() == Ok(&message), "{message:?} came back as {again:?}");
             // A message of long context is shown by its name only.
             assert!(

@@ -1,7 +1,11 @@
 use everypage_core::{
-    domain::{breaker::Breaker, job::Job, plan::Plan, result::ResultDocument},
-    store::{dead::DeadLetter, keys::ApiKey, pages::Page, uploads::Upload},
-    usecases::prepare::StoredPage,
+    dead_letters::DeadLetter,
+    finish::result::ResultDocument,
+    intake::uploads::Upload,
+    job::{Job, Plan},
+    prepare::StoredPage,
+    read::{breaker::Breaker, pages::Page},
+    tenants::api_keys::ApiKey,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -17,7 +21,9 @@ pub fn record(data: &[u8]) {
     comes_back::<Upload>(data);
     comes_back::<Vec<StoredPage>>(data);
     if let Ok(document) = serde_json::from_slice::<ResultDocument>(data) {
-        let _ = (document.text(), document.markdown());
+        for format in everypage_core::finish::format::Format::ALL {
+            let _ = format.render(&document);
+        }
     }
 }
 

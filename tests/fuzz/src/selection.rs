@@ -1,4 +1,4 @@
-use everypage_core::domain::{ids::PageNumber, selection::PageSelection};
+use everypage_core::{ids::PageNumber, job::selection::PageSelection};
 
 /// Pages come in order and once, none beyond the document, and the selection survives being written.
 pub fn selection(data: &[u8]) {

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use everypage_core::{config::Settings, domain::target::Provider};
+use everypage_core::{job::JobOptions, providers::target::Provider, settings::Settings};
 
 /// Shorter ones are found in any text by chance.
 const LONG_ENOUGH: usize = 12;
@@ -28,7 +28,7 @@ pub fn settings(data: &[u8]) {
         }
         Ok(reading) => {
             let settings = reading.settings;
-            let _ = (settings.roster(), settings.default_options());
+            let _ = (settings.failover_order(), JobOptions::from_settings(&settings));
             let _ = everypage_vision::VisionSettings::from_settings(&settings);
             let some: BTreeMap<String, String> =
                 given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

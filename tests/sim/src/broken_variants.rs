@@ -15,7 +15,8 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, ids::Priority, secret::Secret},
+    document::PageReading,
+    ids::{PageNumber, Priority},
     ports::{
         Fault,
         blobs::{Blobs, LocalFile, Stored},
@@ -26,6 +27,7 @@ use everypage_core::{
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, When, Written},
     },
+    secret::Secret,
 };
 use jiff::Timestamp;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::ids::Priority,
+    ids::Priority,
     ports::{
         Fault,
         queue::{Delivery, Outgoing, Queue, Receipt},

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use everypage_core::domain::job::Job;
+use everypage_core::job::Job;
 
 use crate::{
     faults::{PlannedFault, ReaderFault, StorageFault, Window},

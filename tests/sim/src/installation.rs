@@ -11,9 +11,10 @@ use std::{
 
 use everypage_core::{
     app::{App, Ports},
-    config::Settings,
-    domain::{ids::JobId, target::Tier},
+    ids::JobId,
     ports::{bus::Bus, clock::Clock, ids::Ids, traces::NoTraces},
+    providers::target::Tier,
+    settings::Settings,
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
@@ -109,7 +110,7 @@ impl Installation {
         let leases_expire = plan.storage_fails() && settings.request_timeout >= settings.page_visibility;
         let max_in_flight = if leases_expire { usize::MAX } else { settings.max_inflight_per_model };
         let cooldown = (plan.breakers_see_every_failure() && settings.breaker.failure_threshold == 1)
-            .then_some(settings.breaker.base_rest);
+            .then_some(settings.breaker.base_cooldown);
         let observer = Observer::new(
             clock.clone(),
             records.clone(),
@@ -125,11 +126,11 @@ impl Installation {
         } else {
             MemoryQueue::new(clock)
         });
-        let roster = settings.roster().steps(Tier::Primary);
+        let failover_order = settings.failover_order().steps(Tier::Primary);
         Arc::new(Self {
             queue: Arc::new(ChaosQueue::new(queue, &plan, &observer)),
             reader: Arc::new(FaultyReader::new(&plan, &observer)),
-            models: Arc::new(Models::new(&plan, &observer, roster)),
+            models: Arc::new(Models::new(&plan, &observer, failover_order)),
             ids: Arc::new(SeededIds::new(plan.seed)),
             blobs: Arc::default(),
             hooks: Arc::default(),
@@ -201,7 +202,7 @@ impl Installation {
         let now = self.observer.now();
         let mut state = self.state();
         state.drivers.retain(|_, driver| *driver != process);
-        state.killed_nodes.push(ended.app.node.clone());
+        state.killed_nodes.push(ended.app.store.node.clone());
         let last = state.process_runs.iter_mut().rfind(|run| run.process == process);
         if let Some(run) = last {
             run.until = Some(now);

@@ -4,26 +4,30 @@ use std::time::Duration;
 
 use everypage_core::{
     app::App,
-    domain::{
+    billing::{
         account::Cause,
-        event::Aggregate,
-        job::{Halt, Job, State},
-        outcome::{MicroUsd, Source},
+        accounts,
         purchase::{
             Purchase,
             State::{Compensated, Completed, Manual},
         },
-        target::Target,
+        purchases,
+    },
+    dead_letters,
+    event::Aggregate,
+    events::{invariants as event_invariants, trail},
+    finish::{
+        invariants as result_invariants, results,
+        verify::{verify_account, verify_job},
     },
     invariants,
+    job::{Halt, Job, State},
+    money::MicroUsd,
+    notify::{deliver, relay},
     ports::clock::Clock,
-    store::{accounts, dead, listing, trail},
-    usecases::{
-        relay, result,
-        sweep::{SILENT, collect_dead},
-        verify::{verify_account, verify_job},
-        webhooks,
-    },
+    providers::target::Target,
+    recover::sweep::{SILENT, collect_dead_messages},
+    source::Source,
 };
 
 use crate::{
@@ -81,21 +85,21 @@ pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
 /// Nothing is left behind once every process is stopped and every lease has expired.
 pub async fn check_store(installation: &Installation, inspector: &App) {
     installation.observer.clock.sleep(SILENT).await;
-    let relayed = relay::relay_silent(inspector, SILENT).await;
+    let relayed = relay::relay_silent(&inspector.publisher, SILENT).await;
     installation.observer.check("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
-    let sent = webhooks::run_for(inspector, WEBHOOK_TIMEOUT).await;
+    let sent = deliver::run_for(&inspector.publisher, WEBHOOK_TIMEOUT).await;
     installation.observer.check("webhooks", sent.map(drop).map_err(|fault| fault.to_string()));
     let items = installation.records.dump();
-    installation.observer.check("store", invariants::nothing_is_held(&items, inspector.clock.now()));
-    let collected = collect_dead(inspector).await;
+    installation.observer.check("store", invariants::nothing_is_held(&items, inspector.store.clock.now()));
+    let collected = collect_dead_messages(&inspector.recovery).await;
     installation.observer.check("dead-letter queue", collected.map(drop).map_err(|error| error.to_string()));
-    for letter in dead::waiting(inspector, 1000).await.unwrap_or_default() {
+    for letter in dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default() {
         let letter = letter.value;
         let reason = if letter.reason.trim().is_empty() { Err("it has no reason".into()) } else { Ok(()) };
         installation.observer.check(&format!("dead letter {}", letter.id), reason);
     }
     let webhooks = installation.hooks.calls();
-    let dead_letters = dead::waiting(inspector, 1000).await.unwrap_or_default();
+    let dead_letters = dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default();
     let mut stored = Vec::new();
     for job in all_jobs(inspector).await {
         let id = format!("\"id\":\"{}\"", job.id);
@@ -104,21 +108,24 @@ pub async fn check_store(installation: &Installation, inspector: &App) {
         let missing = || Err("its end was neither sent to the webhook nor dead-lettered".to_owned());
         installation.observer.check(&format!("job {}", job.id), if notified { Ok(()) } else { missing() });
         let aggregate = Aggregate::Job(job.id.clone());
-        stored.extend(trail::read(inspector, &aggregate).await.unwrap_or_default());
-        stored.extend(trail::read_pages(inspector, &job.id).await.unwrap_or_default());
+        stored.extend(trail::read(&inspector.store, &aggregate).await.unwrap_or_default());
+        stored.extend(trail::read_pages(&inspector.store, &job.id).await.unwrap_or_default());
     }
     for aggregate in billing_aggregates(inspector).await {
-        stored.extend(trail::read(inspector, &aggregate).await.unwrap_or_default());
+        stored.extend(trail::read(&inspector.store, &aggregate).await.unwrap_or_default());
     }
     for result in account_is_correct(installation, inspector).await {
         installation.observer.check("account", result);
     }
     let published = installation.observer.seen().events.clone();
-    installation.observer.check("events", invariants::published_in_order(&published, &stored));
+    installation.observer.check("events", event_invariants::published_in_order(&published, &stored));
 }
 
 async fn purchases(inspector: &App) -> Vec<Purchase> {
-    listing::purchases(inspector, &tenant(), None, 100).await.map(|page| page.items).unwrap_or_default()
+    purchases::list_page(&inspector.store, &tenant(), None, 100)
+        .await
+        .map(|page| page.items)
+        .unwrap_or_default()
 }
 
 async fn billing_aggregates(inspector: &App) -> Vec<Aggregate> {
@@ -130,11 +137,11 @@ async fn billing_aggregates(inspector: &App) -> Vec<Aggregate> {
 async fn account_is_correct(installation: &Installation, inspector: &App) -> Vec<Result<(), String>> {
     let Some(credits) = &installation.plan.credits else { return vec![] };
     let mut results = Vec::new();
-    match verify_account(inspector, &tenant()).await {
+    match verify_account(&inspector.store, &tenant()).await {
         Ok(findings) if findings.is_empty() => {}
         found => results.push(Err(format!("it does not verify: {found:?}"))),
     }
-    let Ok(account) = accounts::load(inspector, &tenant()).await else { return results };
+    let Ok(account) = accounts::load(&inspector.store, &tenant()).await else { return results };
     let account = account.value;
     if (account.reserved, account.ordered, account.allocated) != (0, 0, 0) {
         results.push(Err(format!("credits are reserved while idle: {account:?}")));
@@ -152,7 +159,7 @@ async fn account_is_correct(installation: &Installation, inspector: &App) -> Vec
         Manual if installation.plan.storage_fails() => {}
         state => results.push(Err(format!("a purchase is {state:?} and {income:?} was taken"))),
     }
-    let lines = accounts::ledger(inspector, &tenant()).await.unwrap_or_default();
+    let lines = accounts::ledger(&inspector.store, &tenant()).await.unwrap_or_default();
     let added = lines.iter().filter(|line| !matches!(line.cause, Cause::Job { .. }));
     let added = added.map(|line| line.amount).sum::<i64>() as u64;
     if added % PLENTY != (credits.granted + if purchase.state == Completed { BOUGHT } else { 0 }) % PLENTY {
@@ -253,7 +260,7 @@ async fn results_are_complete_and_correct(
     job: &Job,
 ) -> Vec<Result<(), String>> {
     let mut results = Vec::new();
-    match verify_job(inspector, &job.id).await {
+    match verify_job(&inspector.store, inspector.blobs.as_ref(), &job.id).await {
         Ok(report) if report.findings.is_empty() => {}
         Ok(report) => results.push(Err(format!("its trail does not verify: {:?}", report.findings))),
         Err(error) => results.push(Err(format!("its trail can't be read: {error}"))),
@@ -265,12 +272,12 @@ async fn results_are_complete_and_correct(
     let pages = installation.plan.arrivals[index].pages;
     let versions = job.result.as_ref().map_or(0, |result| result.version);
     for version in 1..=versions {
-        let read = result::read_document(inspector, job, Some(version)).await;
+        let read = results::read_document(inspector.blobs.as_ref(), job, Some(version)).await;
         let Ok(Some(document)) = read else {
             results.push(Err(format!("version {version} can't be read: {read:?}")));
             continue;
         };
-        results.push(invariants::whole(&document));
+        results.push(result_invariants::whole(&document));
         if version == 1 && job.redrives == 0 && document.metadata.timeout_occurred {
             results.push(not_before_its_deadline(installation, job));
         }
@@ -281,11 +288,11 @@ async fn results_are_complete_and_correct(
             let number = page.page.get();
             let blank = installation.plan.arrivals[index].blank && number == pages;
             let target = page.read_by.provider.zip(page.read_by.model.clone());
-            let expected = match (&page.source, target) {
-                (Source::Ai, Some((provider, model))) => {
+            let expected = match (page.source, target) {
+                (Source::AI, Some((provider, model))) => {
                     page_text(&Target::new(provider, model), index, number)
                 }
-                (Source::Ai, None) => "the model that read it".into(),
+                (Source::AI, None) => "the model that read it".into(),
                 _ if blank => String::new(),
                 _ => format!("layer of page {number} of d{index}"),
             };
@@ -362,14 +369,14 @@ pub fn should_be_read(job: &Job) -> bool {
 }
 
 pub async fn all_read(inspector: &App, job: &Job) -> Result<(), String> {
-    let Ok(Some(document)) = result::read_document(inspector, job, None).await else {
+    let Ok(Some(document)) = results::read_document(inspector.blobs.as_ref(), job, None).await else {
         return Err("its result can't be read".into());
     };
     let fallen: Vec<String> = document
         .pages
         .iter()
         .filter(|page| page.source.is_fallback())
-        .map(|page| format!("page {}: {}", page.page, page.why.as_deref().unwrap_or("")))
+        .map(|page| format!("page {}: {}", page.page, page.fallback_reason.as_deref().unwrap_or("")))
         .collect();
     if fallen.is_empty() { Ok(()) } else { Err(format!("not read by a model: {fallen:?}")) }
 }

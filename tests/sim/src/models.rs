@@ -7,11 +7,12 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{context, target::Target},
+    plan::context,
     ports::{
         clock::Clock,
         vision::{Answer, Finish, PageRequest, Price, Scope, Usage, Vision, VisionError},
     },
+    providers::target::Target,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -24,14 +25,14 @@ use crate::{
 pub struct Models {
     plan: Arc<RunPlan>,
     observer: Arc<Observer>,
-    roster: Vec<Target>,
+    failover_order: Vec<Target>,
     rng: Mutex<StdRng>,
 }
 
 impl Models {
-    pub fn new(plan: &Arc<RunPlan>, observer: &Arc<Observer>, roster: Vec<Target>) -> Self {
+    pub fn new(plan: &Arc<RunPlan>, observer: &Arc<Observer>, failover_order: Vec<Target>) -> Self {
         let rng = Mutex::new(StdRng::seed_from_u64(!plan.seed));
-        Self { plan: plan.clone(), observer: observer.clone(), roster, rng }
+        Self { plan: plan.clone(), observer: observer.clone(), failover_order, rng }
     }
 
     fn draw(&self, from: u64, to: u64) -> u64 {
@@ -39,7 +40,7 @@ impl Models {
     }
 
     fn active_fault(&self, target: &Target) -> Option<ModelFault> {
-        let index = self.roster.iter().position(|known| known == target)?;
+        let index = self.failover_order.iter().position(|known| known == target)?;
         let now = self.observer.now();
         self.plan.faults.iter().find_map(|fault| match fault {
             PlannedFault::Model { model, window, kind } if *model == index && window.covers(now) => {

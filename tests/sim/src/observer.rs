@@ -1,5 +1,6 @@
 //! Observes everything that is stored, called and published in a run, and reports broken invariants.
 
+use everypage_core::keys::record;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
@@ -8,21 +9,22 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        breaker::{self, Breaker},
-        event::Event,
-        ids::JobId,
-        job::{Halt, Job, State},
-        target::Target,
-    },
-    invariants,
+    event::Event,
+    ids::JobId,
+    job::{Halt, Job, State, invariants as job_invariants},
     ports::{
         Fault,
         bus::Bus,
         clock::Clock,
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, Written},
     },
-    store::{breakers::Guarded, pages::Page, trail},
+    providers::target::Target,
+    read::{
+        breaker::{self, Breaker},
+        breakers::Guarded,
+        invariants as read_invariants,
+        pages::Page,
+    },
 };
 use everypage_testkit::{clock::VirtualClock, memory::MemoryRecords};
 use serde_json::Value;
@@ -162,7 +164,7 @@ impl Observer {
             let lost = self.writes_succeed && seen.answered.contains(&(document, page));
             (count, jobs == 1 && (stored || lost))
         };
-        self.check(&target.to_string(), invariants::fits(in_flight, self.max_in_flight));
+        self.check(&target.to_string(), read_invariants::fits(in_flight, self.max_in_flight));
         let what = format!("page {page} of document {document}");
         self.check(&what, if paid { Err("paid for again after it was read".into()) } else { Ok(()) });
         self.check(&target.to_string(), self.cooldown_is_kept(target));
@@ -256,7 +258,7 @@ impl Observer {
             let was = before.and_then(|item| serde_json::from_str::<Page>(&item.draft.body).ok());
             let Some(outcome) = &page.outcome else { return };
             let before = was.as_ref().and_then(|page| page.outcome.as_ref());
-            self.check(&at(), invariants::read_once(before, outcome));
+            self.check(&at(), read_invariants::read_once(before, outcome));
             if before != Some(outcome) {
                 self.log(|| format!("page {} of {} is settled: {:?}", page.page, page.job, outcome.source));
             }
@@ -274,8 +276,11 @@ impl Observer {
             let (was, is) =
                 (before.map(|item| breaker(&item.draft.body)).unwrap_or_default(), breaker(&draft.body));
             self.log(|| format!("breaker of {} is {}", key.sort, is.state.name()));
-            self.check(&at(), invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference));
-            self.check(&at(), invariants::counted_once(&was, &is));
+            self.check(
+                &at(),
+                read_invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference),
+            );
+            self.check(&at(), read_invariants::counted_once(&was, &is));
             let now = self.now();
             let mut seen = self.seen();
             let opens = matches!(is.state, breaker::State::Open { .. });
@@ -291,7 +296,7 @@ impl Observer {
         let Ok(job) = serde_json::from_str::<Job>(&draft.body) else { return };
         let was = before.and_then(|item| serde_json::from_str::<Job>(&item.draft.body).ok());
         let published = was.as_ref().and_then(|job| job.result.as_ref());
-        let result = invariants::versions_count_up(published, job.result.as_ref());
+        let result = job_invariants::versions_count_up(published, job.result.as_ref());
         self.check(&format!("job {}", job.id), result);
         self.log(|| {
             let halt = job.halt.map(|halt| format!(", halted: {halt:?}")).unwrap_or_default();
@@ -403,7 +408,7 @@ impl Records for ObservedStore {
 impl Bus for ObservedStore {
     async fn publish(&self, events: &[Event]) -> Result<(), Fault> {
         for event in events {
-            let stored = self.observer.records.get(&trail::key(&event.aggregate, event.sequence)).await?;
+            let stored = self.observer.records.get(&record::event(&event.aggregate, event.sequence)).await?;
             let is_stored = stored.is_some_and(|item| item.draft.body.contains(&event.hash));
             let unstored = || format!("event {} was published and is not stored", event.sequence);
             self.observer

@@ -9,17 +9,14 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::Ports,
-    domain::{
-        ids::{JobId, TaskToken},
-        job,
-        trace::TraceContext,
-    },
+    ids::{JobId, TaskToken},
+    job,
     ports::{
         Fault,
         blobs::Blobs,
         bus::Bus,
         clock::Clock,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
         hooks::Hooks,
         ids::Ids,
         notifier::Notifier,
@@ -29,6 +26,7 @@ use everypage_core::{
         records::Records,
         vault::Vault,
     },
+    trace::TraceContext,
 };
 use everypage_local::LocalFlow;
 use everypage_testkit::{clock::VirtualClock, faulty::Faulty};
@@ -60,12 +58,12 @@ impl Flow for FlowRouter {
         }
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         let all: Vec<_> = self.flows().values().cloned().collect();
-        let mut settled = Settlement::Stale;
+        let mut settled = Acceptance::Stale;
         for flow in all {
-            if flow.settle(token).await? == Settlement::Accepted {
-                settled = Settlement::Accepted;
+            if flow.settle(token).await? == Acceptance::Accepted {
+                settled = Acceptance::Accepted;
             }
         }
         Ok(settled)

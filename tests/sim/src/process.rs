@@ -4,9 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
-    domain::{ids::JobId, target::Tier},
-    store::{jobs, nodes, pages, slots},
-    usecases::{purchase, relay, sweep::sweep, webhooks},
+    billing::buy,
+    events::nodes,
+    ids::JobId,
+    job::jobs,
+    notify::{deliver, relay},
+    providers::target::Tier,
+    read::{pages, slots},
+    recover::sweep::sweep,
 };
 use everypage_local::{Driver, LocalFlow};
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -27,12 +32,12 @@ pub async fn run_process(
 ) {
     tokio::join!(
         driver.work(),
-        relay::run(&app),
-        webhooks::run(&app),
+        relay::run(&app.publisher),
+        deliver::run(&app.publisher),
         async {
             // Without credits there is nothing to buy, and this would only shift the call numbers.
             if installation.plan.credits.is_some() {
-                purchase::run(&app).await;
+                buy::run(&app.billing).await;
             }
         },
         run_housekeeping(&app),
@@ -45,9 +50,9 @@ pub async fn run_process(
 async fn run_housekeeping(app: &App) {
     loop {
         // One missed heartbeat only delays the next.
-        let _ = nodes::seen(app).await;
-        app.clock.sleep(SWEEP_INTERVAL).await;
-        sweep(app).await;
+        let _ = nodes::seen(&app.store).await;
+        app.store.clock.sleep(SWEEP_INTERVAL).await;
+        sweep(&app.recovery).await;
     }
 }
 
@@ -83,13 +88,13 @@ async fn drive_jobs(
             flow.unwatch(&job);
         }
     };
-    let mut scan = app.clock.sleep(Duration::ZERO);
+    let mut scan = app.store.clock.sleep(Duration::ZERO);
     loop {
         tokio::select! {
             biased;
             job = flow.next_started() => drive(job),
             () = &mut scan => {
-                let open = jobs::open(app).await.unwrap_or_default();
+                let open = jobs::open(&app.store).await.unwrap_or_default();
                 for job in open {
                     if !installation.state().drivers.contains_key(&job.id) {
                         release_leases_of_killed(installation, app, &job.id).await;
@@ -97,7 +102,7 @@ async fn drive_jobs(
                         flow.enqueue(&job.id);
                     }
                 }
-                scan = app.clock.sleep(ORPHAN_SCAN_INTERVAL);
+                scan = app.store.clock.sleep(ORPHAN_SCAN_INTERVAL);
             }
         }
     }
@@ -111,10 +116,10 @@ async fn release_leases_of_killed(installation: &Installation, app: &App, job: &
     let killed = installation.state().killed_nodes.clone();
     for node in killed {
         // Leases that can't be released now expire by themselves.
-        let _ = pages::free_all_of(app, job, &node).await;
-        for target in app.settings.roster().steps(Tier::Primary) {
-            let _ = slots::free_all_of(app, &target, &node).await;
+        let _ = pages::free_all_of(&app.store, job, &node).await;
+        for target in app.settings.failover_order().steps(Tier::Primary) {
+            let _ = slots::free_all_of(&app.reader.slots, &target, &node).await;
         }
-        let _ = relay::relay(app, &node).await;
+        let _ = relay::relay(&app.publisher, &node).await;
     }
 }

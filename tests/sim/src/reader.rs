@@ -4,11 +4,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    document::PageReading,
+    ids::PageNumber,
     ports::{
         clock::Clock,
         pdf::{Pdf, PdfError, ReadOptions},
     },
+    secret::Secret,
 };
 use everypage_testkit::pdf::FakePdf;
 

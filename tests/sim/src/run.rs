@@ -4,27 +4,21 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
-    domain::{
+    billing::{
         account::{self, AccountEvent},
-        ids::{JobId, TenantId},
-        job::{Job, State},
-        secret::Secret,
+        accounts, buy, purchases,
     },
-    ports::clock::{Clock, after},
-    store::{
-        accounts,
-        dead::{self, Subject},
-        jobs, purchases, webhooks,
-    },
-    usecases::{
-        cancel::cancel,
-        decide::{Decision, decide, modify},
-        heal,
-        intake::{Submission, submit},
-        purchase,
-        redrive::redrive,
-        relay,
-    },
+    dead_letters::{self, Subject},
+    finish::heal,
+    ids::{JobId, TenantId},
+    intake::submit::{Submission, submit},
+    job::{Job, JobOptions, State, cancel::cancel, jobs},
+    notify::{relay, webhooks},
+    plan::decide::{Decision, decide, modify},
+    ports::clock::Clock,
+    recover::redrive::redrive,
+    secret::Secret,
+    time::after,
 };
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -78,7 +72,9 @@ pub fn run(plan: &RunPlan, variant: Option<BrokenVariant>, keep_log: bool) -> Ve
 }
 
 async fn simulate(installation: Arc<Installation>) -> Verdict {
-    let subscribed = webhooks::set(&installation.inspector(), &tenant(), "https://example.com/hook").await;
+    let app = installation.inspector();
+    let subscribed =
+        webhooks::set(&app.store, app.vault.as_ref(), &tenant(), "https://example.com/hook").await;
     installation.observer.check("webhook", subscribed.map(drop).map_err(|fault| fault.to_string()));
     if let Some(credits) = &installation.plan.credits {
         installation.payments.script_charges(credits.charges.iter().copied());
@@ -121,9 +117,9 @@ async fn grant(installation: &Arc<Installation>, credits: u64) {
     let cause = account::Cause::Operator { by: "operator".into(), note: "for the run".into() };
     let granted = AccountEvent::Added { credits, cause };
     let operator = installation.inspector();
-    let done = accounts::change(&operator, &tenant(), "operator", &granted).await;
+    let done = accounts::change(&operator.store, &tenant(), "operator", &granted).await;
     installation.observer.check("grant", done.map(drop).map_err(|error| error.to_string()));
-    let relayed = relay::relay_own(&operator).await;
+    let relayed = relay::relay_own(&operator.publisher).await;
     installation.observer.check("grant", relayed.map(drop).map_err(|fault| fault.to_string()));
 }
 
@@ -131,14 +127,14 @@ async fn grant(installation: &Arc<Installation>, credits: u64) {
 async fn buy(installation: Arc<Installation>, at: Duration) {
     installation.observer.clock.sleep(at).await;
     let begin = |app: Arc<App>| {
-        let order = purchase::Wish {
+        let order = buy::Wish {
             tenant: tenant(),
             by: "person".into(),
             credits: BOUGHT,
             method: Some(Secret::new("card")),
             idempotency_key: Some("order".into()),
         };
-        async move { purchase::begin(&app, order).await.is_ok() }.boxed()
+        async move { buy::begin(&app.billing, order).await.is_ok() }.boxed()
     };
     while installation.request(begin).await != Some(true) {
         installation.observer.clock.sleep(Duration::from_secs(1)).await;
@@ -159,8 +155,8 @@ async fn wait_until_idle(installation: &Arc<Installation>, tasks: &mut JoinSet<(
         if now >= faults_end {
             installation.repair();
         }
-        let open = jobs::open(&inspector).await.unwrap_or_default();
-        let no_purchase = purchases::under_way(&inspector, 1).await.is_ok_and(|open| open.is_empty());
+        let open = jobs::open(&inspector.store).await.unwrap_or_default();
+        let no_purchase = purchases::under_way(&inspector.store, 1).await.is_ok_and(|open| open.is_empty());
         if tasks.is_empty()
             && now >= faults_end
             && open.is_empty()
@@ -207,11 +203,11 @@ async fn submit_document(installation: &Arc<Installation>, document: usize) -> O
             name: format!("d{document}.pdf"),
             file: path,
             password,
-            options: app.settings.default_options(),
+            options: JobOptions::from_settings(&app.settings),
             traceparent: None,
             idempotency_key: None,
         };
-        async move { submit(&app, submission).await.ok() }.boxed()
+        async move { submit(&app.intake, submission).await.ok() }.boxed()
     });
     let accepted = accepted.await.flatten()?;
     installation.observer.log(|| format!("document {document} is accepted as job {}", accepted.job.id));
@@ -261,19 +257,26 @@ async fn perform(installation: &Arc<Installation>, document: usize, action: User
         UserAction::Redrive => redrive_all(installation).await,
         UserAction::Cancel => {
             installation
-                .request(move |app| async move { cancel(&app, &job, "person").await.is_ok() }.boxed())
+                .request(move |app| {
+                    async move {
+                        cancel(&app.store, app.flow.as_ref(), &app.interrupts, &job, "person").await.is_ok()
+                    }
+                    .boxed()
+                })
                 .await;
         }
         UserAction::Heal => {
             installation
-                .request(move |app| async move { heal::send(&app, &job, HEAL_TIMEOUT).await.is_ok() }.boxed())
+                .request(move |app| {
+                    async move { heal::send(&app.finisher, &job, HEAL_TIMEOUT).await.is_ok() }.boxed()
+                })
                 .await;
         }
         UserAction::Modify(remaining) => {
             let modified = move |app: Arc<App>| {
                 async move {
-                    let deadline = after(app.clock.now(), remaining);
-                    modify(&app, &job, "person", |job| job.deadline = deadline).await.is_ok()
+                    let deadline = after(app.store.clock.now(), remaining);
+                    modify(&app.planner, &job, "person", |job| job.deadline = deadline).await.is_ok()
                 }
                 .boxed()
             };
@@ -285,7 +288,7 @@ async fn perform(installation: &Arc<Installation>, document: usize, action: User
                 _ => Decision::Reject { reason: "not worth it".into() },
             };
             let decided = move |app: Arc<App>| {
-                async move { decide(&app, &job, "person", decision).await.is_ok() }.boxed()
+                async move { decide(&app.planner, &job, "person", decision).await.is_ok() }.boxed()
             };
             installation.request(decided).await;
         }
@@ -298,7 +301,7 @@ fn password_of(installation: &Installation, job: &JobId) -> Option<Secret> {
 }
 
 async fn redrive_all(installation: &Arc<Installation>) {
-    let dead_letters = dead::waiting(&installation.inspector(), 1000).await.unwrap_or_default();
+    let dead_letters = dead_letters::waiting(&installation.inspector().store, 1000).await.unwrap_or_default();
     for letter in dead_letters {
         // The password of a failed job was deleted: the redrive has to give it again.
         let password = match &letter.value.subject {
@@ -306,8 +309,9 @@ async fn redrive_all(installation: &Arc<Installation>) {
             _ => None,
         };
         let id = letter.value.id;
-        let redriven =
-            move |app: Arc<App>| async move { redrive(&app, &id, "person", password).await.is_ok() }.boxed();
+        let redriven = move |app: Arc<App>| {
+            async move { redrive(&app.recovery, &id, "person", password).await.is_ok() }.boxed()
+        };
         installation.request(redriven).await;
     }
 }
@@ -329,7 +333,7 @@ async fn repair_all(installation: &Arc<Installation>, inspector: &App, tasks: &m
                 healed = true;
                 let id = job.id.clone();
                 let heal = move |app: Arc<App>| {
-                    async move { heal::send(&app, &id, HEAL_TIMEOUT).await.is_ok() }.boxed()
+                    async move { heal::send(&app.finisher, &id, HEAL_TIMEOUT).await.is_ok() }.boxed()
                 };
                 installation.request(heal).await;
             }
@@ -342,7 +346,7 @@ async fn repair_all(installation: &Arc<Installation>, inspector: &App, tasks: &m
 }
 
 pub async fn all_jobs(inspector: &App) -> Vec<Job> {
-    jobs::list(inspector, &tenant(), 1000).await.unwrap_or_default()
+    jobs::list(&inspector.store, &tenant(), 1000).await.unwrap_or_default()
 }
 
 /// Whether the job ended with a result.

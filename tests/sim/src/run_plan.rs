@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use everypage_core::domain::{document::Reason, outcome::MicroUsd};
+use everypage_core::{document::Reason, money::MicroUsd};
 use everypage_testkit::{
     memory::PaymentBehaviour,
     pdf::{FakeDocument, FakePage},
@@ -73,7 +73,7 @@ pub struct RunPlan {
     pub lag: Duration,
 }
 
-/// Number of models that a page may be sent to: as many as the roster has.
+/// Number of models that a page may be sent to: as many as the failover_order has.
 pub const MODELS: usize = 4;
 
 impl RunPlan {

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use everypage_core::config::parse_duration;
+use everypage_core::settings::parse_duration;
 
 const MIN_MEMORY_BYTES: u64 = 64 << 20;
 

@@ -26,7 +26,7 @@ use std::{fs, io, num::NonZeroUsize, path::Path, process::ExitCode, time::Durati
 
 use clap::Parser;
 use console::style;
-use everypage_core::config::Settings;
+use everypage_core::settings::Settings;
 use everypage_pdf::{ChildCommand, IsolatedPdf};
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};

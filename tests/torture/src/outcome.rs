@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use everypage_core::{domain::document::ImageStyle, ports::pdf::PdfLimits};
+use everypage_core::{document::ImageStyle, ports::pdf::PdfLimits};
 use everypage_pdf::ChildFailures;
 use serde::{Deserialize, Serialize};
 

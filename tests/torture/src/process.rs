@@ -139,7 +139,7 @@ fn defect(losses: &ChildFailures, peak: &Peak, request: &ReadRequest) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::{domain::document::ImageStyle, ports::pdf::PdfLimits};
+    use everypage_core::{document::ImageStyle, ports::pdf::PdfLimits};
 
     use super::*;
 

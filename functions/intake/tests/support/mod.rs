@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use everypage_aws::{Clients, S3Blobs, SfnFlow, SqsQueue, Stack, StackResources};
-use everypage_core::domain::ids::{JobId, Priority};
+use everypage_core::ids::{JobId, Priority};
 use everypage_testkit::memory::MemoryRecords;
 use everypage_tests::harness::Process;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use aws_sdk_sqs::{
     types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry},
 };
 use everypage_core::{
-    domain::ids::Priority,
+    ids::Priority,
     ports::{
         Fault,
         queue::{Delivery, Outgoing, Queue, Receipt},

@@ -1,5 +1,5 @@
 use aws_smithy_http_client::test_util::StaticReplayClient;
-use everypage_core::domain::ids::JobId;
+use everypage_core::ids::JobId;
 use serde_json::{Value, json};
 
 use super::*;

@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use everypage_core::{
-    domain::event::sha256_hex,
+    digest::sha256_hex,
     ports::{
         Fault,
         records::{Batch, Change, When, Written},

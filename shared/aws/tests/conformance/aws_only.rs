@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use everypage_aws::{DynamoRecords, S3Blobs};
 use everypage_core::{
-    domain::ids::{JobId, Priority},
+    ids::{JobId, Priority},
     ports::{
         Fault,
         blobs::Blobs,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_eventbridge::types::Target;
 use everypage_aws::EventBridgeBus;
-use everypage_core::domain::event::Event;
+use everypage_core::event::Event;
 use everypage_testkit::conformance::bus::{Subject, Subscriber};
 
 use super::{emulator, inbox::Inbox};

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::{
     ProjectionType, ScalarAttributeType,
 };
 use everypage_aws::{Clients, SqsQueue};
-use everypage_core::{domain::ids::Priority, ports::clock::Clock};
+use everypage_core::{ids::Priority, ports::clock::Clock};
 use everypage_testkit::conformance::queue::Subject;
 use jiff::Timestamp;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_aws::{Clients, SfnFlow};
-use everypage_core::domain::{
+use everypage_core::{
     ids::{JobId, PageNumber, TaskToken},
     job::State,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_aws::SnsNotifier;
-use everypage_core::{domain::ids::TenantId, ports::notifier::Notice};
+use everypage_core::{ids::TenantId, ports::notifier::Notice};
 use everypage_testkit::conformance::notifier::{Recipient, Subject};
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ mod retrying;
 
 use std::sync::Arc;
 
-use retrying::Retrying;
+pub use retrying::Retrying;
 
 use tokio::sync::{Notify, watch};
 
@@ -96,8 +96,8 @@ impl App {
             clock: ports.clock.clone(),
             ids: ports.ids.clone(),
             tracer: Tracer { traces: ports.traces, clock: ports.clock.clone(), ids: ports.ids },
-            node: node.into().into(),
-            environment: settings.environment.as_str().into(),
+            node: node.into(),
+            environment: settings.environment.clone(),
             outbox: Arc::new(Outbox::default()),
             news: watch::Sender::new(()),
         };

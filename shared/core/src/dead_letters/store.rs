@@ -137,7 +137,7 @@ pub async fn moves(
         user_id: None,
         tenant: letter.tenant.clone(),
         source: Actor::Worker.to_string(),
-        environment: store.environment.to_string(),
+        environment: store.environment.clone(),
         trace_id: trace.map(|trace| trace.trace_id()).unwrap_or_default(),
         span_id: trace.map(|trace| trace.span_id()).unwrap_or_default(),
         priority: Priority::High,

@@ -29,7 +29,7 @@ pub async fn seen(store: &Store) -> Result<(), Fault> {
     let key = record::node(&store.node);
     let known = store.records.get(&key).await?;
     let when = known.map_or(When::Absent, |item| When::Version(item.version));
-    let node = Node { node: store.node.to_string(), seen: store.clock.now() };
+    let node = Node { node: store.node.clone(), seen: store.clock.now() };
     let change = Change::Put { draft: Draft::new(key, encode(&node)?), when };
     // Refused when it was just forgotten as silent: the next call tells again.
     store.write(vec![change]).await?;

@@ -27,8 +27,8 @@ pub struct Store {
     pub ids: Arc<dyn Ids>,
     pub tracer: Tracer,
     /// Names this process in leases and in its outbox.
-    pub node: Arc<str>,
-    pub environment: Arc<str>,
+    pub node: String,
+    pub environment: String,
     pub outbox: Arc<Outbox>,
     pub(crate) news: watch::Sender<()>,
 }

@@ -45,7 +45,7 @@ const MAX_NAME_LEN: usize = 100;
 const MAX_VALUE_LEN: usize = 255;
 
 /// What is known of a document before it comes.
-pub struct UploadRequest {
+pub struct UploadAnnouncement {
     pub tenant: TenantId,
     pub user: Option<String>,
     /// What people call the document.
@@ -60,7 +60,7 @@ pub struct UploadRequest {
 
 /// Writes down that a document will come; it is to be put under the answer's `key`. The same request by
 /// the caller's own name is the same upload, for another `time`, or what became of it.
-pub async fn begin(intake: &Intake, announced: UploadRequest, time: Duration) -> Result<Upload, SubmitError> {
+pub async fn begin(intake: &Intake, announced: UploadAnnouncement, time: Duration) -> Result<Upload, SubmitError> {
     write_down(intake, "api", announced, None, time).await
 }
 
@@ -69,7 +69,7 @@ pub async fn begin(intake: &Intake, announced: UploadRequest, time: Duration) ->
 pub async fn begin_from(
     intake: &Intake,
     source: &str,
-    announced: UploadRequest,
+    announced: UploadAnnouncement,
     wishes: &OptionOverrides,
     time: Duration,
 ) -> Result<Upload, SubmitError> {
@@ -79,7 +79,7 @@ pub async fn begin_from(
 async fn write_down(
     intake: &Intake,
     source: &str,
-    announced: UploadRequest,
+    announced: UploadAnnouncement,
     wishes: Option<BTreeMap<String, String>>,
     time: Duration,
 ) -> Result<Upload, SubmitError> {

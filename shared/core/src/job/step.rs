@@ -18,6 +18,8 @@ pub enum StepCode {
     ContextMissing,
     /// The document could not be opened before its deadline.
     Deadline,
+    /// A panic, which is a bug.
+    Defect,
     Encoding,
     IllegalTransition,
     ImageMissing,
@@ -52,8 +54,14 @@ pub enum StepError {
 }
 
 impl ErrorCode for StepError {
-    /// A stable name for scripts and the state machine.
     fn code(&self) -> &'static str {
+        Self::code(self)
+    }
+}
+
+impl StepError {
+    /// A stable name for scripts and the state machine.
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Document(error) => error.code(),
             Self::Broken { code, .. } => code.into(),

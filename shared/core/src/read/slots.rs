@@ -107,7 +107,7 @@ pub async fn acquire(
             taken.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
         if let Some(index) = free_slot(&leases, now, slots.store.ids.roll(u64::MAX)) {
             let key = record::slot(target, index);
-            let lease = Lease::new(slots.store.node.as_ref(), now, lease_time(slots, call));
+            let lease = Lease::new(slots.store.node.clone(), now, lease_time(slots, call));
             let when = taken[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
             let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
             if slots.store.write(vec![change]).await? == Written::Applied {
@@ -188,7 +188,7 @@ pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Out
 
 /// False when it is not ours any more.
 async fn renew(slots: &Slots, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
-    let lease = Lease::new(slots.store.node.as_ref(), slots.store.clock.now(), lease_time(slots, call));
+    let lease = Lease::new(slots.store.node.clone(), slots.store.clock.now(), lease_time(slots, call));
     let draft = Draft::new(slot.key.clone(), encode(&lease)?);
     let change = Change::Put { draft, when: When::Version(slot.version) };
     let written = slots.store.write(vec![change]).await?;

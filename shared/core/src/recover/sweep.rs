@@ -27,7 +27,6 @@ use crate::{
     ports::{Fault, queue::Delivery},
     read::give_up::{self, Exhausted},
     recover::Recovery,
-    telemetry::spans::ErrorCode,
     time::{after, within},
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use everypage_core::domain::event::Event;
+use everypage_core::event::Event;
 use everypage_local::LocalBus;
 use everypage_testkit::conformance::bus::{Subject, Subscriber};
 use parking_lot::Mutex;

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use everypage_core::domain::ids::{JobId, PageNumber, TaskToken};
+use everypage_core::ids::{JobId, PageNumber, TaskToken};
 use everypage_local::LocalFlow;
 use everypage_testkit::conformance::flow::{Driver, Signal, Subject};
 use futures::FutureExt;

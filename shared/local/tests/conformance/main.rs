@@ -9,7 +9,7 @@ mod vault;
 
 use std::sync::Arc;
 
-use everypage_core::domain::ids::JobId;
+use everypage_core::ids::JobId;
 use everypage_local::{Database, FolderBlobs, SqliteQueue, SqliteRecords};
 use everypage_testkit::{clock::ManualClock, conformance::queue::Subject};
 

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc};
 
 use async_trait::async_trait;
-use everypage_core::{domain::ids::TenantId, ports::notifier::Notice};
+use everypage_core::{ids::TenantId, ports::notifier::Notice};
 use everypage_local::LogNotifier;
 use everypage_testkit::conformance::notifier::{Recipient, Subject};
 use parking_lot::Mutex;

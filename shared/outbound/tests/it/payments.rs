@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use everypage_core::{
-    config,
-    domain::{ids::TenantId, outcome::MicroUsd, secret::Secret},
+    ids::TenantId,
+    money::MicroUsd,
     ports::payments::{Charge, PaymentError, Payments},
+    secret::Secret,
+    settings::Settings,
 };
 use everypage_outbound::HttpPayments;
 use everypage_testkit::{canned_server::CannedServer, fake_payment_server::FakePaymentServer};
 
 fn payments(url: &str) -> HttpPayments {
-    let settings = config::Settings::read(|name| match name {
+    let settings = Settings::read(|name| match name {
         "PAYMENT_URL" => Some(url.to_owned()),
         "PAYMENT_API_KEY" => Some("service-key".to_owned()),
         "CREDIT_PRICE_USD" => Some("0.05".to_owned()),
@@ -84,7 +86,7 @@ async fn only_a_clear_rejection_counts_as_declined() {
 
 #[tokio::test]
 async fn without_a_service_no_charge_succeeds() {
-    let settings = config::Settings::read(|_| None).unwrap().settings;
+    let settings = Settings::read(|_| None).unwrap().settings;
     let error = HttpPayments::from_settings(&settings).unwrap().charge(&charge()).await.unwrap_err();
     assert!(matches!(&error, PaymentError::Unavailable(why) if why.contains("PAYMENT_URL")), "{error:?}");
 }

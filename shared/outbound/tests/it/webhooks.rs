@@ -2,8 +2,9 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_core::{
-    domain::{secret::Secret, webhook},
+    notify::webhook,
     ports::hooks::{Call, HookError, Hooks},
+    secret::Secret,
 };
 use everypage_outbound::HttpWebhooks;
 use everypage_testkit::canned_server::{CannedServer, header};

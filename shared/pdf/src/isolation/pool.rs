@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::domain::secret::Secret;
+use everypage_core::secret::Secret;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},

@@ -13,8 +13,10 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    document::PageReading,
+    ids::PageNumber,
     ports::pdf::{Pdf, PdfError, PdfLimits, ReadOptions},
+    secret::Secret,
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 

@@ -9,8 +9,10 @@ use std::{
 };
 
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    document::PageReading,
+    ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
+    secret::Secret,
 };
 use tokio::{
     process::{Child, ChildStdin, ChildStdout},

@@ -3,8 +3,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use everypage_core::{
-    domain::{document::PageReading, ids::PageNumber, secret::Secret},
+    document::PageReading,
+    ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
+    secret::Secret,
 };
 
 use super::{

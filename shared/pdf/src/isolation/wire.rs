@@ -1,10 +1,8 @@
 //! The messages between parent and child.
 
 use everypage_core::{
-    domain::{
-        document::{ImageFormat, PageImage, PageReading, Reason},
-        ids::PageNumber,
-    },
+    document::{ImageFormat, PageImage, PageReading, Reason},
+    ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
 };
 use serde::{Deserialize, Serialize};

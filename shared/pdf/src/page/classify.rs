@@ -3,7 +3,7 @@
 //! The expensive error is to classify a page as text when its meaning is in a picture; the cheap one
 //! is to send a plain page to the AI. In doubt a page has graphics.
 
-use everypage_core::domain::document::Reason;
+use everypage_core::document::Reason;
 
 use super::{
     geometry::Area,

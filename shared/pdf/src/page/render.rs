@@ -1,6 +1,6 @@
 //! Renders a page's image.
 
-use everypage_core::domain::document::{ImageColor, ImageFormat, ImageStyle, PageImage};
+use everypage_core::document::{ImageColor, ImageFormat, ImageStyle, PageImage};
 use jpeg_encoder::{ColorType, Encoder};
 use mupdf::{Colorspace, DisplayList, Matrix, Pixmap};
 

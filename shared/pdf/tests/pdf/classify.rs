@@ -1,6 +1,6 @@
 //! Each kind of page, and its classification.
 
-use everypage_core::domain::document::Reason;
+use everypage_core::document::Reason;
 use everypage_pdf::ReadMode;
 
 use crate::support::{

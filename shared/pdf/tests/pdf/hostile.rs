@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::document::{ImageStyle, Reason},
+    document::{ImageStyle, Reason},
     ports::pdf::{Pdf, PdfLimits, ReadOptions, RenderPages},
 };
 

@@ -1,10 +1,8 @@
 //! Images decode and have the requested size.
 
 use everypage_core::{
-    domain::{
-        document::{ImageColor, ImageFormat, ImageStyle, PageImage},
-        ids::PageNumber,
-    },
+    document::{ImageColor, ImageFormat, ImageStyle, PageImage},
+    ids::PageNumber,
     ports::pdf::{PdfLimits, ReadOptions, RenderPages},
 };
 use everypage_pdf::{Document, ReadMode};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::document::Reason,
+    document::Reason,
     ports::pdf::{Pdf, PdfError, PdfLimits},
 };
 use everypage_pdf::{ChildCommand, ChildFailures, IsolatedPdf};

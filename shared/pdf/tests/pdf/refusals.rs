@@ -1,8 +1,9 @@
 //! Files that can't be processed, and their errors.
 
 use everypage_core::{
-    domain::{document::Reason, secret::Secret},
+    document::Reason,
     ports::pdf::{Pdf, PdfError, PdfLimits},
+    secret::Secret,
 };
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 

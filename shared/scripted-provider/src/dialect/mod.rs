@@ -5,7 +5,7 @@ mod openai;
 
 use std::net::SocketAddr;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use hyper::HeaderMap;
 use serde_json::Value;
 

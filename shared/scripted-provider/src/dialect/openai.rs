@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use hyper::{HeaderMap, header::AUTHORIZATION};
 use serde_json::{Value, json};
 

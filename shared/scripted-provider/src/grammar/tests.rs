@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use everypage_core::domain::target::Provider;
+use everypage_core::providers::target::Provider;
 use proptest::{option, prelude::*};
 
 use super::*;

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use everypage_core::metrics::Kind;
+use everypage_core::telemetry::metrics::Kind;
 use everypage_testkit::{
     clock::{VirtualClock, epoch},
     pdf::FakeDocument,

@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        event::{Aggregate, Event, Head, Metadata},
-        ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
-    },
+    event::{Aggregate, Event, Head, Metadata},
+    ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
     ports::bus::Bus,
 };
 use serde_json::{Value, json};

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        ids::{JobId, PageNumber, TaskToken},
-        job::State,
-        trace::TraceContext,
-    },
-    ports::flow::{Flow, Settlement},
+    ids::{JobId, PageNumber, TaskToken},
+    job::State,
+    ports::flow::{Acceptance, Flow},
+    trace::TraceContext,
 };
 
 /// A signal that reached the flow of a job.
@@ -60,7 +58,7 @@ impl Subject {
         job
     }
 
-    async fn settle(&self, token: &TaskToken) -> Settlement {
+    async fn settle(&self, token: &TaskToken) -> Acceptance {
         self.flow.settle(token).await.unwrap()
     }
 }
@@ -92,7 +90,7 @@ pub async fn a_redriven_job_gets_a_new_flow(subject: &Subject) {
     subject.start(&job, 1).await;
     assert_eq!(subject.driver.starts(&job).await, 2);
     let token = subject.driver.wait_for(&job, page(1)).await;
-    assert_eq!(subject.settle(&token).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&token).await, Acceptance::Accepted);
     assert_eq!(subject.driver.signals(&job, 1).await, [Signal::Settled(page(1))]);
 }
 
@@ -101,12 +99,12 @@ pub async fn a_settled_page_signals_only_its_own_flow(subject: &Subject) {
     let first = subject.driver.wait_for(&one, page(1)).await;
     let second = subject.driver.wait_for(&one, page(2)).await;
     let elsewhere = subject.driver.wait_for(&other, page(1)).await;
-    assert_eq!(subject.settle(&second).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&second).await, Acceptance::Accepted);
     assert_eq!(subject.driver.signals(&one, 1).await, [Signal::Settled(page(2))]);
     assert_eq!(subject.driver.signals(&other, 0).await, []);
-    assert_eq!(subject.settle(&first).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&first).await, Acceptance::Accepted);
     assert_eq!(subject.driver.signals(&one, 2).await, [2, 1].map(|number| Signal::Settled(page(number))));
-    assert_eq!(subject.settle(&elsewhere).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&elsewhere).await, Acceptance::Accepted);
     assert_eq!(subject.driver.signals(&other, 1).await, [Signal::Settled(page(1))]);
 }
 
@@ -120,7 +118,7 @@ pub async fn settling_a_page_twice_affects_no_other_page(subject: &Subject) {
     subject.settle(&first).await;
     let signals = subject.driver.signals(&job, 1).await;
     assert!(signals.iter().all(|signal| *signal == Signal::Settled(page(1))), "{signals:?}");
-    assert_eq!(subject.settle(&second).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&second).await, Acceptance::Accepted);
     let signals = subject.driver.signals(&job, signals.len() + 1).await;
     assert_eq!(signals.last(), Some(&Signal::Settled(page(2))));
 }
@@ -130,8 +128,8 @@ pub async fn an_ended_flow_accepts_no_pages(subject: &Subject) {
     let late = subject.driver.wait_for(&over, page(1)).await;
     let in_time = subject.driver.wait_for(&open, page(1)).await;
     subject.driver.end(&over).await;
-    assert_eq!(subject.settle(&late).await, Settlement::Stale);
-    assert_eq!(subject.settle(&in_time).await, Settlement::Accepted);
+    assert_eq!(subject.settle(&late).await, Acceptance::Stale);
+    assert_eq!(subject.settle(&in_time).await, Acceptance::Accepted);
 }
 
 pub async fn an_invalid_token_is_stale(subject: &Subject) {
@@ -139,7 +137,7 @@ pub async fn an_invalid_token_is_stale(subject: &Subject) {
     let long = "x".repeat(3000);
     for text in ["", " ", "x", "job", "/", "job/", "job/0", "job/-1", "job/x", "unknown/1", "ä\u{0}\n", &long]
     {
-        assert_eq!(subject.settle(&TaskToken::new(text)).await, Settlement::Stale, "{text:?}");
+        assert_eq!(subject.settle(&TaskToken::new(text)).await, Acceptance::Stale, "{text:?}");
     }
 }
 

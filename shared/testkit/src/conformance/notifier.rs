@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::ids::TenantId,
+    ids::TenantId,
     ports::notifier::{Notice, Notifier, SUBJECT_CHARACTERS},
 };
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use everypage_core::{
-    domain::{ids::TenantId, outcome::MicroUsd, secret::Secret},
+    ids::TenantId,
+    money::MicroUsd,
     ports::payments::{Charge, PaymentError, Payments, Refund},
+    secret::Secret,
 };
 
 use crate::memory::{MemoryPayments, PaymentBehaviour};

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
-    domain::ids::{JobId, Priority},
+    ids::{JobId, Priority},
     ports::{
         clock::Clock,
         queue::{Delivery, Outgoing, Queue},

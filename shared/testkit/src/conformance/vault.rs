@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use everypage_core::{
-    domain::secret::Secret,
     ports::{
         Fault,
         vault::{MAX_SECRET_BYTES, Vault},
     },
+    secret::Secret,
 };
 
 /// Long enough not to occur in a sealed text by chance.

@@ -5,15 +5,13 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{
-        ids::{JobId, PageNumber, TaskToken},
-        job,
-        trace::TraceContext,
-    },
+    ids::{JobId, PageNumber, TaskToken},
+    job,
     ports::{
         Fault,
-        flow::{Flow, Settlement},
+        flow::{Acceptance, Flow},
     },
+    trace::TraceContext,
 };
 
 use crate::conformance::flow::{Driver, Signal};
@@ -56,14 +54,14 @@ impl Flow for MemoryFlow {
         Ok(())
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Settlement, Fault> {
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
         for flow in self.state().running.values_mut() {
             if let Some(page) = flow.waits.remove(token) {
                 flow.signals.push(Signal::Settled(page));
-                return Ok(Settlement::Accepted);
+                return Ok(Acceptance::Accepted);
             }
         }
-        Ok(Settlement::Stale)
+        Ok(Acceptance::Stale)
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {

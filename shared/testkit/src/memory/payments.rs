@@ -5,7 +5,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::outcome::MicroUsd,
+    money::MicroUsd,
     ports::payments::{Charge, PaymentError, Payments, Refund},
 };
 

@@ -5,12 +5,13 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::ids::Priority,
+    ids::Priority,
     ports::{
         Fault,
-        clock::{Clock, after},
+        clock::Clock,
         queue::{Delivery, Outgoing, Queue, Receipt},
     },
+    time::after,
 };
 use jiff::Timestamp;
 

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{event::Event, trace::Span},
+    event::Event,
     ports::{
         Fault,
         bus::Bus,
@@ -16,6 +16,7 @@ use everypage_core::{
         notifier::{Notice, Notifier},
         traces::Traces,
     },
+    trace::Span,
 };
 
 /// Records published events, in order.

@@ -5,10 +5,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use everypage_core::ports::{
-    Fault,
-    clock::{Clock, after},
-    records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
+use everypage_core::{
+    ports::{
+        Fault,
+        clock::Clock,
+        records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
+    },
+    time::after,
 };
 use jiff::Timestamp;
 

@@ -1,7 +1,8 @@
 use async_trait::async_trait;
 use everypage_core::{
-    domain::{event::sha256_hex, secret::Secret},
+    digest::sha256_hex,
     ports::{Fault, vault::Vault},
+    secret::Secret,
 };
 
 /// Does not encrypt, but shows missing seals: a sealed text starts with `sealed:`. Stateless, so all

@@ -125,7 +125,7 @@ struct Response {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::document::ImageFormat;
+    use everypage_core::document::ImageFormat;
     use serde_json::{Value, json};
 
     use super::*;

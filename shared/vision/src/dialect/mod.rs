@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everypage_core::{
-    domain::target::{Provider, Target},
     ports::vision::{PageRequest, VisionError},
+    providers::target::{Provider, Target},
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;

@@ -176,7 +176,7 @@ struct ResponseMessage {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::domain::document::ImageFormat;
+    use everypage_core::document::ImageFormat;
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use everypage_core::{domain::target::Provider, ports::vision::PageRequest};
+use everypage_core::{ports::vision::PageRequest, providers::target::Provider};
 use reqwest::header::HeaderMap;
 use serde_json::json;
 

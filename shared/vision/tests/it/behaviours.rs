@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use everypage_core::{
-    domain::target::{Provider, Target},
     ports::vision::{Answer, Finish, Price, Scope, Vision, VisionError},
+    providers::target::{Provider, Target},
 };
 use everypage_testkit::provider::{Behaviour, Outcome, Rule, Script, ScriptedProvider};
 

@@ -1,8 +1,8 @@
 //! API keys: when they are required, and that they are never shown.
 
 use everypage_core::{
-    domain::secret::Secret,
     ports::vision::{Scope, Vision, VisionError},
+    secret::Secret,
 };
 use everypage_testkit::{
     canned_server::CannedServer,

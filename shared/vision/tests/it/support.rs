@@ -3,12 +3,10 @@
 use std::{future::Future, time::Duration};
 
 use everypage_core::{
-    domain::{
-        document::ImageFormat,
-        secret::Secret,
-        target::{Provider, Target},
-    },
+    document::ImageFormat,
     ports::vision::{PageRequest, RequestImage},
+    providers::target::{Provider, Target},
+    secret::Secret,
 };
 use everypage_testkit::provider::ScriptedProvider;
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};

@@ -11,10 +11,8 @@ use std::{
 };
 
 use everypage_core::{
-    domain::{
-        document::{ImageStyle, PageReading},
-        ids::PageNumber,
-    },
+    document::{ImageStyle, PageReading},
+    ids::PageNumber,
     ports::pdf::{PdfLimits, ReadOptions, RenderPages},
 };
 use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};

@@ -1,4 +1,4 @@
-//! The engine of one machine, with the real reader of PDFs and the real HTTP adapters.
+//! The local backend, with the real PDF reader and the real HTTP adapters.
 
 use std::{
     collections::BTreeMap,
@@ -8,9 +8,10 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::{App, Outside},
-    config::Settings,
-    domain::{ids::JobId, secret::Secret},
-    usecases::upload::{Object, arrived},
+    ids::JobId,
+    intake::upload::{Object, arrived},
+    secret::Secret,
+    settings::Settings,
 };
 use everypage_local::LocalBackend;
 use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces};
@@ -20,12 +21,12 @@ use everypage_vision::HttpVision;
 use tokio::task::JoinHandle;
 
 use crate::{
-    bench::{Bench, CREDIT_PRICE, Document, VISIBILITY, script},
     collector::{Collector, Span},
     program,
+    test_backend::{CREDIT_PRICE, Document, TestBackend, VISIBILITY, script},
 };
 
-pub struct OneMachine {
+pub struct LocalTestBackend {
     folder: tempfile::TempDir,
     settings: Settings,
     provider: ScriptedProvider,
@@ -34,7 +35,7 @@ pub struct OneMachine {
     running: Mutex<Option<(Arc<LocalBackend>, JoinHandle<()>)>>,
 }
 
-impl OneMachine {
+impl LocalTestBackend {
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
         let payment_server = FakePaymentServer::start().await.unwrap();
@@ -50,7 +51,7 @@ impl OneMachine {
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(collector.endpoint()),
             _ => None,
         });
-        let bench = Self {
+        let backend = Self {
             folder: tempfile::tempdir().unwrap(),
             settings: settings.unwrap().settings,
             provider,
@@ -58,11 +59,11 @@ impl OneMachine {
             collector,
             running: Mutex::new(None),
         };
-        bench.run().await;
-        bench
+        backend.run().await;
+        backend
     }
 
-    /// As a process that is started over the same folder.
+    /// Starts the backend over the same folder, like a new process.
     async fn run(&self) {
         let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
         let outside = Outside {
@@ -72,18 +73,18 @@ impl OneMachine {
             payments: Arc::new(HttpPayments::from_settings(&self.settings).unwrap()),
             traces: Arc::new(OtlpTraces::from_settings(&self.settings, "everypage").unwrap().unwrap()),
         };
-        let engine = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
-        let engine = Arc::new(engine);
+        let backend = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();
+        let backend = Arc::new(backend);
         let driven = {
-            let engine = engine.clone();
-            tokio::spawn(async move { engine.run().await.unwrap() })
+            let backend = backend.clone();
+            tokio::spawn(async move { backend.run().await.unwrap() })
         };
-        *self.running.lock().unwrap() = Some((engine, driven));
+        *self.running.lock().unwrap() = Some((backend, driven));
     }
 }
 
 #[async_trait(?Send)]
-impl Bench for OneMachine {
+impl TestBackend for LocalTestBackend {
     fn app(&self) -> Arc<App> {
         self.running.lock().unwrap().as_ref().unwrap().0.app.clone()
     }
@@ -109,27 +110,27 @@ impl Bench for OneMachine {
         let metadata: BTreeMap<String, String> = trace.into_iter().collect();
         let object =
             Object { key: &key, version: "1", file: &file, metadata: &metadata, password: password.as_ref() };
-        arrived(&self.app(), object).await.unwrap().job.id
+        arrived(&self.app().intake, object).await.unwrap().job.id
     }
 
     async fn kill_workers(&self) {
         let running = self.running.lock().unwrap().take();
-        let (engine, driven) = running.unwrap();
+        let (backend, driven) = running.unwrap();
         driven.abort();
         let _ = driven.await;
-        drop(engine);
+        drop(backend);
         self.run().await;
     }
 
     async fn take_on(&self, job: &JobId) {
-        let engine = self.running.lock().unwrap().as_ref().unwrap().0.clone();
-        assert!(engine.claim(job).await.unwrap());
+        let backend = self.running.lock().unwrap().as_ref().unwrap().0.clone();
+        assert!(backend.claim(job).await.unwrap());
     }
 
     fn check_services(&self, spans: &[Span]) {
         assert!(spans.iter().all(|span| span.service == "everypage"), "{spans:?}");
     }
 
-    /// Nothing to do: its process lives on and looks itself.
+    /// Does nothing: the running process sweeps itself.
     async fn sweep(&self) {}
 }

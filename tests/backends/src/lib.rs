@@ -1,18 +1,18 @@
-//! The same stories on both engines: one machine, and the stack as it is deployed.
+//! The same scenarios on both backends: local, and the stack as it is deployed on AWS.
 //!
-//! A [story](stories) hands documents in, misbehaves, and tells in the end what became of its jobs. What it
-//! tells is compared with a snapshot that both engines share, so they can't drift apart.
+//! A [scenario](scenarios) uploads documents, injects faults, and summarizes its jobs at the end. The summary
+//! is compared with a snapshot that both backends share, so they can't diverge.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-pub mod bench;
-pub mod cloud;
+pub mod cli;
 pub mod collector;
+pub mod deployed_stack;
 pub mod inbox;
 pub mod local;
-pub mod shell;
-pub mod stories;
-pub mod tale;
+pub mod scenarios;
+pub mod summary;
+pub mod test_backend;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
-//! The stack as it is deployed: `infra/template.yaml` and the functions' own binaries, in an
-//! emulator. What differs from AWS is listed in `tests/emulator/README.md` and in the rewrites of
-//! `scripts/deploy-emulated`.
+//! The deployed stack: `infra/template.yaml` and the functions' own binaries, in an emulator. Differences
+//! from AWS are listed in `tests/emulator/README.md` and in the rewrites of `scripts/deploy-emulated`.
 
 use std::{
     collections::HashMap,
@@ -15,11 +14,10 @@ use aws_sdk_s3::primitives::ByteStream;
 use everypage_aws::{Clients, Stack, StackResources, queue_variable};
 use everypage_core::{
     app::{App, Outside},
-    config::Settings,
-    domain::ids::{JobId, Priority},
+    ids::{JobId, Priority},
+    intake::{upload::object_id, uploads},
     ports::traces::NoTraces,
-    store::uploads,
-    usecases::upload::object_id,
+    settings::Settings,
 };
 use everypage_outbound::{HttpPayments, HttpWebhooks};
 use everypage_pdf::{ChildCommand, IsolatedPdf};
@@ -29,19 +27,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
-    bench::{Bench, CREDIT_PRICE, Document, VISIBILITY, script, until},
     collector::{Collector, Span},
     program, root,
+    test_backend::{CREDIT_PRICE, Document, TestBackend, VISIBILITY, script, until},
 };
 
 pub const NAME: &str = "everypage-e2e";
 pub const REGION: &str = "eu-west-1";
-/// The scripted providers take any; nothing but a leak puts it into a log.
+/// The scripted provider accepts any key; this one appears in a log only if a key leaks.
 pub const PROVIDER_KEY: &str = "sk-Kmarker";
 
-pub const PAYMENT_KEY: &str = "till-Kmarker";
+pub const PAYMENT_KEY: &str = "payment-Kmarker";
 
-pub struct Deployed {
+pub struct DeployedStack {
     pub endpoint: String,
     pub clients: Clients,
     pub stack: Stack,
@@ -51,14 +49,14 @@ pub struct Deployed {
     collector: Collector,
 }
 
-impl Deployed {
-    /// Starts an emulator that lives as long as this process, and deploys the stack into it.
+impl DeployedStack {
+    /// Starts an emulator that runs as long as this process, and deploys the stack into it.
     pub async fn start() -> Self {
         let provider = ScriptedProvider::start(script()).await.unwrap();
         let payment_server = FakePaymentServer::start().await.unwrap();
         let collector = Collector::start().await;
         let keeper = std::process::id().to_string();
-        let endpoint = said(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
+        let endpoint = stdout(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
         let deploy = Command::new(root().join("scripts/deploy-emulated"))
             .args([&endpoint, NAME])
             .arg(program("everypage-worker").parent().unwrap())
@@ -71,19 +69,19 @@ impl Deployed {
                 format!("TracesEndpoint={}", collector.endpoint()),
                 "LogLevel=trace".into(),
                 "JobTimeout=3m".into(),
-                // Pages that wait for a slot look for one four times a second, which an emulator feels.
+                // Pages that wait for a slot poll four times a second, which would slow the emulator.
                 "MaxInflightPerModel=64".into(),
                 "ProtectData=false".into(),
             ])
             .output();
-        let outputs: Value = serde_json::from_str(&said(deploy.unwrap())).unwrap();
+        let outputs: Value = serde_json::from_str(&stdout(deploy.unwrap())).unwrap();
         let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
-        // As an operator does after the first deployment.
+        // The step that an operator takes after the first deployment.
         let keys = json!({
             "OPENAI_API_KEY": PROVIDER_KEY,
             "ANTHROPIC_API_KEY": PROVIDER_KEY,
             "PAYMENT_API_KEY": PAYMENT_KEY,
-            // The test's own server is one of this machine.
+            // The test's own webhook server has a private address.
             "WEBHOOK_ALLOW_PRIVATE": "true",
         })
         .to_string();
@@ -97,7 +95,7 @@ impl Deployed {
         text(&self.outputs, name)
     }
 
-    /// Calls a function by name, and waits for its answer.
+    /// Invokes a function by name, and waits for its answer.
     pub async fn invoke(&self, function: &str, event: Value) -> Value {
         let address = format!("{}/2015-03-31/functions/{NAME}-{function}/invocations", self.endpoint);
         let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
@@ -107,7 +105,7 @@ impl Deployed {
         serde_json::from_str(&answer).unwrap_or(Value::String(answer))
     }
 
-    /// Puts an object into the bucket, as a user does; the id of its record.
+    /// Uploads an object to the bucket, as a user does; returns the id of its upload record.
     pub async fn upload(&self, document: &Document<'_>) -> String {
         let key = format!("incoming/{}/{}", document.tenant, document.name);
         let bucket = self.output("BucketName");
@@ -115,8 +113,8 @@ impl Deployed {
             self.clients.s3.put_object().bucket(&bucket).key(key).body(ByteStream::from(body))
         };
         if let Some(password) = document.password {
-            let beside = json!({ "password": password }).to_string();
-            put(format!("{key}.json"), beside.into_bytes()).send().await.unwrap();
+            let metadata = json!({ "password": password }).to_string();
+            put(format!("{key}.json"), metadata.into_bytes()).send().await.unwrap();
         }
         let object = put(key.clone(), document.bytes.clone());
         let trace = document.traceparent.map(|trace| ("traceparent".to_owned(), trace.to_owned()));
@@ -126,35 +124,35 @@ impl Deployed {
         object_id(&key, stored.version_id().or(tag).unwrap())
     }
 
-    /// The processes of a function that run now.
+    /// The running processes of a function.
     pub fn processes(&self, function: &str) -> Vec<i32> {
         let folder = self.folder().join("functions").join(format!("{NAME}-{function}"));
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// All that the functions have logged.
+    /// The logs of all functions.
     pub fn logs(&self) -> String {
         let files = std::fs::read_dir(self.folder().join("logs")).unwrap().flatten();
         let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(NAME));
         ours.map(|file| String::from_utf8_lossy(&std::fs::read(file.path()).unwrap()).into_owned()).collect()
     }
 
-    /// The emulator's, with its logs.
+    /// The emulator's folder, with its logs.
     fn folder(&self) -> PathBuf {
         root().join(".cache/cloud/run").join(std::process::id().to_string())
     }
 }
 
-/// A client for addresses of this machine; TLS is only there because it must be.
+/// An HTTP client for addresses of this machine; it needs a TLS provider even though it never uses one.
 pub fn http() -> reqwest::Client {
-    // Set before in this process: then that one holds.
+    // Fails when a provider is set already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }
 
-/// What a program said, if it did what it was told.
-fn said(output: Output) -> String {
+/// The standard output of a program that must succeed.
+fn stdout(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
@@ -163,7 +161,7 @@ fn text(outputs: &Value, name: &str) -> String {
     outputs[name].as_str().unwrap_or_else(|| panic!("the stack has no output {name}")).to_owned()
 }
 
-/// The use cases over the stack's storage, connected as its functions are.
+/// The use cases over the stack's storage, connected like its functions.
 fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServer) -> Stack {
     let lanes = |name: &str, kind: &str, output: &str| {
         let lane = Priority::ALL.into_iter().find(|lane| queue_variable(kind, *lane) == name)?;
@@ -185,7 +183,7 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
         Some(text(outputs, output))
     });
     let settings = Settings::read(|name| match name {
-        // As the API has them: who changes a plan makes it anew.
+        // As in the API function: changing a plan proposes it again.
         "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => Some("scripted".into()),
         "PAYMENT_URL" => Some(payment_server.url()),
         "CREDIT_PRICE_USD" => Some(CREDIT_PRICE.into()),
@@ -204,7 +202,7 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
 }
 
 #[async_trait(?Send)]
-impl Bench for Deployed {
+impl TestBackend for DeployedStack {
     fn app(&self) -> Arc<App> {
         self.stack.app.clone()
     }
@@ -227,7 +225,7 @@ impl Bench for Deployed {
             &format!("a job for {} of {}", document.name, document.tenant),
             Duration::from_secs(120),
             async || {
-                let record = uploads::find(&self.stack.app, &upload).await.ok()??.value;
+                let record = uploads::find(&self.stack.app.store, &upload).await.ok()??.value;
                 assert_eq!(record.failure, None);
                 record.job
             },
@@ -237,12 +235,12 @@ impl Bench for Deployed {
 
     async fn kill_workers(&self) {
         for process in self.processes("worker") {
-            // One that is gone already is killed enough.
+            // The process may have ended already.
             let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
         }
     }
 
-    /// Workers are called by their queues.
+    /// Does nothing: the queues invoke the workers.
     async fn take_on(&self, _job: &JobId) {}
 
     fn check_services(&self, spans: &[Span]) {

@@ -1,4 +1,4 @@
-//! A collector of traces that keeps what it is told, in OTLP over HTTP.
+//! A trace collector for OTLP over HTTP that keeps every span.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,12 @@ use axum::{Router, body::Bytes, extract::State, http::StatusCode, routing::post}
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::{AnyValue, KeyValue, any_value},
-    trace::v1::Span as Told,
+    trace::v1::Span as OtlpSpan,
 };
 use prost::Message;
 use tokio::net::TcpListener;
 
-/// A span as it was told.
+/// A received span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub service: String,
@@ -28,20 +28,20 @@ pub struct Span {
 }
 
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Span>>>);
+struct Spans(Arc<Mutex<Vec<Span>>>);
 
 pub struct Collector {
     address: SocketAddr,
-    kept: Kept,
+    spans: Spans,
 }
 
 impl Collector {
     pub async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let (address, kept) = (listener.local_addr().unwrap(), Kept::default());
-        let router = Router::new().route("/v1/traces", post(take)).with_state(kept.clone());
+        let (address, spans) = (listener.local_addr().unwrap(), Spans::default());
+        let router = Router::new().route("/v1/traces", post(receive)).with_state(spans.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, kept }
+        Self { address, spans }
     }
 
     pub fn endpoint(&self) -> String {
@@ -49,22 +49,22 @@ impl Collector {
     }
 
     pub fn spans(&self) -> Vec<Span> {
-        self.kept.0.lock().unwrap().clone()
+        self.spans.0.lock().unwrap().clone()
     }
 }
 
-async fn take(State(kept): State<Kept>, body: Bytes) -> StatusCode {
+async fn receive(State(received): State<Spans>, body: Bytes) -> StatusCode {
     let Ok(request) = ExportTraceServiceRequest::decode(body) else { return StatusCode::BAD_REQUEST };
-    for told in request.resource_spans {
-        let resource = told.resource.map(|resource| attributes(resource.attributes)).unwrap_or_default();
+    for batch in request.resource_spans {
+        let resource = batch.resource.map(|resource| attributes(resource.attributes)).unwrap_or_default();
         let service = resource.get("service.name").cloned().unwrap_or_default();
-        let spans = told.scope_spans.into_iter().flat_map(|scope| scope.spans);
-        kept.0.lock().unwrap().extend(spans.map(|span| read(&service, span)));
+        let spans = batch.scope_spans.into_iter().flat_map(|scope| scope.spans);
+        received.0.lock().unwrap().extend(spans.map(|span| read(&service, span)));
     }
     StatusCode::OK
 }
 
-fn read(service: &str, span: Told) -> Span {
+fn read(service: &str, span: OtlpSpan) -> Span {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
     Span {
@@ -77,11 +77,11 @@ fn read(service: &str, span: Told) -> Span {
     }
 }
 
-fn attributes(told: Vec<KeyValue>) -> BTreeMap<String, String> {
+fn attributes(pairs: Vec<KeyValue>) -> BTreeMap<String, String> {
     let value = |value: Option<AnyValue>| match value.and_then(|value| value.value) {
         Some(any_value::Value::StringValue(text)) => text,
         Some(any_value::Value::IntValue(number)) => number.to_string(),
         other => format!("{other:?}"),
     };
-    told.into_iter().map(|pair| (pair.key, value(pair.value))).collect()
+    pairs.into_iter().map(|pair| (pair.key, value(pair.value))).collect()
 }

@@ -1,11 +1,11 @@
-//! A queue that the stack's topic tells: what a person who subscribed to notices would get.
+//! A queue subscribed to the stack's topic: receives the notices that a person would get.
 
 use std::{sync::Mutex, time::Duration};
 
 use everypage_aws::Clients;
 use serde_json::Value;
 
-use crate::{bench::until, cloud::REGION};
+use crate::{deployed_stack::REGION, test_backend::until};
 
 pub struct Inbox {
     clients: Clients,
@@ -14,7 +14,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Hears of every notice from now on.
+    /// Receives every notice from now on.
     pub async fn of_topic(clients: &Clients, topic: &str) -> Self {
         let made = clients.sqs.create_queue().queue_name("inbox").send().await.unwrap();
         let arn = format!("arn:aws:sqs:{REGION}:000000000000:inbox");
@@ -22,7 +22,7 @@ impl Inbox {
         Self { clients: clients.clone(), url: made.queue_url.unwrap(), seen: Mutex::default() }
     }
 
-    /// The first notice that is `wanted`, for which it waits.
+    /// Waits for the first notice that is `wanted`.
     pub async fn notice(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         until(what, Duration::from_secs(60), async || {
             let more = received(&self.clients, &self.url).await;
@@ -34,7 +34,7 @@ impl Inbox {
     }
 }
 
-/// Takes what lies in a queue, as JSON.
+/// Receives and deletes the messages of a queue, as JSON.
 pub async fn received(clients: &Clients, url: &str) -> Vec<Value> {
     let call = clients.sqs.receive_message().queue_url(url).max_number_of_messages(10);
     let messages = call.send().await.unwrap().messages.unwrap_or_default();

@@ -1,69 +1,67 @@
-//! What a story asks of an engine, whichever it is.
+//! What a scenario needs of a backend.
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
-    domain::{
-        ids::{JobId, TenantId},
-        job::Job,
-    },
-    store::{jobs, tenants},
+    ids::{JobId, TenantId},
+    job::{Job, jobs},
+    tenants,
 };
 use everypage_testkit::{
-    provider::{Script, ScriptedProvider},
     fake_payment_server::FakePaymentServer,
+    provider::{Script, ScriptedProvider},
 };
 
 use crate::collector::{Collector, Span};
 
-/// How long a silent worker keeps its page on these benches. Short, because the stories sit it out.
+/// How long a killed worker keeps its page in these tests. Short, because the scenarios wait for it.
 pub const VISIBILITY: Duration = Duration::from_secs(8);
 
-/// Of one credit, on these benches.
+/// The price of one credit in these tests.
 pub const CREDIT_PRICE: &str = "0.05";
 
 #[async_trait(?Send)]
-pub trait Bench: Send + Sync {
-    /// The use cases over this engine's storage, as its tools have them.
+pub trait TestBackend: Send + Sync {
+    /// The use cases over this backend's storage.
     fn app(&self) -> Arc<App>;
 
     fn provider(&self) -> &ScriptedProvider;
 
-    /// The payment service that the engine's credits are bought through.
+    /// The payment service that credits are bought through.
     fn payment_server(&self) -> &FakePaymentServer;
 
-    /// Where the engine's spans go.
+    /// Receives the backend's spans.
     fn collector(&self) -> &Collector;
 
-    /// Hands a document in, with what its metadata says; the job that it became.
+    /// Uploads a document; returns the job that it becomes.
     async fn submit(&self, document: Document<'_>) -> JobId;
 
-    /// Kills whoever works on pages now, as the system does: without a word.
+    /// Kills every running worker without a chance to clean up.
     async fn kill_workers(&self);
 
-    /// Makes sure that somebody works on messages of a job that has ended.
+    /// Makes sure that a worker handles messages of a job that has ended.
     async fn take_on(&self, job: &JobId);
 
-    /// Whether a job's spans were told by the parts of the engine that do such work.
+    /// Asserts that each span was sent by the service that does this work.
     fn check_services(&self, spans: &[Span]);
 
-    /// Lets a minute's net be drawn, where the engine has one.
+    /// Runs the sweep now, where a schedule runs it every minute.
     async fn sweep(&self);
 }
 
 pub struct Document<'a> {
-    /// Whose it is; each story has a tenant of its own.
+    /// Each scenario has its own tenant.
     pub tenant: &'a str,
     pub name: &'a str,
     pub bytes: Vec<u8>,
     pub password: Option<&'a str>,
-    /// Where in a trace of their own whoever hands it in is.
+    /// The caller's position in its own trace.
     pub traceparent: Option<&'a str>,
 }
 
-/// Every story's models behave by their names, which begin with the name of its tenant.
+/// Models behave by their names, which start with the tenant of their scenario.
 pub fn script() -> Script {
     let rules = [
         "model=failover-one=500",
@@ -73,15 +71,14 @@ pub fn script() -> Script {
         "model=crash-one;first=1=hang",
         "model=poison-one;first=3=hang",
         "model=native-one;first=3=hang",
-        "model=mend-*;first=4=refusal",
+        "model=heal-*;first=4=refusal",
         "model=crowd-*=answer;delay=50ms",
         "model=trace-one=500",
     ];
     Script::parse(rules).unwrap()
 }
 
-/// Gives a tenant models of its own, so that no story trips another's breakers, and what else it
-/// wants otherwise.
+/// Gives a tenant its own models, so that no scenario opens another's breakers, and other settings.
 pub async fn tenant(app: &App, name: &str, variables: &[(&str, &str)]) {
     let models = [
         ("OPENAI_PRIMARY_MODEL", "one"),
@@ -92,15 +89,15 @@ pub async fn tenant(app: &App, name: &str, variables: &[(&str, &str)]) {
     let models = models.map(|(variable, model)| (variable.to_owned(), Some(format!("{name}-{model}"))));
     let others = variables.iter().map(|(name, value)| (name.to_string(), Some(value.to_string())));
     let all: Vec<_> = models.into_iter().chain(others).collect();
-    tenants::change(app, &TenantId::new(name), &all).await.unwrap();
+    tenants::change(&app.tenants, &TenantId::new(name), &all).await.unwrap();
 }
 
-/// Asks again and again until there is an answer, for `limit` at most.
-#[expect(clippy::disallowed_methods, reason = "these engines live in real time")]
-pub async fn until<T>(what: &str, limit: Duration, ask: impl AsyncFn() -> Option<T>) -> T {
+/// Polls until there is an answer, for at most `limit`.
+#[expect(clippy::disallowed_methods, reason = "these backends run in real time")]
+pub async fn until<T>(what: &str, limit: Duration, poll: impl AsyncFn() -> Option<T>) -> T {
     let waited = tokio::time::timeout(limit, async {
         loop {
-            if let Some(answer) = ask().await {
+            if let Some(answer) = poll().await {
                 return answer;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -109,10 +106,10 @@ pub async fn until<T>(what: &str, limit: Duration, ask: impl AsyncFn() -> Option
     waited.await.unwrap_or_else(|_| panic!("{what}: not within {limit:?}"))
 }
 
-/// The job once it has ended.
-pub async fn ended(bench: &dyn Bench, id: &JobId, limit: Duration) -> Job {
+/// Waits until the job has ended.
+pub async fn ended(backend: &dyn TestBackend, id: &JobId, limit: Duration) -> Job {
     until(&format!("end of job {id}"), limit, async || {
-        let job = jobs::find(&bench.app(), id).await.ok()??.value;
+        let job = jobs::find(&backend.app().store, id).await.ok()??.value;
         job.state.is_terminal().then_some(job)
     })
     .await

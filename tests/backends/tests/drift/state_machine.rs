@@ -1,0 +1,98 @@
+//! `statemachine.asl.json` agrees with the functions.
+
+use std::collections::BTreeSet;
+
+use everypage_core::settings::Settings;
+use everypage_function::ErrorName;
+use serde_json::{Value, json};
+
+use crate::{is_lambda, machine, states, template, text};
+
+#[test]
+fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
+    let machine = machine();
+    let all = states(&machine);
+    let mut raised: BTreeSet<&str> = all.iter().filter_map(|state| state["Error"].as_str()).collect();
+    raised.extend(ErrorName::ALL.iter().map(|name| name.as_str()));
+    let lists = all.iter().flat_map(|state| ["Retry", "Catch"].map(|list| &state[list]));
+    let rules = lists.filter_map(Value::as_array).flatten();
+    for error in rules.flat_map(|rule| rule["ErrorEquals"].as_array().unwrap()).filter_map(Value::as_str) {
+        let by_aws = error.starts_with("States.") || error.starts_with("Lambda.");
+        assert!(by_aws || raised.contains(error), "{error} is never raised");
+    }
+}
+
+#[test]
+fn steps_are_retried_with_the_intervals_of_the_code() {
+    let machine = machine();
+    let pauses = Settings::read(|_| None).unwrap().settings.retry_intervals;
+    let never = [ErrorName::DocumentError, ErrorName::StepBroken].map(ErrorName::as_str);
+    for state in states(&machine).into_iter().filter(|state| is_lambda(state)) {
+        let rules = state["Retry"].as_array().unwrap();
+        assert_eq!(
+            (&rules[0]["ErrorEquals"], &rules[0]["MaxAttempts"]),
+            (&json!(never), &json!(0)),
+            "{state}"
+        );
+        let last = rules.last().unwrap();
+        let (first, rate) =
+            (last["IntervalSeconds"].as_f64().unwrap(), last["BackoffRate"].as_f64().unwrap());
+        let times = last["MaxAttempts"].as_u64().unwrap();
+        let waits: Vec<f64> = (0..times).map(|time| first * rate.powi(time as i32)).collect();
+        assert_eq!(waits, pauses.iter().map(|pause| pause.as_secs_f64()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn every_step_of_the_state_machine_is_parsed_by_its_function() {
+    let machine = machine();
+    let mut parsed_steps = 0;
+    for state in states(&machine).into_iter().filter(|state| is_lambda(state)) {
+        let parameters = &state["Parameters"];
+        let payload: Value = parameters["Payload"].as_object().unwrap().iter().map(filled).collect();
+        let function = parameters["FunctionName"].as_str().unwrap();
+        let parsed = match function {
+            "${IntakeFunctionArn}" => {
+                serde_json::from_value::<everypage_intake::Step>(payload.clone()).map(drop)
+            }
+            "${FinalizeFunctionArn}" => {
+                serde_json::from_value::<everypage_finalize::Step>(payload.clone()).map(drop)
+            }
+            other => panic!("{other} is not one of our functions"),
+        };
+        parsed.unwrap_or_else(|error| panic!("{payload}: {error}"));
+        parsed_steps += 1;
+    }
+    assert!(parsed_steps >= 8, "only {parsed_steps} steps were found");
+    let schedule = json!({ "step": "sweep" });
+    assert!(template().contains(&format!("Input: '{schedule}'")));
+    serde_json::from_value::<everypage_finalize::Step>(schedule).unwrap();
+}
+
+/// A field of a payload, with an example value for its path.
+fn filled((name, value): (&String, &Value)) -> (String, Value) {
+    let Some(name) = name.strip_suffix(".$") else { return (name.clone(), value.clone()) };
+    let value = match name {
+        "range" => json!({ "first": 1, "last": 2, "count": 2, "pages": "1-2" }),
+        "error" => json!({ "Error": "States.Timeout", "Cause": "" }),
+        "cause" => json!("settled"),
+        "state" => json!("ACKED"),
+        _ => json!("x"),
+    };
+    (name.to_owned(), value)
+}
+
+#[test]
+fn a_rendering_failure_does_not_fail_a_job() {
+    let machine = machine();
+    let work = &machine["States"]["Race"]["Branches"][0]["States"];
+    let room = "Lambda.TooManyRequestsException";
+    let caught = |state: &str| -> Vec<(String, String)> {
+        let rules = work[state]["Catch"].as_array().unwrap().iter();
+        rules.map(|rule| (text(&rule["ErrorEquals"][0]), text(&rule["Next"]))).collect()
+    };
+    let rule = |error: &str, next: &str| (error.to_owned(), next.to_owned());
+    assert_eq!(caught("RenderImages"), [rule(room, "WaitForCapacity"), rule("States.ALL", "Plan")]);
+    // Without its text no page can be published, so that failure fails the job.
+    assert_eq!(caught("ReadTexts"), [rule(room, "WaitForCapacity")]);
+}

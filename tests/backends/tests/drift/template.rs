@@ -1,0 +1,101 @@
+//! Settings and limits in `infra/template.yaml` agree with the code.
+
+use std::collections::BTreeSet;
+
+use everypage_aws::{VARIABLES, queue_variable};
+use everypage_core::{
+    ids::Priority,
+    settings::{Settings, parse_duration},
+};
+
+use crate::{block, template};
+
+#[test]
+fn the_functions_environment_has_exactly_the_variables_that_the_code_reads() {
+    let given: BTreeSet<String> = block(&template(), "      Variables:").into_keys().collect();
+    let queues =
+        Priority::ALL.into_iter().flat_map(|lane| ["QUEUE", "DLQ"].map(|kind| queue_variable(kind, lane)));
+    let resources: BTreeSet<String> = VARIABLES.map(str::to_owned).into_iter().chain(queues).collect();
+    assert_eq!(
+        resources.difference(&given).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "missing in the template"
+    );
+    let reading = Settings::read(|_| None).unwrap();
+    let settings: BTreeSet<String> = reading.entries.iter().map(|entry| entry.name.to_owned()).collect();
+    let unknown: Vec<_> = given.difference(&resources).filter(|name| !settings.contains(*name)).collect();
+    assert_eq!(unknown, Vec::<&String>::new(), "not read by the code");
+}
+
+#[test]
+fn parameters_have_the_defaults_of_the_code() {
+    let (template, reading) = (template(), Settings::read(|_| None).unwrap());
+    let parameters = block(&template, "      Variables:");
+    for entry in &reading.entries {
+        let Some(parameter) = parameters.get(entry.name).and_then(|value| value.strip_prefix("!Ref ")) else {
+            continue;
+        };
+        let default = block(&template, &format!("  {parameter}:"));
+        let default = default.get("Default").unwrap_or_else(|| panic!("{parameter} has no default"));
+        let default = default.trim_matches('\'');
+        // An empty default leaves the value to the code; these two have their own defaults on AWS.
+        if default.is_empty() || ["ENVIRONMENT", "LOG_LEVEL"].contains(&entry.name) {
+            continue;
+        }
+        let same_time = || Some(parse_duration(default).ok()? == parse_duration(&entry.value).ok()?);
+        assert!(
+            default == entry.value || same_time() == Some(true),
+            "{}: {default} in the template, {} in the code",
+            entry.name,
+            entry.value
+        );
+    }
+}
+
+#[test]
+fn the_queues_redrive_policy_has_the_receive_count_of_the_code() {
+    let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
+    let counts: Vec<&str> =
+        template.lines().filter_map(|line| line.split("maxReceiveCount: ").nth(1)).collect();
+    let expected = settings.max_receive_count.to_string();
+    assert_eq!(counts.len(), Priority::ALL.len(), "a redrive policy for each lane");
+    assert!(counts.iter().all(|count| count.trim_end_matches(['}', ' ']) == expected), "{counts:?}");
+    for lane in Priority::ALL {
+        let queue = block(&template, &format!("  {lane:?}Queue:"));
+        assert_eq!(queue["VisibilityTimeout"], "!Ref WorkerTimeoutSeconds", "{lane:?}");
+        assert!(template.contains(&format!("  {lane:?}DeadLetters:")), "{lane:?}");
+    }
+}
+
+#[test]
+fn the_table_has_the_attributes_and_indexes_that_the_adapter_uses() {
+    let template = template();
+    for name in ["pk", "sk", "tenant_pk", "tenant_sk", "state_pk", "state_sk"] {
+        assert!(template.contains(&format!("AttributeName: {name}")), "{name}");
+    }
+    assert!(template.contains("IndexName: tenant") && template.contains("IndexName: state"));
+    assert!(template.contains("AttributeName: expires"), "time to live");
+}
+
+#[test]
+fn only_sqs_itself_sends_to_the_dead_letter_queue_of_a_lane() {
+    let template = template();
+    let senders = template.split("- Sid: ").filter(|statement| statement.contains("sqs:SendMessage"));
+    let mut seen = 0;
+    for statement in senders {
+        seen += 1;
+        for lane in Priority::ALL {
+            assert!(!statement.contains(&format!("{lane:?}DeadLetters.Arn")), "{statement}");
+        }
+    }
+    assert!(seen >= 4, "only {seen} statements were found");
+}
+
+#[test]
+fn a_range_of_the_slowest_pages_fits_into_intakes_timeout() {
+    let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
+    let time: u64 = block(&template, "  IntakeFunction:")["Timeout"].parse().unwrap();
+    // Its memory size comes with nearly two processors, and a parser runs on each.
+    let needed = settings.pdf.page_timeout * settings.range_pages / 2;
+    assert!(needed.as_secs() < time, "up to {needed:?} are needed, the timeout is {time} s");
+}
