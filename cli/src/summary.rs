@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn page(number: u32, text: &str, settled: Option<(Outcome, Option<String>)>) -> PageInput {
+    fn page(number: u32, text: &str, settled: Option<(Settlement, Option<String>)>) -> PageInput {
         PageInput {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Image,

@@ -103,7 +103,7 @@ pub async fn finish(
             if !created {
                 return Ok(jobs::load(&app.store, id).await?.value);
             }
-            cancel_job(app, id, "ctrl-c").await?;
+            cancel_job(&app.store, app.flow.as_ref(), &app.interrupts, id, "ctrl-c").await?;
             cancelled = true;
         }
         let job = jobs::load(&app.store, id).await?.value;

@@ -1,8 +1,7 @@
 //! `everypage serve`: API, console and workers in one process.
 
-use tokio_util::sync::CancellationToken;
 use std::{net::Ipv4Addr, sync::Arc};
-
+use tokio_util::sync::CancellationToken;
 
 use everypage_serve::Server;
 use everypage_telemetry::prometheus::Prometheus;
