@@ -46,7 +46,7 @@ async fn an_unreachable_storage_is_503_without_details() {
 async fn a_corrupt_record_is_an_internal_error_without_details() {
     let service = Service::new(&[]);
     let id = service.job("", &FakeDocument::graphics(1)).await;
-    let key = everypage_core::job::jobs::key(&everypage_core::ids::JobId::new(&id));
+    let key = everypage_core::keys::record::job(&everypage_core::ids::JobId::new(&id));
     service.harness.records.forge(&key, "{\"secret\":\"of the house\"}".into());
     let answer = service.get(user(), &format!("/v1/jobs/{id}")).await;
     answer.is_problem(500, "internal");
