@@ -1,4 +1,4 @@
-"""The same work as everypage-bench-pdf, done by PyMuPDF: one JSON object on stdout."""
+"""The work of everypage-bench-pdf, done by PyMuPDF: prints one JSON object."""
 
 import json
 import multiprocessing
@@ -41,16 +41,16 @@ def cpu_seconds():
 
 
 def main():
-    way, work, file = sys.argv[1:]
-    # What the process did before (starting and importing) is not counted.
-    began, cpu_before = time.monotonic(), cpu_seconds()
+    method, work, file = sys.argv[1:]
+    # The start of the process and its imports are not counted.
+    started, cpu_before = time.monotonic(), cpu_seconds()
     with pymupdf.open(file) as document:
         pages = len(document)
-        if way == "here":
+        if method == "here":
             results = [read(page, work) for page in document]
             chars, size = sum(r[0] for r in results), sum(r[1] for r in results)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if way == "pool":
+    if method == "pool":
         jobs = [(file, work, first, min(first + RANGE, pages)) for first in range(0, pages, RANGE)]
         with multiprocessing.get_context("spawn").Pool() as pool:
             results = pool.map(read_range, jobs, chunksize=1)
@@ -59,7 +59,7 @@ def main():
         chars, size = sum(r[0] for r in results), sum(r[1] for r in results)
         peaks = {pid: kilobytes for _, _, pid, kilobytes in results}
         peak = sum(peaks.values()) + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    wall = time.monotonic() - began
+    wall = time.monotonic() - started
     cpu = cpu_seconds() - cpu_before
     print(
         json.dumps(

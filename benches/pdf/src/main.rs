@@ -1,6 +1,6 @@
-//! How fast pages are read, beside PyMuPDF on the same file and machine. Start it with `./run`.
+//! How fast pages are read, compared with PyMuPDF on the same file and machine. Start it with `./run`.
 //!
-//! Each measurement is a process of its own, so that its peak memory is its own too.
+//! Each measurement runs in its own process, so that its peak memory is not mixed with others.
 
 mod measure;
 mod mixed;
@@ -14,8 +14,8 @@ fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["pdf-child"] => Ok(everypage_pdf::child::run()?),
-        ["measure", way, work, file] => {
-            let result = measure::run(way, work, Path::new(file))?;
+        ["measure", method, work, file] => {
+            let result = measure::run(method, work, Path::new(file))?;
             println!("{}", serde_json::to_string(&result)?);
             Ok(())
         }
@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<()> {
         ["compare", file, python, script] => {
             table::print(Path::new(file), &PathBuf::from(python), &PathBuf::from(script))
         }
-        _ => bail!("usage: compare FILE PYTHON SCRIPT | generate FILE PAGES | measure WAY WORK FILE | corpus DIRECTORY"),
+        _ => bail!("usage: compare FILE PYTHON SCRIPT | generate FILE PAGES | measure METHOD WORK FILE | corpus DIRECTORY"),
     }
-    .context("the benchmark stopped")
+    .context("the benchmark failed")
 }

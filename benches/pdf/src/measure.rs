@@ -1,4 +1,4 @@
-//! One measurement: one way of reading, one kind of work, one file.
+//! One measurement: one method of reading, one kind of work, one file.
 
 use std::{
     collections::BTreeMap,
@@ -15,22 +15,22 @@ use everypage_core::{
 use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
 use serde::{Deserialize, Serialize};
 
-/// A bench's file opens at once.
-const OPENING: Duration = Duration::from_secs(60);
-/// Pages asked for at once, as intake does.
+/// More than the file of a benchmark needs to open.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pages per read call, as in intake.
 const RANGE: usize = 100;
 
 #[derive(Serialize, Deserialize)]
 pub struct Measured {
     pub pages: u32,
     pub wall_seconds: f64,
-    /// Of this process and its children.
+    /// CPU time of this process and its children.
     pub cpu_seconds: f64,
     pub peak_mb: f64,
-    /// Characters of text and bytes of images, so that one can see the work was done.
+    /// Characters of text and bytes of images, which show that the work was done.
     pub text_chars: u64,
     pub image_bytes: u64,
-    /// Resident megabytes after each tenth of the pages, of the children if there are any.
+    /// Resident megabytes after each tenth of the pages; of the children, if there are any.
     pub memory_mb: Vec<u64>,
 }
 
@@ -39,24 +39,24 @@ fn now() -> Instant {
     Instant::now()
 }
 
-pub fn run(way: &str, work: &str, file: &Path) -> anyhow::Result<Measured> {
+pub fn run(method: &str, work: &str, file: &Path) -> anyhow::Result<Measured> {
     let render = match work {
         "text" => None,
         "classify" => Some(RenderPages::None),
         "render" => Some(RenderPages::All),
         _ => bail!("unknown work {work}"),
     };
-    // What the process did before (starting, and in Python importing) is not counted.
-    let (began, cpu_before) = (now(), cpu_seconds()?);
-    let mut measured = match way {
+    // The start of the process (and imports in Python) is not counted.
+    let (started, cpu_before) = (now(), cpu_seconds()?);
+    let mut measured = match method {
         "here" => here(file, render)?,
         "isolated" => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?
             .block_on(isolated(file, render.context("the port always classifies")?))?,
-        _ => bail!("unknown way {way}"),
+        _ => bail!("unknown method {method}"),
     };
-    measured.wall_seconds = began.elapsed().as_secs_f64();
+    measured.wall_seconds = started.elapsed().as_secs_f64();
     measured.cpu_seconds = cpu_seconds()? - cpu_before;
     Ok(measured)
 }
@@ -85,7 +85,7 @@ fn here(file: &Path, render: Option<RenderPages>) -> anyhow::Result<Measured> {
 async fn isolated(file: &Path, render: RenderPages) -> anyhow::Result<Measured> {
     let command = ChildCommand::new(std::env::current_exe()?).arg("pdf-child");
     let reader = IsolatedPdf::new(command, PdfLimits::default());
-    let count = reader.inspect(file, None, OPENING).await?;
+    let count = reader.inspect(file, None, OPEN_TIMEOUT).await?;
     let pages: Vec<PageNumber> = (1..=count).filter_map(PageNumber::new).collect();
     let mut measured = Measured::of(count);
     let mut children = BTreeMap::new();
@@ -104,13 +104,13 @@ async fn isolated(file: &Path, render: RenderPages) -> anyhow::Result<Measured> 
     }
     let step = measured.memory_mb.len().div_ceil(10).max(1);
     measured.memory_mb = measured.memory_mb.iter().copied().step_by(step).collect();
-    // Replaced children did not live at the same time; the largest of each slot is the honest sum.
+    // Replaced children did not run at the same time, so only the largest one per slot counts.
     let mut peaks: Vec<f64> = children.into_values().collect();
     peaks.sort_by(|a, b| b.total_cmp(a));
     peaks.truncate(std::thread::available_parallelism()?.get());
     measured.peak_mb = peaks.iter().sum::<f64>() + status_mb("self", "VmHWM:")?;
     drop(reader);
-    // Processor time of children counts once they have been waited for.
+    // The CPU time of children counts only after they have been waited for.
     for _ in 0..200 {
         if child_pids()?.is_empty() {
             break;
@@ -120,7 +120,7 @@ async fn isolated(file: &Path, render: RenderPages) -> anyhow::Result<Measured> 
     Ok(measured)
 }
 
-/// Reads every PDF of a folder through the port, and tells how the pages were taken.
+/// Reads every PDF of a folder through the port, and prints how each page was classified.
 pub fn corpus(directory: &Path) -> anyhow::Result<()> {
     let command = ChildCommand::new(std::env::current_exe()?).arg("pdf-child");
     let reader = IsolatedPdf::new(command, PdfLimits::default());
@@ -131,9 +131,9 @@ pub fn corpus(directory: &Path) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         for file in files {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let began = now();
+            let started = now();
             let answer = async {
-                let count = reader.inspect(&file, None, OPENING).await?;
+                let count = reader.inspect(&file, None, OPEN_TIMEOUT).await?;
                 let pages: Vec<PageNumber> = (1..=count.min(50)).filter_map(PageNumber::new).collect();
                 reader.read(&file, None, &pages, &options(RenderPages::Graphics)).await
             };
@@ -154,8 +154,8 @@ pub fn corpus(directory: &Path) -> anyhow::Result<()> {
                     }
                 }
             }
-            if began.elapsed() > Duration::from_secs(3) {
-                println!("{name}\tslow\t{:.1} s", began.elapsed().as_secs_f64());
+            if started.elapsed() > Duration::from_secs(3) {
+                println!("{name}\tslow\t{:.1} s", started.elapsed().as_secs_f64());
             }
         }
     });
@@ -187,7 +187,7 @@ impl Measured {
 /// User and system time of this process and of its children that have ended, in clock ticks of 10 ms.
 fn cpu_seconds() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let (_, after) = stat.rsplit_once(')').context("/proc/self/stat has another format")?;
+    let (_, after) = stat.rsplit_once(')').context("unexpected format of /proc/self/stat")?;
     let fields = after.split_whitespace().skip(11).take(4);
     let ticks: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>()?;
     Ok(ticks.iter().sum::<u64>() as f64 / 100.0)

@@ -1,4 +1,4 @@
-//! A document like those that people send: mostly text, some tables, photos, charts and scans.
+//! A typical document: mostly text, some tables, photos, charts and scans.
 
 use std::{io, path::Path};
 

@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 
 use crate::measure::Measured;
 
-/// The best of so many: what else runs on the machine can only make a round slower.
+/// The best of this many rounds counts: other load on the machine can only make a round slower.
 const ROUNDS: u32 = 3;
 
-/// Name, way and kind of work; ours by default, `py-` in Python.
+/// Label, method and kind of work; methods that start with `py-` run in Python.
 const ROWS: [(&str, &str, &str); 10] = [
     ("text", "here", "text"),
     ("text", "py-here", "text"),
@@ -30,38 +30,38 @@ pub fn print(file: &Path, python: &Path, script: &Path) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     println!("{} on {cores} cores; JPEG is quality 70 at 100 dpi, every page", file.display());
     println!(
-        "best of {ROUNDS} rounds; `isolated` and `pool` use {cores} processes; ratios are to PyMuPDF in the same kind of row above\n"
+        "best of {ROUNDS} rounds; `isolated` and `pool` use {cores} processes; ratios compare with the PyMuPDF row of the same work\n"
     );
     println!(
         "{:<20} {:<18} {:>6} {:>9} {:>12} {:>9} {:>8} {:>10} {:>10}",
-        "work", "way", "pages", "pages/s", "pages/CPU s", "peak MB", "ratio", "text chars", "image MB"
+        "work", "method", "pages", "pages/s", "pages/CPU s", "peak MB", "ratio", "text chars", "image MB"
     );
     let mut results: Vec<(&str, &str, Measured)> = Vec::new();
-    for (name, way, work) in ROWS {
+    for (name, method, work) in ROWS {
         let mut best: Option<Measured> = None;
         for _ in 0..ROUNDS {
             let measured =
-                measure(way, work, file, python, script).with_context(|| format!("{way} {work}"))?;
+                measure(method, work, file, python, script).with_context(|| format!("{method} {work}"))?;
             if best.as_ref().is_none_or(|best| measured.wall_seconds < best.wall_seconds) {
                 best = Some(measured);
             }
         }
-        results.push((name, way, best.context("nothing was measured")?));
+        results.push((name, method, best.context("nothing was measured")?));
     }
-    for (name, way, measured) in &results {
-        let rival = match *way {
+    for (name, method, measured) in &results {
+        let compared_with = match *method {
             "here" => "py-here",
             "isolated" => "py-pool",
             _ => "",
         };
         let ratio = results
             .iter()
-            .find(|(other, by, _)| other == name && *by == rival)
-            .map(|(_, _, rival)| format!("{:.2}x", rival.wall_seconds / measured.wall_seconds));
+            .find(|(other, by, _)| other == name && *by == compared_with)
+            .map(|(_, _, other)| format!("{:.2}x", other.wall_seconds / measured.wall_seconds));
         println!(
             "{:<20} {:<18} {:>6} {:>9.0} {:>12.0} {:>9.0} {:>8} {:>10} {:>10.1}",
             name,
-            label(way),
+            label(method),
             measured.pages,
             f64::from(measured.pages) / measured.wall_seconds,
             f64::from(measured.pages) / measured.cpu_seconds,
@@ -74,8 +74,8 @@ pub fn print(file: &Path, python: &Path, script: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn label(way: &str) -> &str {
-    match way {
+fn label(method: &str) -> &str {
+    match method {
         "here" => "Everypage 1 thread",
         "isolated" => "Everypage isolated",
         "py-here" => "PyMuPDF 1 process",
@@ -83,16 +83,16 @@ fn label(way: &str) -> &str {
     }
 }
 
-fn measure(way: &str, work: &str, file: &Path, python: &Path, script: &Path) -> anyhow::Result<Measured> {
-    let mut command = match way.strip_prefix("py-") {
-        Some(way) => {
+fn measure(method: &str, work: &str, file: &Path, python: &Path, script: &Path) -> anyhow::Result<Measured> {
+    let mut command = match method.strip_prefix("py-") {
+        Some(method) => {
             let mut command = Command::new(python);
-            command.arg(script).arg(way).arg(work);
+            command.arg(script).arg(method).arg(work);
             command
         }
         None => {
             let mut command = Command::new(std::env::current_exe()?);
-            command.args(["measure", way, work]);
+            command.args(["measure", method, work]);
             command
         }
     };

@@ -1,11 +1,11 @@
-//! `everypage serve` under load: many clients submit small documents at once and ask after them.
+//! `everypage serve` under load: many clients submit small documents concurrently and poll their jobs.
 //!
 //! ```sh
 //! cargo run --release -p everypage-bench-serve -- target/release/everypage [DOCUMENTS] [CLIENTS]
 //! ```
 //!
-//! Everything is on this machine: the program that is measured runs as a process of its own over a
-//! temporary folder, its models are a scripted provider in this one.
+//! Everything runs on this machine: the measured program in its own process over a temporary folder, its
+//! models in this process as a scripted provider.
 
 mod server;
 
@@ -26,8 +26,8 @@ use server::Server;
 
 const DOCUMENTS: usize = 500;
 const CLIENTS: usize = 50;
-/// How long a client waits before it asks again after a job that is not done.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How often a client polls a job.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 pub fn now() -> Instant {
@@ -45,9 +45,9 @@ struct Times(Arc<Mutex<Vec<Duration>>>);
 
 impl Times {
     async fn of<T>(&self, request: impl Future<Output = T>) -> T {
-        let begun = now();
+        let started = now();
         let answer = request.await;
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(begun.elapsed());
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(started.elapsed());
         answer
     }
 
@@ -71,17 +71,21 @@ impl Times {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
-    let program = PathBuf::from(args.next().context("name the program: target/release/everypage")?);
-    let mut number = |usual| args.next().map_or(Ok(usual), |text| text.parse().context("it takes numbers"));
+    let program = PathBuf::from(
+        args.next().context("usage: everypage-bench-serve target/release/everypage [DOCUMENTS] [CLIENTS]")?,
+    );
+    let mut number = |default| {
+        args.next().map_or(Ok(default), |text| text.parse().context("DOCUMENTS and CLIENTS are numbers"))
+    };
     let (documents, clients) = (number(DOCUMENTS)?, number(CLIENTS)?);
 
     let server = Server::start(&program).await?;
-    let (submits, asks) = (Times::default(), Times::default());
+    let (submits, polls) = (Times::default(), Times::default());
     let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let begun = now();
+    let started = now();
     let mut running = tokio::task::JoinSet::new();
     for _ in 0..clients {
-        let (next, done, submits, asks) = (next.clone(), done.clone(), submits.clone(), asks.clone());
+        let (next, done, submits, polls) = (next.clone(), done.clone(), submits.clone(), polls.clone());
         let address = server.address;
         running.spawn(async move {
             loop {
@@ -89,14 +93,14 @@ async fn main() -> anyhow::Result<()> {
                 if document >= documents {
                     return anyhow::Ok(());
                 }
-                one(address, document, &submits, &asks).await?;
+                one(address, document, &submits, &polls).await?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
-    println!("{documents} documents of one page, {clients} clients at once\n");
-    // Memory at each fifth of the way.
-    let mut next_look = 1;
+    println!("{documents} documents of one page, {clients} concurrent clients\n");
+    // Memory after each fifth of the documents.
+    let mut next_report = 1;
     while let Some(ended) = tokio::select! {
         ended = running.join_next() => ended.map(Some),
         () = pause(Duration::from_millis(20)) => Some(None),
@@ -104,18 +108,18 @@ async fn main() -> anyhow::Result<()> {
         if let Some(ended) = ended {
             ended??;
         }
-        if done.load(Ordering::Relaxed) * 5 >= documents * next_look {
+        if done.load(Ordering::Relaxed) * 5 >= documents * next_report {
             println!("{:4} done, memory {:6.1} MB", done.load(Ordering::Relaxed), server.memory_mb()?);
-            next_look += 1;
+            next_report += 1;
         }
     }
-    let wall = begun.elapsed();
+    let wall = started.elapsed();
     let lost = documents - done.load(Ordering::Relaxed);
     println!();
     submits.print("POST /v1/jobs");
-    asks.print("GET /v1/jobs/{id}");
+    polls.print("GET /v1/jobs/{id}");
     println!(
-        "\n{} documents in {:.1} s, {:.1} a second; lost: {lost}",
+        "\n{} documents in {:.1} s, {:.1} per second; lost: {lost}",
         documents,
         wall.as_secs_f64(),
         documents as f64 / wall.as_secs_f64()
@@ -125,21 +129,21 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// Submits one document and waits for its text.
-async fn one(address: SocketAddr, number: usize, submits: &Times, asks: &Times) -> anyhow::Result<()> {
-    let words = format!("Document number {number} of the load test");
-    let pdf = sample_pdf::pages_with_text(&[&words]);
+async fn one(address: SocketAddr, number: usize, submits: &Times, polls: &Times) -> anyhow::Result<()> {
+    let text = format!("Document number {number} of the load test");
+    let pdf = sample_pdf::pages_with_text(&[&text]);
     let headers = [("content-type", "application/pdf")];
     let path = format!("/v1/jobs?name=load-{number}.pdf");
     let answer = submits.of(http::send(address, "POST", &path, &headers, &pdf)).await?;
     ensure!(answer.status == 202, "not accepted: {answer:?}");
-    let id = answer.json()["id"].as_str().context("an id")?.to_owned();
+    let id = answer.json()["id"].as_str().context("the answer has no id")?.to_owned();
     loop {
         let path = format!("/v1/jobs/{id}");
-        let job = asks.of(http::send(address, "GET", &path, &[], b"")).await?;
+        let job = polls.of(http::send(address, "GET", &path, &[], b"")).await?;
         ensure!(job.status == 200, "{job:?}");
         match job.json()["status"].as_str() {
             Some("success") => break,
-            Some("queued" | "processing") => pause(ASK_AGAIN).await,
+            Some("queued" | "processing") => pause(POLL_INTERVAL).await,
             other => anyhow::bail!("job {id} ended as {other:?}: {}", job.body),
         }
     }

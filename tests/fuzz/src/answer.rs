@@ -8,21 +8,21 @@ use everypage_core::{
 };
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
-const KEY: &str = "sk-a-key-that-nobody-may-see";
-const PROMPT: &str = "a system prompt that is not to be repeated to anybody";
+const KEY: &str = "sk-a-key-that-must-not-leak";
+const PROMPT: &str = "a system prompt that must not appear in an error";
 const LAYER: &str =
-    "the words that the page's own text layer holds, which are the document's and stay with it";
+    "the text layer of the page, which is part of the document and must not appear in an error";
 
-/// At an address of this machine: one of the vendors' would load the system's certificates.
+/// With an address of this machine: a provider's own address would load the system's certificates.
 static VISION: LazyLock<Option<HttpVision>> = LazyLock::new(|| {
     let here = || ProviderAccess { base_url: "http://127.0.0.1:9".into(), api_key: Some(Secret::new(KEY)) };
     HttpVision::new(VisionSettings::new(Provider::ALL.iter().map(|provider| (*provider, here())))).ok()
 });
 
-/// A reply as `openai 200`, lines of headers, an empty line and the body: an answer, or an error
-/// that tells nothing of key, prompt or page.
+/// A reply as `openai 200`, lines of headers, an empty line and the body gives an answer, or an error that
+/// reveals nothing of key, prompt or page.
 pub fn answer(data: &[u8]) {
-    let Some(vision) = VISION.as_ref() else { panic!("the adapter can't be made") };
+    let Some(vision) = VISION.as_ref() else { panic!("the adapter can't be created") };
     let (head, body) = match data.windows(2).position(|bytes| bytes == b"\n\n") {
         Some(at) => (&data[..at], &data[at + 2..]),
         None => (data, &b""[..]),
@@ -48,12 +48,12 @@ pub fn answer(data: &[u8]) {
             let _ = judge(&text, finish, Some(LAYER));
         }
         Err(error) => {
-            let said = error.to_string();
-            super::is_told(&said);
+            let message = error.to_string();
+            super::is_explained(&message);
             for secret in [KEY, PROMPT, LAYER] {
-                assert!(!said.contains(secret), "{said}");
+                assert!(!message.contains(secret), "{message}");
             }
-            assert!(!said.chars().any(char::is_control) && said.len() < 2_000, "{said:?}");
+            assert!(!message.chars().any(char::is_control) && message.len() < 2_000, "{message:?}");
             if let VisionError::Exhausted { retry_after: Some(wait), .. } = error {
                 assert!(wait.as_secs() <= 24 * 60 * 60, "{wait:?}");
             }

@@ -9,17 +9,17 @@ use everypage_core::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Whatever is read from the store is written back as it was.
+/// A record that is read from the store is written back unchanged.
 pub fn record(data: &[u8]) {
-    comes_back::<Job>(data);
-    comes_back::<Page>(data);
-    comes_back::<Plan>(data);
-    comes_back::<ResultDocument>(data);
-    comes_back::<Breaker>(data);
-    comes_back::<DeadLetter>(data);
-    comes_back::<ApiKey>(data);
-    comes_back::<Upload>(data);
-    comes_back::<Vec<StoredPage>>(data);
+    round_trips::<Job>(data);
+    round_trips::<Page>(data);
+    round_trips::<Plan>(data);
+    round_trips::<ResultDocument>(data);
+    round_trips::<Breaker>(data);
+    round_trips::<DeadLetter>(data);
+    round_trips::<ApiKey>(data);
+    round_trips::<Upload>(data);
+    round_trips::<Vec<StoredPage>>(data);
     if let Ok(document) = serde_json::from_slice::<ResultDocument>(data) {
         for format in everypage_core::finish::format::Format::ALL {
             let _ = format.render(&document);
@@ -27,12 +27,12 @@ pub fn record(data: &[u8]) {
     }
 }
 
-fn comes_back<T: Serialize + DeserializeOwned>(data: &[u8]) {
+fn round_trips<T: Serialize + DeserializeOwned>(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<T>(data) else { return };
-    let what = std::any::type_name::<T>();
+    let name = std::any::type_name::<T>();
     let written =
-        serde_json::to_vec(&value).unwrap_or_else(|error| panic!("{what} can't be written: {error}"));
+        serde_json::to_vec(&value).unwrap_or_else(|error| panic!("{name} can't be written: {error}"));
     let again = serde_json::from_slice::<T>(&written)
-        .unwrap_or_else(|error| panic!("{what} can't be read again: {error}"));
-    assert_eq!(serde_json::to_vec(&again).ok(), Some(written), "{what}");
+        .unwrap_or_else(|error| panic!("{name} can't be read again: {error}"));
+    assert_eq!(serde_json::to_vec(&again).ok(), Some(written), "{name}");
 }

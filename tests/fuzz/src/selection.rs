@@ -1,11 +1,11 @@
 use everypage_core::{ids::PageNumber, job::selection::PageSelection};
 
-/// Pages come in order and once, none beyond the document, and the selection survives being written.
+/// Selected pages are in order and unique, none is beyond the document, and a selection round-trips as text.
 pub fn selection(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let selection: PageSelection = match text.parse() {
         Ok(selection) => selection,
-        Err(error) => return super::is_told(&error),
+        Err(error) => return super::is_explained(&error),
     };
     assert_eq!(selection.to_string().parse(), Ok(selection.clone()), "{text:?}");
     const COUNT: u32 = 300;

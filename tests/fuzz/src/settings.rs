@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use everypage_core::{job::JobOptions, providers::target::Provider, settings::Settings};
 
-/// Shorter ones are found in any text by chance.
-const LONG_ENOUGH: usize = 12;
+/// Shorter keys may occur in any text by chance.
+const MIN_KEY_LENGTH: usize = 12;
 
-/// Lines of `NAME=VALUE` give settings, or faults that each name a variable and what it accepts.
-/// No key is ever shown.
+/// Lines of `NAME=VALUE` give settings, or errors that each name a variable and what it accepts. No key is
+/// ever shown.
 pub fn settings(data: &[u8]) {
     let given: BTreeMap<&str, &str> = super::assignments(data).into_iter().collect();
     let read = Settings::read(|name| given.get(name).map(|value| (*value).to_owned()));
@@ -14,7 +14,7 @@ pub fn settings(data: &[u8]) {
     for key in Provider::api_key_variables() {
         let Some(secret) = given.get(key).map(|value| value.trim()) else { continue };
         let elsewhere = given.iter().any(|(name, value)| *name != key && value.contains(secret));
-        if secret.len() >= LONG_ENOUGH && !elsewhere && !secret.contains(['"', '\\']) {
+        if secret.len() >= MIN_KEY_LENGTH && !elsewhere && !secret.contains(['"', '\\']) {
             assert!(!shown.contains(secret) || default_shows(secret), "{key} is shown");
         }
     }
@@ -37,7 +37,7 @@ pub fn settings(data: &[u8]) {
     }
 }
 
-/// A value that the defaults hold as well tells nothing.
+/// Whether the defaults contain the value too, so that it reveals nothing.
 fn default_shows(secret: &str) -> bool {
     format!("{:?}", Settings::read(|_| None)).contains(secret)
 }

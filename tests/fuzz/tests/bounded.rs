@@ -1,7 +1,7 @@
-//! Each target on its corpus, on damaged relatives of it and on noise. What a fuzzer once found is
-//! in the corpus and so is tried here for ever.
+//! Each target on its corpus, on mutations of it and on random bytes. Inputs that a fuzzer found are added to
+//! the corpus.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't be set up should stop right there")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, path::PathBuf};
 
@@ -17,14 +17,14 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[derive(Clone, Debug)]
-enum Damage {
+enum Mutation {
     Flip(u8),
-    Put(Vec<u8>),
+    Insert(Vec<u8>),
     Cut(usize),
-    Double(usize),
+    Duplicate(usize),
 }
 
-fn damage() -> impl Strategy<Value = Vec<(usize, Damage)>> {
+fn mutations() -> impl Strategy<Value = Vec<(usize, Mutation)>> {
     let words = [
         "0",
         "-1",
@@ -40,29 +40,29 @@ fn damage() -> impl Strategy<Value = Vec<(usize, Damage)>> {
         "é",
         "\\ud800",
     ];
-    let put = prop_oneof![
+    let insert = prop_oneof![
         prop::sample::select(words.to_vec()).prop_map(|word| word.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 1..8),
     ];
     let one = prop_oneof![
-        any::<u8>().prop_map(Damage::Flip),
-        put.prop_map(Damage::Put),
-        (1_usize..40).prop_map(Damage::Cut),
-        (1_usize..60).prop_map(Damage::Double),
+        any::<u8>().prop_map(Mutation::Flip),
+        insert.prop_map(Mutation::Insert),
+        (1_usize..40).prop_map(Mutation::Cut),
+        (1_usize..60).prop_map(Mutation::Duplicate),
     ];
     prop::collection::vec((any::<usize>(), one), 0..5)
 }
 
-fn damaged(mut bytes: Vec<u8>, damages: Vec<(usize, Damage)>) -> Vec<u8> {
-    for (place, damage) in damages {
+fn mutated(mut bytes: Vec<u8>, mutations: Vec<(usize, Mutation)>) -> Vec<u8> {
+    for (place, mutation) in mutations {
         let at = place % (bytes.len() + 1);
         let end = |count: usize| (at + count).min(bytes.len());
-        match damage {
-            Damage::Flip(with) if at < bytes.len() => bytes[at] ^= with,
-            Damage::Flip(byte) => bytes.push(byte),
-            Damage::Put(more) => drop(bytes.splice(at..at, more)),
-            Damage::Cut(count) => drop(bytes.drain(at..end(count))),
-            Damage::Double(count) => {
+        match mutation {
+            Mutation::Flip(with) if at < bytes.len() => bytes[at] ^= with,
+            Mutation::Flip(byte) => bytes.push(byte),
+            Mutation::Insert(more) => drop(bytes.splice(at..at, more)),
+            Mutation::Cut(count) => drop(bytes.drain(at..end(count))),
+            Mutation::Duplicate(count) => {
                 let copy = bytes[at..end(count)].to_vec();
                 drop(bytes.splice(at..at, copy));
             }
@@ -72,42 +72,42 @@ fn damaged(mut bytes: Vec<u8>, damages: Vec<(usize, Damage)>) -> Vec<u8> {
 }
 
 #[test]
-fn no_parser_trips_over_its_corpus_or_relatives_of_it() {
+fn no_parser_panics_on_its_corpus_or_mutations_of_it() {
     for (name, target) in TARGETS {
         let seeds = corpus(name);
         seeds.iter().for_each(|seed| target(seed));
-        let strategy = (prop::sample::select(seeds), damage());
+        let strategy = (prop::sample::select(seeds), mutations());
         let mut runner = TestRunner::new(ProptestConfig {
             cases: 1_000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        let tried = runner.run(&strategy, |(seed, damages)| {
-            target(&damaged(seed, damages));
+        let result = runner.run(&strategy, |(seed, mutations)| {
+            target(&mutated(seed, mutations));
             Ok(())
         });
-        tried.unwrap_or_else(|error| panic!("{name}: {error}"));
+        result.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
 #[test]
-fn no_parser_trips_over_noise() {
+fn no_parser_panics_on_random_bytes() {
     for (name, target) in TARGETS {
         let mut runner = TestRunner::new(ProptestConfig {
             cases: 300,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        let tried = runner.run(&prop::collection::vec(any::<u8>(), 0..200), |noise| {
-            target(&noise);
+        let result = runner.run(&prop::collection::vec(any::<u8>(), 0..200), |bytes| {
+            target(&bytes);
             Ok(())
         });
-        tried.unwrap_or_else(|error| panic!("{name}: {error}"));
+        result.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
 #[test]
-fn the_fuzzer_knows_every_target() {
+fn every_target_is_in_the_fuzz_manifest() {
     let manifest = include_str!("../../../fuzz/Cargo.toml");
     for (name, _) in TARGETS {
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");

@@ -1,4 +1,4 @@
-//! One run of the real engine over a folder of its own.
+//! One run of the real local backend over its own folder.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -20,42 +20,42 @@ use everypage_testkit::{
 };
 
 #[derive(Clone, Copy)]
-pub struct Caps {
+pub struct Limits {
     pub workers: u32,
     pub calls: u32,
 }
 
-/// From the approved plan to the last page settled.
+/// The work from the approved plan to the last settled page.
 pub struct Measured {
     pub wall: Duration,
-    /// Of the whole process, over the same stretch.
+    /// CPU time of the whole process.
     pub cpu: Duration,
     pub commits: u64,
 }
 
-/// What this process has used so far: at one point of a run, and of the wall clock at another.
-struct Used {
+/// What this process has used so far.
+struct Usage {
     cpu: Duration,
     commits: u64,
 }
 
-impl Used {
-    fn now(engine: &LocalBackend) -> anyhow::Result<Self> {
-        // In hundredths of a second, fields 14 and 15, counted after the name in parentheses.
+impl Usage {
+    fn now(backend: &LocalBackend) -> anyhow::Result<Self> {
+        // Fields 14 and 15, in hundredths of a second, counted from after the name in parentheses.
         let stat = std::fs::read_to_string("/proc/self/stat")?;
         let (_, fields) = stat.rsplit_once(") ").context("/proc/self/stat")?;
         let ticks: u64 =
             fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Self { cpu: Duration::from_millis(ticks * 10), commits: engine.commits() })
+        Ok(Self { cpu: Duration::from_millis(ticks * 10), commits: backend.commits() })
     }
 }
 
-fn settings(caps: Caps) -> anyhow::Result<Settings> {
+fn settings(limits: Limits) -> anyhow::Result<Settings> {
     let read = Settings::read(|name| {
         Some(match name {
             "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" => "key".into(),
-            "WORKER_CONCURRENCY" => caps.workers.to_string(),
-            "MAX_INFLIGHT_PER_MODEL" => caps.calls.to_string(),
+            "WORKER_CONCURRENCY" => limits.workers.to_string(),
+            "MAX_INFLIGHT_PER_MODEL" => limits.calls.to_string(),
             "JOB_TIMEOUT" => "1h".into(),
             _ => return None,
         })
@@ -68,14 +68,14 @@ fn settings(caps: Caps) -> anyhow::Result<Settings> {
 
 pub async fn measure(
     folder: &Path,
-    caps: Caps,
+    limits: Limits,
     pages: u32,
     vision: Arc<dyn Vision>,
 ) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir_in(folder)?;
-    let engine = LocalBackend::open(
+    let backend = LocalBackend::open(
         &folder.path().join("data"),
-        settings(caps)?,
+        settings(limits)?,
         Outside {
             pdf: Arc::new(FakePdf::default()),
             vision,
@@ -94,23 +94,23 @@ pub async fn measure(
         name: "document".into(),
         file,
         password: None,
-        options: JobOptions::from_settings(&engine.app.settings),
+        options: JobOptions::from_settings(&backend.app.settings),
         traceparent: None,
         idempotency_key: None,
     };
-    let mut events = engine.bus.subscribe();
+    let mut events = backend.bus.subscribe();
     let work = async {
-        let id = submit(&engine.app.intake, submission).await?.job.id;
-        // Published a moment after it was stored: what is used in between is not counted.
+        let id = submit(&backend.app.intake, submission).await?.job.id;
+        // The event is published a moment after it was stored; usage in between is not counted.
         while events.recv().await?.kind != "job.approved" {}
-        let before = Used::now(&engine)?;
-        let job = engine.wait_for(&id).await?;
-        let after = Used::now(&engine)?;
+        let before = Usage::now(&backend)?;
+        let job = backend.wait_for(&id).await?;
+        let after = Usage::now(&backend)?;
         let read = job.result.map_or(0, |result| result.metadata.final_ai_pages);
         anyhow::ensure!(read == pages, "{read} pages of {pages} were read");
-        let trail = trail::read(&engine.app.store, &Aggregate::Job(id.clone())).await?;
+        let trail = trail::read(&backend.app.store, &Aggregate::Job(id.clone())).await?;
         let approved = trail.iter().find(|event| event.kind == "job.approved").context("approved")?;
-        let settled = trail::read_pages(&engine.app.store, &id).await?;
+        let settled = trail::read_pages(&backend.app.store, &id).await?;
         let last = settled.iter().map(|event: &Event| event.timestamp).max().context("settled")?;
         let wall = Duration::try_from(last.duration_since(approved.timestamp))?;
         Ok(Measured {
@@ -121,6 +121,6 @@ pub async fn measure(
     };
     tokio::select! {
         measured = work => measured,
-        ended = engine.run() => bail!("the engine stopped: {ended:?}"),
+        ended = backend.run() => bail!("the backend stopped: {ended:?}"),
     }
 }
