@@ -14,7 +14,7 @@ from .process import Process, failure
 
 LOG = logging.getLogger(__name__)
 FOLDER = pathlib.Path(os.environ["EMULATOR_FOLDER"])
-# More invocations of one function than this wait for each other: a machine has few cores.
+# Further invocations of a function wait for a free process: a machine has few cores.
 PROCESSES_PER_FUNCTION = 8
 
 
@@ -33,7 +33,7 @@ class Pool:
         self.idle: list[Process] = []
         self.all: list[Process] = []
 
-    def take(self, environment: dict[str, str]) -> Process:
+    def acquire(self, environment: dict[str, str]) -> Process:
         with self.lock:
             while self.idle:
                 process = self.idle.pop()
@@ -44,7 +44,7 @@ class Pool:
             self.all = [known for known in self.all if known.alive()] + [process]
         return process
 
-    def give_back(self, process: Process) -> None:
+    def release(self, process: Process) -> None:
         with self.lock:
             if process.alive():
                 self.idle.append(process)
@@ -65,13 +65,11 @@ def key(version: FunctionVersion) -> tuple[str, str]:
 
 
 class ProcessExecutor(RuntimeExecutor):
-    """Localemu makes one for each invocation that runs at the same time as others of its function; they
-    share the function's processes.
-    """
+    """Localemu creates one for each concurrent invocation of a function; they share the function's processes."""
 
     def start(self, env_vars: dict[str, str]) -> None:
-        # What a process of this machine needs otherwise than a container does. A function's own
-        # variables win, as they do in localemu.
+        # What differs between a process of this machine and a container. A function's own variables take precedence,
+        # as in localemu.
         self.environment = {name: str(value) for name, value in env_vars.items()}
         self.environment |= {
             "LAMBDA_TASK_ROOT": str(self.function_version.config.code.get_unzipped_code_location()),
@@ -85,7 +83,7 @@ class ProcessExecutor(RuntimeExecutor):
             pool = POOLS[key(self.function_version)]
         with pool.free:
             try:
-                process = pool.take(self.environment)
+                process = pool.acquire(self.environment)
             except OSError as error:  # no bootstrap, or one for another processor
                 ended = failure("Runtime.InvalidEntrypoint", payload["invoke-id"], str(error))
             else:
@@ -93,14 +91,14 @@ class ProcessExecutor(RuntimeExecutor):
                     payload["invoke-id"], payload["invoked-function-arn"], payload["trace-id"],
                     payload["payload"].encode(), function_timeout or self.function_version.config.timeout,
                 )
-                pool.give_back(process)
+                pool.release(process)
         return InvocationResult(
             request_id=payload["invoke-id"], payload=ended.body, is_error=ended.failed,
             logs=f"see {pool.log.name}\n",
         )
 
     def stop(self) -> None:
-        """The processes belong to the version, not to this."""
+        """Does nothing: the processes belong to the version."""
 
     def get_address(self) -> str:
         return "127.0.0.1"

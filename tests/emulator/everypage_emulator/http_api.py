@@ -1,7 +1,7 @@
-"""HTTP APIs, which localemu's CloudFormation does not know, with Lambda authorizers, which it ignores.
+"""HTTP APIs, which localemu's CloudFormation does not support, with Lambda authorizers, which localemu ignores.
 
-The API is what SAM makes of the template: an OpenAPI document. Its address is
-ENDPOINT/_http-api/ID, the stack's attribute ApiEndpoint.
+The API is the OpenAPI document that SAM generates from the template. Its URL is ENDPOINT/_http-api/ID, the attribute
+ApiEndpoint of the stack.
 """
 
 import json
@@ -58,16 +58,16 @@ class HttpApi:
         return SHAPES._parse_lambda_response(answer, "2.0")
 
     def authorize(self, scheme: str, event: dict) -> Response | None:
-        """Payload format 2.0 with simple responses; nothing is remembered."""
+        """Payload format 2.0 with simple responses; no response is cached."""
         authorizer = self.schemes[scheme]["x-amazon-apigateway-authorizer"]
         sources = authorizer.get("identitySource") or []
         headers = [source.removeprefix("$request.header.").lower() for source in sources]
         identity = [event["headers"].get(header) for header in headers]
         if not all(identity):
             return refuse(401, "Unauthorized")
-        question = {key: value for key, value in event.items() if key not in ("body", "isBase64Encoded")}
-        question |= {"type": "REQUEST", "routeArn": "", "identitySource": identity}
-        answer, failed = invoke(arn(authorizer["authorizerUri"]), question)
+        request_event = {key: value for key, value in event.items() if key not in ("body", "isBase64Encoded")}
+        request_event |= {"type": "REQUEST", "routeArn": "", "identitySource": identity}
+        answer, failed = invoke(arn(authorizer["authorizerUri"]), request_event)
         if failed:
             return refuse(500, "Internal Server Error")
         answer = json.loads(answer)

@@ -1,5 +1,5 @@
-"""Where localemu 1.3.2 differs from AWS in what the stack needs, or is too slow for a test: each
-function below changes one thing of it, and says why.
+"""Repairs of localemu 1.3.2 where it differs from AWS in something the stack needs, or is too slow for a test. Each
+function below changes one thing, and its comment says why.
 """
 
 import copy
@@ -28,10 +28,11 @@ from localemu.services.stepfunctions.backend.execution_worker import ExecutionWo
 
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.table import Table
+from werkzeug.routing import Rule
 
 from .http_api import serve
 
-# How many batches of one queue are read and worked on at once; a mapping on AWS starts with five.
+# How many batches of one queue are processed concurrently; an event source mapping on AWS starts with five.
 POLLERS = 4
 LONG_POLL_SECONDS = 5
 
@@ -41,22 +42,23 @@ def apply() -> None:
     format_with_braces()
     wait_until()
     stop_just_started()
-    poll_at_once()
+    poll_concurrently()
     plain_credentials()
     parse_paths_once()
     no_copies_of_logs()
-    redriven_as_new()
-    transactions_apart()
+    redrive_as_new_messages()
+    isolate_transactions()
+    compile_routes_in_turn()
     serve()
 
 
 def format_with_braces() -> None:
-    """States.Format of a text with escaped braces fails: it is given to Python's format."""
+    """States.Format fails for text with escaped braces: localemu passes it to Python's format."""
 
     def evaluate(self, env):
         self.argument_list.eval(env=env)
         template, *values = env.stack.pop()
-        # One backslash before a brace, or two: the text is taken from the JSON as it is written there.
+        # One backslash before a brace, or two: the text is still escaped as in the JSON.
         first, *rest = [re.sub(r"\\+(?=[{}'])", "", part) for part in template.split(self._DELIMITER)]
         filled = [self._to_str_repr(value) + part for value, part in zip(values, rest, strict=True)]
         env.stack.append(first + "".join(filled))
@@ -65,14 +67,14 @@ def format_with_braces() -> None:
 
 
 def wait_until() -> None:
-    """A Wait until a time ends up to two seconds early, and takes UTC for local time."""
+    """A Wait until a time ends up to two seconds early, and reads UTC as local time."""
 
     def until(self, env) -> datetime.datetime:
         self.string.eval(env=env)
         text = env.stack.pop()
         if not self._is_valid_timestamp_pattern(text):
             raise ValueError(self._create_failure_event(env, text))
-        # As AWS reads it: parts of a second are left out.
+        # Like AWS, which ignores fractions of a second.
         return datetime.datetime.fromisoformat(text).replace(microsecond=0)
 
     def evaluate(self, env):
@@ -87,19 +89,19 @@ def wait_until() -> None:
 
 
 def stop_just_started() -> None:
-    """StopExecution of an execution that has just been started fails: its thread is not there yet."""
+    """StopExecution fails for an execution that has just been started: its thread does not exist yet."""
     stop = ExecutionWorker.stop
 
-    def patient(self, *args, **kwargs):
+    def wait_and_stop(self, *args, **kwargs):
         while self.env is None:
             time.sleep(0.01)
         return stop(self, *args, **kwargs)
 
-    ExecutionWorker.stop = patient
+    ExecutionWorker.stop = wait_and_stop
 
 
-def poll_at_once() -> None:
-    """A mapping reads one batch at a time, then sleeps a second, or up to ten when there was nothing."""
+def poll_concurrently() -> None:
+    """An event source mapping reads one batch at a time, then sleeps a second, or up to ten after an empty poll."""
     first_loop = EsmWorker.poller_loop
 
     def loop(worker: EsmWorker) -> None:
@@ -107,7 +109,7 @@ def poll_at_once() -> None:
             try:
                 worker.poller.poll_events()
             except EmptyPollResultsException:
-                pass  # a long poll has waited already
+                pass  # the long poll has already waited
             except Exception:
                 worker._shutdown_event.wait(1)
 
@@ -123,31 +125,31 @@ def poll_at_once() -> None:
 
 
 def plain_credentials() -> None:
-    """Every environment and every task asks STS for a role's credentials, which nothing here checks, and
-    makes a client with them, which takes longer than its call."""
+    """Every environment and every task requests a role's credentials from STS, which are never checked here, and
+    creates a client with them, which takes longer than its call."""
     credentials = {"AccessKeyId": "test", "SecretAccessKey": "test", "SessionToken": "test"}
     ExecutionEnvironment.get_credentials = lambda _self: credentials
 
-    def as_anybody(self, *, role_arn, service_principal=None, session_name=None, **where):
+    def with_test_credentials(self, *, role_arn, service_principal=None, session_name=None, **where):
         return self(aws_access_key_id="test", aws_secret_access_key="test", **where)
 
-    ClientFactory.with_assumed_role = as_anybody
+    ClientFactory.with_assumed_role = with_test_credentials
 
 
 def parse_paths_once() -> None:
-    """Each use of a JSONPath makes a new parser, which takes some 20 ms, and parses it."""
+    """Each use of a JSONPath creates a new parser, which takes some 20 ms, and parses the path again."""
     json_path.parse = functools.lru_cache(1000)(json_path.parse)
     result_path.parse = functools.lru_cache(1000)(result_path.parse)
 
 
 def no_copies_of_logs() -> None:
-    """Each invocation's log is sent to CloudWatch Logs; here the functions' logs are files."""
+    """localemu copies each invocation's log to CloudWatch Logs; here the functions' logs are files."""
     LambdaVersionManager.store_logs = lambda _self, **_: None
 
 
-def redriven_as_new() -> None:
-    """A message that StartMessageMoveTask moves keeps its name and its count of deliveries; on AWS it is a
-    new message, with a name of its own and never delivered before."""
+def redrive_as_new_messages() -> None:
+    """A message that StartMessageMoveTask moves keeps its ID and its receive count; on AWS it is a new message, with a
+    new ID and a receive count of zero."""
     find = MessageMoveTaskManager._get_queue_by_arn
 
     class Renewing:
@@ -164,12 +166,12 @@ def redriven_as_new() -> None:
     MessageMoveTaskManager._get_queue_by_arn = lambda self, arn: Renewing(find(self, arn))
 
 
-def transactions_apart() -> None:
-    """A transaction copies its table, deeply, once for each of its items, and fails when anybody writes or
-    just looks for what is not there meanwhile: reading adds an empty partition."""
+def isolate_transactions() -> None:
+    """A transaction makes a deep copy of its table for each of its items, and fails when another call writes or reads a
+    missing key during the copy: a read adds an empty partition."""
     lock = threading.RLock()
 
-    def alone(call):
+    def exclusive(call):
         @functools.wraps(call)
         def locked(*args, **kwargs):
             with lock:
@@ -178,13 +180,27 @@ def transactions_apart() -> None:
         return locked
 
     for name in ("get_item", "query", "scan", "put_item", "update_item", "delete_item", "transact_write_items"):
-        setattr(DynamoDBBackend, name, alone(getattr(DynamoDBBackend, name)))
+        setattr(DynamoDBBackend, name, exclusive(getattr(DynamoDBBackend, name)))
 
-    def with_its_items(table, _memo):
-        # To be put back if the transaction fails; items themselves are replaced, never changed.
+    def copy_with_items(table, _memo):
+        # Restored if the transaction fails. Items are replaced and never modified, so they need no copy.
         twin = copy.copy(table)
         twin.items = table.items.copy()
         twin.items.update({key: dict(part) for key, part in table.items.items() if isinstance(part, dict)})
         return twin
 
-    Table.__deepcopy__ = with_its_items
+    Table.__deepcopy__ = copy_with_items
+
+
+def compile_routes_in_turn() -> None:
+    """Python 3.11 can fail when two threads build syntax trees at the same time ("AST constructor recursion depth
+    mismatch"). Werkzeug builds one for each route, and the failed call was an invocation: its messages waited for
+    their visibility timeout."""
+    lock = threading.Lock()
+    compile_route = Rule._compile_builder
+
+    def compile_alone(self, *args, **kwargs):
+        with lock:
+            return compile_route(self, *args, **kwargs)
+
+    Rule._compile_builder = compile_alone

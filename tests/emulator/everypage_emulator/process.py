@@ -1,4 +1,4 @@
-"""One process of a function, and the Runtime API it asks for work.
+"""One process of a function, and the Runtime API from which it gets its invocations.
 
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -18,20 +18,20 @@ API = "/2018-06-01/runtime/"
 
 
 class Ended(typing.NamedTuple):
-    """How an invocation ended: its answer, or its error as the function or Lambda words it."""
+    """How an invocation ended: its response, or its error in the words of the function or of Lambda."""
 
     body: bytes
     failed: bool
 
 
 def failure(kind: str, request: str, what: str) -> Ended:
-    """An error that Lambda reports, not the function, worded as AWS words it."""
+    """An error reported by Lambda instead of the function, in the words of AWS."""
     error = {"errorType": kind, "errorMessage": f"RequestId: {request} Error: {what}"}
     return Ended(json.dumps(error).encode(), failed=True)
 
 
 class Process:
-    """Takes one invocation at a time; once it is dead, it stays dead."""
+    """Runs one invocation at a time. After the end of the process it is not started again."""
 
     def __init__(self, code: pathlib.Path, environment: dict[str, str], folder: pathlib.Path, log: typing.IO):
         self.work: queue.Queue = queue.Queue()
@@ -40,7 +40,7 @@ class Process:
         self.api.daemon_threads = True
         threading.Thread(target=self.api.serve_forever, daemon=True).start()
         environment = environment | {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}"}
-        # A group of its own: its end takes its children along, as the end of an environment does.
+        # A process group of its own, so that its children end with it, as in an execution environment.
         self.process = subprocess.Popen(
             [code / "bootstrap"], cwd=code, env=environment, stdin=subprocess.DEVNULL,
             stdout=log, stderr=log, start_new_session=True,
@@ -92,20 +92,20 @@ class Process:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Headers and body leave as two writes; without this the second waits for the first's receipt.
+            # Headers and body are two writes; without this the second waits for the acknowledgement of the first.
             disable_nagle_algorithm = True
 
             def do_GET(self):
                 if self.path != API + "invocation/next":
                     return self.answer(404)
                 work = process.work.get()
-                if work is None:  # it died while it waited
+                if work is None:  # the process ended while it waited
                     return
                 self.answer(200, *work)
 
             def do_POST(self):
                 body = self.body()
-                # Also of `init/error`: who dies at the start has nothing else to say.
+                # `init/error` included: a process that fails at its start reports nothing else.
                 if self.path.endswith(("/response", "/error")):
                     process.outcome.put(Ended(body, failed=self.path.endswith("/error")))
                     self.answer(202, body=b'{"status":"OK"}')
