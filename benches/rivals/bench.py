@@ -1,4 +1,4 @@
-"""Every scenario with every contestant, again and again, and where that was."""
+"""Runs every scenario with every tool, several times, and describes the machine."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import contestants
+import tools
 import install
-import judge
+import evaluate
 import machine
-import paper
+import documents
 import process
 import scenarios
 from install import say
-from judge import Judge
+from evaluate import Evaluate
 from provider import Provider
 
 WORK = install.CACHE / "work"
 
 
 def measure(repeats: int, only: list[str], wanted: list[str]) -> dict:
-    """All repeats of all scenarios; neighbours in time are different tools, so a busy moment hits them alike."""
+    """All repeats of all scenarios. Consecutive runs are different tools, so that a busy moment affects all alike."""
     results = description(repeats)
     shutil.rmtree(WORK, ignore_errors=True)
-    documents = {
-        "documents": paper.write(WORK / "short.pdf", paper.short()),
-        "gateways": paper.write(WORK / "long.pdf", paper.long(scenarios.REQUESTS)),
+    files = {
+        "documents": documents.write(WORK / "short.pdf", documents.short()),
+        "gateways": documents.write(WORK / "long.pdf", documents.long(scenarios.REQUESTS)),
     }
     provider = Provider(install.everypage())
     try:
         for _ in range(repeats):
-            for kind, document in documents.items():
-                note_load(results["machine"])
+            for kind, document in files.items():
+                record_load(results["machine"])
                 one_repeat(results, kind, provider, document, only, wanted)
     finally:
         provider.close()
     return results
 
 
-def note_load(noted: dict) -> None:
-    """The worst of it, before every repeat: others may begin at any time of such a long run."""
-    load = machine.others_load()
-    if load > machine.CALM:
-        say(f"others keep {load} cores of this machine busy: times will be longer than they need be")
-    noted["load"] = max(load, noted.get("load", 0))
+def record_load(machine_results: dict) -> None:
+    """Records the highest load of other processes before a repeat: they may start at any time of a long run."""
+    load = machine.other_load()
+    if load > machine.IDLE_CORES:
+        say(f"other processes keep {load} cores of this machine busy: times will be too long")
+    machine_results["load"] = max(load, machine_results.get("load", 0))
 
 
 def one_repeat(
@@ -56,18 +56,18 @@ def one_repeat(
     of_documents = kind == "documents"
     pages = scenarios.PAGES if of_documents else scenarios.REQUESTS
     for scenario in scenarios.DOCUMENTS if of_documents else scenarios.GATEWAYS:
-        for who in contestants.READERS if of_documents else contestants.GATEWAYS:
-            if (only and who.tool not in only) or (wanted and scenario.name not in wanted):
+        for tool in tools.READERS if of_documents else tools.GATEWAYS:
+            if (only and tool.name not in only) or (wanted and scenario.name not in wanted):
                 continue
             if of_documents:
-                provider.play(scenarios.document_script(scenario, who.front_matter))
+                provider.load(scenarios.document_script(scenario, tool.front_matter))
             else:
-                provider.play(scenarios.gateway_script(scenario))
-            run = one_run(scenario, who, provider, document, judge.document if of_documents else judge.requests)
-            say(f"{scenario.name:12} {who.name:24} {json.dumps(run)}")
+                provider.load(scenarios.gateway_script(scenario))
+            run = one_run(scenario, tool, provider, document, evaluate.document if of_documents else evaluate.requests)
+            say(f"{scenario.name:12} {tool.label:24} {json.dumps(run)}")
             head = {
-                "scenario": scenario.name, "title": scenario.title, "tool": who.tool, "settings": who.settings,
-                "models": who.models, "pages": pages, "deadline": scenarios.DEADLINE, "grace": scenarios.GRACE,
+                "scenario": scenario.name, "title": scenario.title, "tool": tool.name, "settings": tool.settings,
+                "models": tool.models, "pages": pages, "deadline": scenarios.DEADLINE, "grace": scenarios.GRACE,
             }
             row = next((row for row in results[kind] if row | head == row), None)
             if row is None:
@@ -77,14 +77,14 @@ def one_repeat(
 
 
 def one_run(
-    scenario: scenarios.Scenario, who: contestants.Contestant, provider: Provider, document: Path, verdict: Judge
+    scenario: scenarios.Scenario, tool: tools.Tool, provider: Provider, document: Path, evaluated: Evaluate
 ) -> dict:
     folder = WORK / "run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    place = contestants.Place(folder, document, provider.openai_url, provider.url)
-    ending = process.run(who.command(place), who.environment(place), folder, scenarios.DEADLINE * scenarios.PATIENCE)
-    return verdict(scenario, ending, who.delivered(folder), provider.calls()).as_json()
+    run_input = tools.RunInput(folder, document, provider.openai_url, provider.url)
+    ending = process.run(tool.command(run_input), tool.environment(run_input), folder, scenarios.DEADLINE * scenarios.MAX_DEADLINES)
+    return evaluated(scenario, ending, tool.delivered(folder), provider.calls()).as_json()
 
 
 def description(repeats: int) -> dict:
@@ -92,7 +92,7 @@ def description(repeats: int) -> dict:
         "date": datetime.date.today().isoformat(),
         "command": "benches/rivals/run",
         "repeats": repeats,
-        "versions": {"Everypage": everypage_version(), **install.RIVALS, "Python": platform.python_version()},
+        "versions": {"Everypage": everypage_version(), **install.TOOLS, "Python": platform.python_version()},
         "machine": machine.description(),
         "documents": [],
         "gateways": [],
@@ -100,5 +100,5 @@ def description(repeats: int) -> dict:
 
 
 def everypage_version() -> str:
-    asked = subprocess.run([install.everypage(), "--version"], capture_output=True, text=True, check=True)
-    return asked.stdout.split()[1]
+    version = subprocess.run([install.everypage(), "--version"], capture_output=True, text=True, check=True)
+    return version.stdout.split()[1]

@@ -1,4 +1,4 @@
-"""Medians and ranges of what was measured, as people read them."""
+"""Medians and ranges of the measurements, formatted for tables."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from statistics import median
 
 
 def number(values: Iterable[float], digits: int = 0) -> str:
-    """The median, and the range where there is one."""
+    """The median, and the range if there is one."""
     values = list(values)
     low, middle, high = (f"{value:.{digits}f}" for value in (min(values), median(values), max(values)))
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
 def seconds(runs: Sequence[dict]) -> str:
-    """As `number`, of times; a run that had to be killed took longer than it was given."""
+    """Median and range of times; a killed run took longer than its time."""
     ordered = sorted(runs, key=lambda run: run["seconds"])
     low, middle, high = map(_time, (ordered[0], ordered[len(ordered) // 2], ordered[-1]))
     return (middle if low == high else f"{middle} ({low}–{high})") + " s"

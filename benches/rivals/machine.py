@@ -1,4 +1,4 @@
-"""The machine: what it is, and whether others leave it alone."""
+"""Describes the machine, and measures the load of other processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import platform
 import time
 from pathlib import Path
 
-# Cores that others may keep busy: so much is the noise of any system.
-CALM = 0.2
+# Cores that other processes may keep busy: every system has this much noise.
+IDLE_CORES = 0.2
 SAMPLE_SECONDS = 3
-# So long it waits for others to come to rest. Then it goes on, and the results say so.
-PATIENCE_SECONDS = 60
+# How long the benchmark waits for an idle machine. Then it continues, and the results contain the load.
+IDLE_WAIT_SECONDS = 60
 
 
 def description() -> dict:
@@ -24,26 +24,26 @@ def description() -> dict:
     }
 
 
-def others_load() -> float:
-    """Waits until the machine is calm, as long as patience lasts; the cores that others still keep busy.
+def other_load() -> float:
+    """Waits until the machine is idle, for a limited time; returns the cores that other processes still keep busy.
 
-    The load average would tell of the last minute, and so of our own run before this one.
+    The load average would include the last minute, and so our own previous run.
     """
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + IDLE_WAIT_SECONDS
     load = _busy_cores()
-    while load > CALM and time.monotonic() < end:
+    while load > IDLE_CORES and time.monotonic() < end:
         load = _busy_cores()
     return round(load, 1)
 
 
 def _busy_cores() -> float:
-    began, before = time.monotonic(), _busy_seconds()
+    started, before = time.monotonic(), _busy_seconds()
     time.sleep(SAMPLE_SECONDS)
-    return (_busy_seconds() - before) / (time.monotonic() - began)
+    return (_busy_seconds() - before) / (time.monotonic() - started)
 
 
 def _busy_seconds() -> float:
-    """Of all cores since the machine started, with what its host took away."""
+    """Busy time of all cores since the machine started, including time stolen by its host."""
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, stolen = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )

@@ -1,4 +1,4 @@
-"""One picture of it all: who delivered which pages, how fast, in which scenario. Plain SVG, for light and dark."""
+"""One picture of all results: pages delivered and time taken, by tool and scenario. Plain SVG, for light and dark."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _grid(rows: list[dict], title: str, y: int) -> tuple[list[str], int]:
         for line, words in enumerate(_wrapped(heading)):
             body.append(_text(NAME + column * CELL, y + 34 + 13 * line, words, "head faint"))
     y += HEAD
-    for who in dict.fromkeys((row["tool"], row["settings"]) for row in rows):
-        body.append(_text(0, y + 14, ", ".join(who), ""))
+    for tool in dict.fromkeys((row["tool"], row["settings"]) for row in rows):
+        body.append(_text(0, y + 14, ", ".join(tool), ""))
         for column, (scenario, _) in enumerate(scenarios):
-            row = next(row for row in rows if (row["tool"], row["settings"]) == who and row["scenario"] == scenario)
+            row = next(row for row in rows if (row["tool"], row["settings"]) == tool and row["scenario"] == scenario)
             body += _cell(row, NAME + column * CELL, y)
         y += ROW
     return body, y + 14

@@ -1,4 +1,4 @@
-"""One run of one tool: how long it took, how it ended, and the most memory it had."""
+"""One run of one tool: its duration, its exit code and its peak memory."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SAMPLE_SECONDS = 0.1
-# A driver of a library makes this file once it has imported it: what Python takes for that is not counted.
+# A driver creates this file once it has imported its library: the import time is not counted.
 READY = "ready"
 
 
 @dataclass(frozen=True)
 class Ending:
-    # By the clock, as everything that says when something came.
-    began: float
+    # Wall-clock time, like the times of the answers.
+    started: float
     seconds: float
-    # None: it was still going when patience ended.
+    # None: it was still running at the time limit.
     exit_code: int | None
     peak_bytes: int
 
 
-def run(command: list[str], environment: dict[str, str], folder: Path, patience: float) -> Ending:
-    """In a session of its own, by which all of its processes are found, measured and in the end killed."""
+def run(command: list[str], environment: dict[str, str], folder: Path, time_limit: float) -> Ending:
+    """Runs the command in its own session, by which its processes are found, measured and killed at the end."""
     with (folder / "log").open("wb") as log:
-        began = time.time()
+        started = time.time()
         process = subprocess.Popen(
             command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )
         peak = Peak(process.pid)
-        exit_code = _wait(process, began + patience)
-        began = _ready(folder) or began
+        exit_code = _wait(process, started + time_limit)
+        started = _ready(folder) or started
         if exit_code is None:
-            exit_code = _wait(process, began + patience)
-        seconds = time.time() - began
+            exit_code = _wait(process, started + time_limit)
+        seconds = time.time() - started
         peak.stop()
         for member in members(process.pid):
             _kill(member)
         process.wait()
-    return Ending(began, seconds, exit_code, peak.bytes)
+    return Ending(started, seconds, exit_code, peak.bytes)
 
 
 def _wait(process: subprocess.Popen[bytes], until: float) -> int | None:
@@ -61,7 +61,7 @@ def _ready(folder: Path) -> float | None:
 
 
 class Peak:
-    """Samples the memory of a session: each process's own pages, and its share of those it shares."""
+    """Samples the memory of a session: each process's private pages, and its share of shared ones."""
 
     def __init__(self, session: int):
         self.bytes = 0
@@ -85,7 +85,7 @@ def members(session: int) -> list[int]:
         if not entry.name.isdigit():
             continue
         try:
-            # The name in parentheses may hold anything; state, parent, group and session follow it.
+            # The name in parentheses may contain anything; state, parent, group and session follow it.
             fields = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
@@ -100,7 +100,7 @@ def _proportional_bytes(process: int) -> int:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     except OSError:
-        pass  # It ended meanwhile.
+        pass  # The process has ended.
     return 0
 
 

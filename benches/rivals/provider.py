@@ -1,4 +1,4 @@
-"""Everypage's scripted provider in a process of its own: one for all, so that all meet the same."""
+"""Everypage's scripted provider in its own process, shared by all tools."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Provider:
         first = self.process.stdout.readline().strip()
         self.openai_url = first.partition("=")[2]
         if not self.openai_url.startswith("http"):
-            raise RuntimeError(f"the scripted provider did not start; it said {first!r}")
+            raise RuntimeError(f"the scripted provider did not start; its first line is {first!r}")
         self.url = self.openai_url.removesuffix("/v1")
 
-    def play(self, script: list[str]) -> None:
-        self._settle()
+    def load(self, script: list[str]) -> None:
+        self._wait_until_idle()
         self._call("/script", "\n".join(script).encode())
         self._call("/reset", b"")
 
@@ -35,8 +35,8 @@ class Provider:
         self.process.terminate()
         self.process.wait()
 
-    def _settle(self) -> None:
-        """Until it has noticed that the last run's callers are gone."""
+    def _wait_until_idle(self) -> None:
+        """Waits until the provider has noticed that the last run's connections are closed."""
         for _ in range(100):
             if json.loads(self._call("/calls"))["in_flight"] == 0:
                 return

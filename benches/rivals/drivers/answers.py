@@ -1,9 +1,9 @@
-"""Every driver writes each answer down when it has it: what a run had got by the time it is killed, it keeps."""
+"""Drivers record each answer when it arrives, so that a killed run keeps its answers."""
 
 import json
 import time
 
 
-def keep(page: int, text: str | None) -> None:
+def record(page: int, text: str | None) -> None:
     with open("answers.jsonl", "a") as file:
         file.write(json.dumps({"page": page, "text": text or "", "time": time.time()}) + "\n")

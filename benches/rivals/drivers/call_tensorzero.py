@@ -1,4 +1,5 @@
-"""TensorZero's embedded gateway, one request for each page. In its own environment; the task is as ask_litellm's."""
+"""TensorZero's embedded gateway, one request for each page. Runs in its own environment; the task is JSON on the
+command line."""
 
 import asyncio
 import json
@@ -14,22 +15,22 @@ async def main() -> None:
     Path("ready").touch()
     task = json.loads(sys.argv[1])
     Path("tensorzero.toml").write_text(task["config"])
-    places = asyncio.Semaphore(task["at_once"])
+    slots = asyncio.Semaphore(task["concurrency"])
     gateway = await AsyncTensorZeroGateway.build_embedded(config_file="tensorzero.toml")
 
-    async def ask(page: int) -> None:
-        async with places:
+    async def call(page: int) -> None:
+        async with slots:
             try:
                 messages = [{"role": "user", "content": f"Page {page} of {task['requests']}"}]
                 response = await gateway.inference(function_name="read", input={"messages": messages})
-                answers.keep(page, response.content[0].text)
+                answers.record(page, response.content[0].text)
             except Exception as error:
                 print(page, type(error).__name__, error, file=sys.stderr)
 
     async with gateway:
-        await asyncio.gather(*(ask(page) for page in range(1, task["requests"] + 1)))
+        await asyncio.gather(*(call(page) for page in range(1, task["requests"] + 1)))
 
 
 asyncio.run(main())
-# Its threads may crash an interpreter that ends by itself, when all is said and done.
+# Its threads may crash an interpreter that exits normally.
 os._exit(0)

@@ -1,10 +1,10 @@
-"""The documents that everybody reads: every page has words of its own."""
+"""The documents of the benchmark: every page has its own text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# One for each page of the short document: text with another page's harbour is under a wrong number.
+# One for each page of the short document: text with another page's harbour has a wrong page number.
 HARBOURS = ["Aberdeen", "Bergen", "Cadiz", "Dover", "Esbjerg", "Famagusta", "Genoa", "Hamburg", "Izmir", "Jaffa"]
 
 HEIGHT = 842
@@ -12,15 +12,15 @@ LINES = [
     "Harbour of {name}, entries of the day",
     "The ferry left {name} at seven with forty passengers and a crate of lemons",
     "By noon the fog had lifted and the keeper wrote down nine sails to the west",
-    "Nobody remembered who had painted the old warehouse green or when its clock had stopped",
+    "No one remembered who had painted the old warehouse green or when its clock had stopped",
     "In the evening the band of {name} played until the last lamps were put out",
 ]
-# A mark that only an answer of a model has; what is read from the PDF itself has it not.
+# A mark that only a model's answer has; text read from the PDF itself does not have it.
 READ_BY_AI = "Read by a model."
 
 
 def width(page: int) -> int:
-    """Each page of the short document has a width of its own: so an image alone tells its number."""
+    """Each page of the short document has its own width, so that an image alone identifies it."""
     return 500 + 14 * page
 
 
@@ -29,7 +29,7 @@ def shape(page: int) -> str:
 
 
 def page_of(image: dict[str, int] | None, pages: int = len(HARBOURS)) -> int | None:
-    """The page of which this is an image, at any resolution."""
+    """The page that this is an image of, at any resolution."""
     if not image:
         return None
     ratio = image["width"] / image["height"] * HEIGHT
@@ -42,7 +42,7 @@ def words(page: int) -> str:
 
 
 def answer(page: int) -> str:
-    """What a model that is well makes of the page."""
+    """The answer of a working model."""
     return f"{words(page)}\n{READ_BY_AI}"
 
 
@@ -52,7 +52,7 @@ def short() -> bytes:
 
 
 def long(pages: int) -> bytes:
-    """Pages of text alone, which need not be drawn: whoever asks about one tells its number."""
+    """Pages of text only, which need no image: a request contains the page number."""
     text = "The harbour master's book, page {}\nNine sails to the west and one to the east"
     return _pdf([(595, text.format(page)) for page in range(1, pages + 1)])
 

@@ -1,4 +1,4 @@
-"""py-zerox on one document. In its own environment; the task is JSON on the command line."""
+"""py-zerox on one document. Runs in its own environment; the task is JSON on the command line."""
 
 import asyncio
 import json
@@ -14,12 +14,12 @@ async def main() -> None:
     Path("ready").touch()
     task = json.loads(sys.argv[1])
     if task["skip_probe"]:
-        # It asks the model a question before it starts, with no timeout and no second model.
+        # It calls the model once before it starts, with no timeout and no second model.
         litellmmodel.validate_access = lambda self: None
     result = await zerox(file_path=task["document"], model=task["model"], **task["options"])
-    # It gives all pages back together, when the last one is over.
+    # It returns all pages together, when the last one is done.
     for page in result.pages:
-        answers.keep(page.page, page.content)
+        answers.record(page.page, page.content)
 
 
 asyncio.run(main())

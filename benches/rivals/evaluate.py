@@ -1,4 +1,4 @@
-"""What a run delivered, held against what the pages say, and what it cost in calls."""
+"""Compares the output of a run with the text of the pages, and counts its model calls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import paper
-from contestants import Answer
+import documents
+from tools import Answer
 from process import Ending
 from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
 
@@ -15,32 +15,32 @@ from scenarios import DEADLINE, GRACE, PAGES, REQUESTS, Scenario
 @dataclass(frozen=True)
 class Verdict:
     seconds: float
-    # None: killed.
+    # None: the run was killed.
     exit_code: int | None
-    # It ended by itself inside the deadline, with text for a page at least.
+    # It ended by itself inside the deadline, with text for at least one page.
     in_time: bool
-    # What came inside the deadline, however the run ended.
+    # Pages that arrived inside the deadline, however the run ended.
     pages_with_text: int
-    # Of these, those whose text is that of the page of this number.
+    # Of these, pages with their own text.
     pages_right: int
     pages_by_model: int
-    # What came after the deadline, while patience lasted.
+    # Pages that arrived after the deadline, before the run was killed.
     pages_late: int
     calls: int
-    calls_to_dead: int
+    calls_to_failing: int
     calls_by_model: dict[str, int]
-    most_calls_for_a_page: int
+    max_calls_for_a_page: int
     peak_bytes: int
 
     def as_json(self) -> dict:
         return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
-Judge = Callable[[Scenario, Ending, "list[Answer]", "list[dict]"], Verdict]
+Evaluate = Callable[[Scenario, Ending, "list[Answer]", "list[dict]"], Verdict]
 
 
 def document(scenario: Scenario, ending: Ending, answers: list[Answer], calls: list[dict]) -> Verdict:
-    return _verdict(scenario, ending, answers, calls, PAGES, _is_own_text, paper.READ_BY_AI)
+    return _verdict(scenario, ending, answers, calls, PAGES, _is_own_text, documents.READ_BY_AI)
 
 
 def requests(scenario: Scenario, ending: Ending, answers: list[Answer], calls: list[dict]) -> Verdict:
@@ -52,7 +52,7 @@ def _verdict(
     pages: int, is_right: Callable[[int, str], bool], mark: str,
 ) -> Verdict:
     answers = [answer for answer in answers if answer.text.strip() and 1 <= answer.page <= pages]
-    end = ending.began + DEADLINE + GRACE
+    end = ending.started + DEADLINE + GRACE
     texts = {answer.page: answer.text for answer in answers if answer.time <= end}
     return Verdict(
         seconds=ending.seconds,
@@ -63,21 +63,21 @@ def _verdict(
         pages_by_model=sum(mark in text and is_right(page, text) for page, text in texts.items()),
         pages_late=len({answer.page for answer in answers} - texts.keys()),
         calls=len(calls),
-        calls_to_dead=sum(call["model"] in scenario.dead for call in calls),
+        calls_to_failing=sum(call["model"] in scenario.failing for call in calls),
         calls_by_model=dict(Counter(call["model"] for call in calls)),
-        most_calls_for_a_page=max(Counter(filter(None, map(_page, calls))).values(), default=0),
+        max_calls_for_a_page=max(Counter(filter(None, map(_page, calls))).values(), default=0),
         peak_bytes=ending.peak_bytes,
     )
 
 
 def _page(call: dict) -> int | None:
-    """By its image where one came along, and else by what the request says."""
-    return paper.page_of(call["image"]) or call["page"]
+    """The page of a call, by its image if there is one, else by its text."""
+    return documents.page_of(call["image"]) or call["page"]
 
 
 def _is_own_text(page: int, text: str) -> bool:
-    """It names this page's harbour and nobody else's."""
-    return [name for name in paper.HARBOURS if name in text] == [paper.HARBOURS[page - 1]]
+    """Whether the text names this page's harbour and no other."""
+    return [name for name in documents.HARBOURS if name in text] == [documents.HARBOURS[page - 1]]
 
 
 def _names_page(page: int, text: str) -> bool:
