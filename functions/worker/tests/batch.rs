@@ -74,8 +74,9 @@ async fn messages_of_a_batch_are_processed_concurrently_and_fail_independently()
     bodies.insert(1, "not a page message".into());
     assert_eq!(handle(&process, batch(bodies), MINUTES).await, ["message-3"]);
     let settled = pages::all(&process.app.store, &job.id).await.unwrap();
-    let read =
-        settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(|outcome| outcome.is_ai()));
+    let read = settled
+        .values()
+        .filter(|record| record.value.outcome.as_ref().is_some_and(|outcome| outcome.is_ai()));
     assert_eq!(read.count(), 2);
     let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     assert_eq!(dead_letters.len(), 1);
@@ -116,7 +117,7 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     assert!(bodies.contains(&body), "the same page, token and deadline");
     assert_eq!(handle(&process, batch([body]), MINUTES).await, Vec::<String>::new());
     let settled = pages::all(&process.app.store, &job.id).await.unwrap();
-    let read = settled.values().filter(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai));
+    let read = settled.values().filter(|record| record.value.outcome.as_ref().is_some_and(Settlement::is_ai));
     assert_eq!(read.count(), 2);
     assert_eq!(harness.vision.calls().len(), 2);
 }

@@ -116,16 +116,16 @@ pub fn by_code(
 /// text, which must not reach a log.
 fn without_values(message: &str) -> String {
     let mut rest = message;
-    let mut kept = String::new();
+    let mut cleaned = String::new();
     while let Some((before, quoted)) = rest.split_once("Value '") {
         let Some(end) = quoted.rfind("' at '") else { break };
-        kept.push_str(before);
-        kept.push_str("Value");
+        cleaned.push_str(before);
+        cleaned.push_str("Value");
         rest = &quoted[end + 1..];
     }
     // A quotation without an end is cut off.
-    kept.push_str(rest.split_once("Value '").map_or(rest, |(before, _)| before));
-    kept.chars().take(MAX_MESSAGE_CHARACTERS).collect()
+    cleaned.push_str(rest.split_once("Value '").map_or(rest, |(before, _)| before));
+    cleaned.chars().take(MAX_MESSAGE_CHARACTERS).collect()
 }
 
 fn retry_after(response: &HttpResponse) -> Option<Duration> {

@@ -1,6 +1,5 @@
 //! The local backend: all of Everypage in one process over one data folder.
 
-use tokio_util::sync::CancellationToken;
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -11,10 +10,23 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::{app::{App, Outside, Ports}, billing::buy, finish::{heal, healing}, ids::JobId, job::{Job, jobs}, notify::{deliver, relay}, ports::{Fault, clock::Clock, ids::Ids}, providers::target::Tier, read::{pages, slots}, settings::Settings, time::within};
+use everypage_core::{
+    app::{App, Outside, Ports},
+    billing::buy,
+    finish::{heal, healing},
+    ids::JobId,
+    job::{Job, jobs},
+    notify::{deliver, relay},
+    ports::{Fault, clock::Clock, ids::Ids},
+    providers::target::Tier,
+    read::{pages, slots},
+    settings::Settings,
+    time::within,
+};
 use everypage_system::{SystemClock, UlidIds};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
@@ -219,7 +231,8 @@ impl LocalBackend {
         let mut unfinished = Vec::new();
         for id in self.take_over_orphans().await? {
             self.flow.enqueue(&id);
-            if jobs::find(&self.app.store, &id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
+            if jobs::find(&self.app.store, &id).await?.is_some_and(|record| !record.value.state.is_terminal())
+            {
                 unfinished.push(id);
             }
         }
@@ -296,10 +309,10 @@ impl LocalBackend {
     /// Waits until the job has ended, whichever process drives it.
     pub async fn wait_for(&self, id: &JobId) -> Result<Job, Fault> {
         loop {
-            if let Some(kept) = jobs::find(&self.app.store, id).await?
-                && kept.value.state.is_terminal()
+            if let Some(record) = jobs::find(&self.app.store, id).await?
+                && record.value.state.is_terminal()
             {
-                return Ok(kept.value);
+                return Ok(record.value);
             }
             self.app.store.clock.sleep(JOB_POLL_INTERVAL).await;
         }

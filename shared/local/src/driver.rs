@@ -4,12 +4,29 @@
 //! The driver holds no state that is not stored: every step reads the job's state and continues
 //! from there, so dropping the driver anywhere and starting another is always safe.
 
-use tokio_util::sync::CancellationToken;
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use everypage_core::{app::App, dead_letters::fail::fail, finish::{finalize::finalize, heal, result::Cause}, ids::{JobId, PageNumber}, job::{Failure, Halt, Job, PageRange, State, StepCode, StepError, jobs}, plan::propose, ports::{Fault, queue::{Delivery, Outgoing}}, prepare, read::{dispatch::{Disposition, dispatch}, pages}, time::until};
+use everypage_core::{
+    app::App,
+    dead_letters::fail::fail,
+    finish::{finalize::finalize, heal, result::Cause},
+    ids::{JobId, PageNumber},
+    job::{Failure, Halt, Job, PageRange, State, StepCode, StepError, jobs},
+    plan::propose,
+    ports::{
+        Fault,
+        queue::{Delivery, Outgoing},
+    },
+    prepare,
+    read::{
+        dispatch::{Disposition, dispatch},
+        pages,
+    },
+    time::until,
+};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
 use crate::flow::LocalFlow;
@@ -305,7 +322,11 @@ impl Driver {
 
     async fn settled(&self, job: &JobId) -> Result<HashSet<PageNumber>, Fault> {
         let all = pages::all(&self.app.store, job).await?;
-        Ok(all.into_iter().filter(|(_, kept)| kept.value.outcome.is_some()).map(|(page, _)| page).collect())
+        Ok(all
+            .into_iter()
+            .filter(|(_, record)| record.value.outcome.is_some())
+            .map(|(page, _)| page)
+            .collect())
     }
 
     /// Returns when the job's cancellation was requested, in this process or another.
@@ -317,7 +338,7 @@ impl Driver {
                 () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
             match jobs::find(&self.app.store, id).await {
-                Ok(Some(kept)) if kept.value.halt.is_some() => return,
+                Ok(Some(record)) if record.value.halt.is_some() => return,
                 Ok(_) => {}
                 Err(fault) => warn!(%fault, "job not read"),
             }
