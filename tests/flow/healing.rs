@@ -111,7 +111,7 @@ async fn another_process_takes_over_from_a_killed_publisher() {
     heal::send(&process.app.finisher, &id, Duration::from_secs(300)).await.unwrap();
     // A process holds the lease for publishing, and was killed.
     assert!(
-        healing::tell(&process.app.store, &id, "killed", Duration::from_secs(60)).await.unwrap().is_some()
+        healing::register(&process.app.store, &id, "killed", Duration::from_secs(60)).await.unwrap().is_some()
     );
     process.work_for(Duration::from_secs(30)).await;
     assert!(harness.queue.is_empty());
@@ -133,20 +133,20 @@ async fn a_page_settled_during_publishing_is_in_the_next_version() {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
     let (app, time) = (&process.app, Duration::from_secs(60));
-    let lease = healing::tell(&app.store, &id, "first", time).await.unwrap().expect("no publisher");
+    let lease = healing::register(&app.store, &id, "first", time).await.unwrap().expect("no publisher");
     assert!(
-        healing::tell(&app.store, &id, "second", time).await.unwrap().is_none(),
+        healing::register(&app.store, &id, "second", time).await.unwrap().is_none(),
         "the first one publishes"
     );
     let lease = healing::finish(&app.store, lease, time).await.unwrap().expect("the second one has a page");
     assert!(healing::finish(&app.store, lease, time).await.unwrap().is_none());
     // A publisher whose lease expired and was taken over does not publish.
-    let slow = healing::tell(&app.store, &id, "slow", time).await.unwrap().expect("no publisher");
+    let slow = healing::register(&app.store, &id, "slow", time).await.unwrap().expect("no publisher");
     harness.advance(Duration::from_secs(61)).await;
-    let next = healing::tell(&app.store, &id, "next", time).await.unwrap().expect("the lease has expired");
+    let next = healing::register(&app.store, &id, "next", time).await.unwrap().expect("the lease has expired");
     assert!(healing::finish(&app.store, slow, time).await.unwrap().is_none());
     assert!(
-        healing::tell(&app.store, &id, "third", time).await.unwrap().is_none(),
+        healing::register(&app.store, &id, "third", time).await.unwrap().is_none(),
         "the next one still publishes"
     );
     assert!(healing::finish(&app.store, next, time).await.unwrap().is_some());

@@ -84,7 +84,7 @@ async fn verify_finds_a_deleted_page() {
     let gone = Change::Delete { key: record::page(&id, page(2)), version: stored.version };
     process.app.store.write(vec![gone]).await.unwrap();
     let findings = verify_job(&process.app.store, process.app.blobs.as_ref(), &id).await.unwrap().findings;
-    assert_eq!(findings, ["page 2: it has a trail and is gone itself"]);
+    assert_eq!(findings, ["page 2: its record is missing but its trail exists"]);
 }
 
 /// A worker that settles a page between two list calls of a verification.

@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tracing::{Span, error_span, warn};
 
-/// How often an instance reports that it is alive; see `sweep::SILENT`.
+/// How often an instance reports that it is alive; see `sweep::NODE_TIMEOUT`.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One instance of a function, from its cold start on.
@@ -105,7 +105,7 @@ impl Instance {
             }
             *last = Some(now);
         }
-        if let Err(fault) = nodes::seen(&self.app().store).await {
+        if let Err(fault) = nodes::record_heartbeat(&self.app().store).await {
             // Not worth failing the work: without it, its events may be published later.
             warn!(%fault, "heartbeat failed");
             *self.last_heartbeat.lock() = None;

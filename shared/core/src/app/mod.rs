@@ -99,7 +99,7 @@ impl App {
             node: node.into(),
             environment: settings.environment.clone(),
             outbox: Arc::new(Outbox::default()),
-            news: watch::Sender::new(()),
+            stored: watch::Sender::new(()),
         };
         let (vault, notifier, vision) = (ports.vault, ports.notifier, ports.vision);
         let tenants = Tenants::new(store.clone(), settings.clone());

@@ -1,7 +1,7 @@
-//! Our own storage and queue calls, tried again after 1 s, 4 s and 16 s.
+//! Retries of our own storage, queue and flow calls, after 1 s, 4 s and 16 s.
 //!
 //! A reply that was lost must not make a write look refused: on a retry, a record that carries
-//! this very batch's stamp is the batch's own work.
+//! this batch's stamp was written by it.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -24,8 +24,8 @@ use crate::{
     trace::TraceContext,
 };
 
-/// Longest rest that a service is given because it asks for it.
-const MOST_ASKED: Duration = Duration::from_secs(30);
+/// Longest pause that a service can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// A port whose calls are retried.
 pub struct Retrying<P: ?Sized> {
@@ -39,7 +39,7 @@ impl<P: ?Sized> Retrying<P> {
         Self { inner, clock, intervals }
     }
 
-    /// Tells `call` which try it is, from 0.
+    /// Passes `call` the number of the attempt, from 0.
     async fn retry<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         call: impl Fn(usize) -> F,
@@ -54,10 +54,10 @@ impl<P: ?Sized> Retrying<P> {
             let pause = match (fault.next(), retry_pause(&self.intervals, attempt)) {
                 (Next::GiveUp, _) | (_, None) => return Err(fault),
                 (Next::Retry, Some(pause)) => pause,
-                // Never sooner than we would: a service that asks for little would use up the tries.
-                (Next::RetryAfter(asked), Some(pause)) => asked.clamp(pause, pause.max(MOST_ASKED)),
+                // Never sooner than our own interval: a service that asks for little would use up the retries.
+                (Next::RetryAfter(asked), Some(pause)) => asked.clamp(pause, pause.max(MAX_RETRY_AFTER)),
             };
-            warn!(%fault, attempt, "call failed, trying again");
+            warn!(%fault, attempt, "call failed, retrying");
             metrics::retried();
             self.clock.sleep(pause).await;
         }
@@ -167,8 +167,8 @@ impl Queue for Retrying<dyn Queue> {
         self.retry(|_| self.inner.delete(receipt)).await
     }
 
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.retry(|_| self.inner.receive_dead(max, visibility)).await
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.retry(|_| self.inner.receive_dead_letters(max, visibility)).await
     }
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {

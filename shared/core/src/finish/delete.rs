@@ -1,4 +1,4 @@
-//! Getting rid of a document: everything that was kept of an ended job goes.
+//! Deleting a job that has ended, with everything that was stored for it.
 
 use crate::{
     dead_letters,
@@ -13,22 +13,21 @@ use crate::{
     ports::{blobs::Blobs, records::Change},
 };
 
-/// Most changes of one batch, and letters looked at together.
+/// Changes per batch, and dead letters read together.
 const BATCH_SIZE: usize = 100;
-/// Of records with up to 100 KiB of text each; one write may touch 4 MB there.
-const LARGE_AT_ONCE: usize = 25;
+/// Changes per batch of records with up to 100 KiB of text each: DynamoDB limits a transaction to 4 MB.
+const LARGE_BATCH_SIZE: usize = 25;
 
-/// Deletes the source wherever it lies, texts, images, results, events and at last the job itself.
-/// What was begun and not finished is finished by asking again: the job is known until all else is
-/// gone.
+/// Deletes the source and its uploads, text, images, results, events and at last the job record. A deletion
+/// that was interrupted is completed by calling this again: the job record stays until all else is gone.
 pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> Result<(), StepError> {
     let job = jobs::load(store, id).await?.value;
     if !job.state.is_terminal() {
         let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
         return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
     }
-    forget_request(store, id, &job.received).await?;
-    forget_letters(store, &job, by).await?;
+    delete_idempotency(store, id, &job.received).await?;
+    delete_dead_letters(store, &job, by).await?;
     for origin in uploads::origins(store, id).await? {
         blobs.delete(&origin.key).await?;
         blobs.delete(&format!("{}{}", origin.key, upload::SIDECAR_SUFFIX)).await?;
@@ -37,11 +36,11 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
     blobs.delete_all(&blob::job(id)).await?;
     let partition = record::job_partition(id);
     loop {
-        let listing = store.records.list(&partition, "", None, LARGE_AT_ONCE).await?;
+        let listing = store.records.list(&partition, "", None, LARGE_BATCH_SIZE).await?;
         let last = listing.next.is_none();
-        // Somebody may have redriven it since: then it lives, and holds credits.
+        // It may have been redriven meanwhile: then it is open, and holds credits.
         if last && jobs::find(store, id).await?.is_some_and(|kept| !kept.value.state.is_terminal()) {
-            let reason = "it was redriven meanwhile, and goes on without what was deleted".to_owned();
+            let reason = "it was redriven meanwhile and continues without the deleted parts".to_owned();
             return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
         }
         let changes: Vec<Change> = listing
@@ -53,13 +52,13 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
         if changes.is_empty() {
             return Ok(());
         }
-        // Refused when a late page was just written: the next look finds it.
+        // Refused when a late page was just written: the next pass finds it.
         store.write(changes).await?;
     }
 }
 
-/// The same request makes a new job from now on.
-async fn forget_request(store: &Store, id: &JobId, received: &Received) -> Result<(), StepError> {
+/// Deletes the idempotency record: the same request makes a new job from now on.
+async fn delete_idempotency(store: &Store, id: &JobId, received: &Received) -> Result<(), StepError> {
     let key = record::idempotency(&received.tenant, &received.idempotency_key);
     if let Some(known) = jobs::find_idempotency(store, &key).await?
         && known.value.job == *id
@@ -69,16 +68,16 @@ async fn forget_request(store: &Store, id: &JobId, received: &Received) -> Resul
     Ok(())
 }
 
-/// Lets go of its dead letters and of what its tenant was or was to be told. All have names that
-/// follow from the job, so that nobody else's are looked at.
-async fn forget_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
+/// Deletes its dead letters and webhook deliveries. Their ids follow from the job, so that no other job's
+/// are read.
+async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
     let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
-    let told: Vec<String> =
+    let deliveries: Vec<String> =
         trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
-    for delivery in &told {
+    for delivery in &deliveries {
         webhooks::forget(store, delivery).await?;
     }
-    // The job forgets its survey when it is redriven; its trail does not.
+    // A redrive clears the job's survey; the trail still has it.
     let pages = trail.iter().filter_map(|event| match event::decode(event) {
         Ok(JobEvent::Understood(survey)) => Some(survey.document_pages),
         _ => None,
@@ -88,7 +87,7 @@ async fn forget_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepEr
     let of_pages =
         (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_dead_letter_id(&job.id, page));
     let letters: Vec<DeadLetterId> =
-        of_job.chain(told.iter().map(DeadLetterId::new)).chain(of_pages).collect();
+        of_job.chain(deliveries.iter().map(DeadLetterId::new)).chain(of_pages).collect();
     for some in letters.chunks(BATCH_SIZE) {
         for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.waits()) {
             purge(store, &letter.id, by).await?;

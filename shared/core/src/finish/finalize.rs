@@ -1,6 +1,6 @@
 //! The end of a job: every page has text, the result is published, the trail is sealed.
 //!
-//! Running it twice, or from two places at once, gives one result.
+//! Running it twice, or from two processes concurrently, gives one result.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::{
     time::after,
 };
 
-/// No two clocks are further apart than this.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+/// Largest difference between the clocks of two processes.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5);
 
-/// Brings a job to its end, from whatever state it is in. `cause` is why now; a halt that was
-/// noted earlier (a cancel before the deadline, say) is the one that counts.
+/// Brings a job to its end from any state. `cause` is why it ends now; a halt that was recorded before
+/// (a cancel before the deadline) takes precedence.
 pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let job = jobs::load(&finisher.store, id).await?.value;
     let cause = match cause {
-        // Workers whose clock is ahead left the last pages to the deadline.
+        // Workers whose clocks are ahead left the last pages to the deadline.
         Cause::Settled
             if is_near_deadline(&finisher.store, &job) && has_unsettled(&finisher.store, &job).await? =>
         {
@@ -38,11 +38,11 @@ pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<J
         cause => cause,
     };
     let job = halt(finisher, id, cause).await?;
-    // Whoever called this went by a deadline that somebody has moved since.
+    // The caller went by a deadline that was moved since.
     if cause == Cause::Deadline && job.halt.is_none() && !job.is_over() {
         return Ok(job);
     }
-    job_telemetry::finalize(&finisher.store, &job).around(conclude(finisher, id, job)).await
+    job_telemetry::finalize(&finisher.store, &job).run(conclude(finisher, id, job)).await
 }
 
 async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, StepError> {
@@ -51,15 +51,15 @@ async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, 
             State::Rejected | State::Cancelled | State::Failed | State::Audited => return Ok(job),
             State::Executed => audit(finisher, id).await?,
             State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
-                cancel_unseen(finisher, &job).await?
+                cancel_unprepared(finisher, &job).await?
             }
             State::Received | State::Acked => prepare::understand_partial(&finisher.preparer, &job).await?,
             State::Understood => propose::propose(&finisher.planner, &job).await?,
-            // Nobody agreed in time: what was planned for AI keeps MuPDF's text.
+            // Not approved in time: pages planned for AI keep our own reading.
             State::Proposed | State::Modified => {
                 let by = if job.halt == Some(Halt::Cancelled) { "cancel" } else { "deadline" };
                 let approve = |job: &Job| match job.state {
-                    // No page goes to AI any more: nothing is held for them.
+                    // No page goes to AI any more: no credits are reserved for them.
                     State::Proposed | State::Modified => {
                         vec![JobEvent::Approved { by: by.into(), credits: 0 }]
                     }
@@ -73,17 +73,17 @@ async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, 
 }
 
 fn is_near_deadline(store: &Store, job: &Job) -> bool {
-    job.deadline <= after(store.clock.now(), CLOCKS_DIFFER)
+    job.deadline <= after(store.clock.now(), MAX_CLOCK_SKEW)
 }
 
-/// Is there a page for AI that nobody stored an outcome of?
+/// Whether a page that was planned for AI is not settled.
 async fn has_unsettled(store: &Store, job: &Job) -> Result<bool, StepError> {
     let planned = job.plan.as_ref().map_or(0, |plan| plan.ai_pages as usize);
     let all = pages::all(store, &job.id).await?;
     Ok(all.values().filter(|kept| kept.value.outcome.is_some()).count() < planned)
 }
 
-/// Tells the workers to stop before anything is counted.
+/// Halts the workers before anything is counted.
 async fn halt(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let kept = jobs::advance(&finisher.store, Actor::Finalize, id, |job| match cause {
         Cause::Deadline if job.halt.is_none() && !job.is_over() && is_near_deadline(&finisher.store, job) => {
@@ -121,9 +121,9 @@ async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
     Ok(kept.value)
 }
 
-/// Cancelled before the document was even read: there is nothing to publish.
-async fn cancel_unseen(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
-    // What was prepared by now is still a result worth having.
+/// Ends a job that was cancelled before its document was read.
+async fn cancel_unprepared(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
+    // Text that was prepared by now is still published.
     if let Ok(understood) = prepare::understand_partial(&finisher.preparer, job).await {
         return Ok(understood);
     }
@@ -150,15 +150,15 @@ async fn audit(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
     if kept.value.halt.is_none() {
         return Ok(kept.value);
     }
-    // A worker may have stored its page after the result was made and before it was told to stop.
+    // A worker may have settled its page after the result was assembled and before it was halted.
     heal::publish(finisher, id).await
 }
 
-/// Where each page's trail stands: what a seal lists.
+/// The position of each page's trail: what a seal lists.
 pub type SealedPages = Vec<(PageNumber, u64, String)>;
 
-/// Stores where every page's trail stands now and answers with its digest, which goes into the
-/// job's trail: from then on no page's trail can be changed unseen.
+/// Stores the position of every page's trail and returns the digest, which goes into the job's trail: from
+/// then on a change to a page's trail is detected.
 pub async fn seal(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<String, StepError> {
     let sealed: SealedPages = pages::all(store, id)
         .await?

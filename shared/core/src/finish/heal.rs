@@ -1,5 +1,5 @@
-//! Better text for a published result: pages that were read late replace their fallback in a new
-//! version. A version that was published never changes.
+//! Healing: pages that were read after the result was published replace their fallback in a new version.
+//! A published version never changes.
 
 use async_trait::async_trait;
 use std::{collections::HashMap, time::Duration};
@@ -24,16 +24,16 @@ use crate::{
     time::after,
 };
 
-/// Pages that are read within this of a version come together in the next.
-const BETWEEN_VERSIONS: Duration = Duration::from_secs(2);
-/// Pages of a result that a worker makes. More take more memory than it has on AWS, and its end there
-/// would take the pages along that it reads meanwhile.
-const MOST_BY_WORKERS: u32 = 2000;
-/// How often publishers that died are looked for, and how many jobs at most are gone on with then.
+/// Pages that are read within this time after a version go into the next one together.
+const VERSION_INTERVAL: Duration = Duration::from_secs(2);
+/// Largest result that a worker publishes, in pages. A larger one takes more memory than a worker has on
+/// AWS, and running out of it would lose the pages that it reads meanwhile.
+const MAX_PAGES_BY_WORKER: u32 = 2000;
+/// How often abandoned publications are looked for, and how many are completed then.
 const POLL_INTERVAL: Duration = Duration::from_secs(15);
 const BATCH_SIZE: usize = 100;
 
-/// Publishes a new version if pages were read since the last one; answers with the job.
+/// Publishes a new version if pages were read since the last one; returns the job.
 pub async fn publish(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> {
     loop {
         let job = jobs::load(&finisher.store, id).await?.value;
@@ -58,34 +58,33 @@ pub async fn publish(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> 
     }
 }
 
-/// Brings a page that was stored after the result was published into a new version: by the caller, or
-/// by whoever publishes already, so that many pages make few versions. A large result is left to those
-/// who go on for the dead.
-async fn bring_in(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
+/// Publishes a page that was settled after the result was published: by the caller, or by the worker that
+/// publishes already, so that many pages make few versions. A large result is left to [`take_over`].
+async fn publish_late_page(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
     let job = jobs::load(&finisher.store, id).await?.value;
     let pages = job.result.as_ref().map_or(0, |result| result.metadata.total_pages);
     if !job.is_healable() {
         return Ok(());
     }
-    if pages > MOST_BY_WORKERS {
-        // A turn that is over as it begins.
-        healing::tell(&finisher.store, id, &finisher.store.holder(), Duration::ZERO).await?;
+    if pages > MAX_PAGES_BY_WORKER {
+        // A lease that expires immediately, so that `take_over` finds the job.
+        healing::register(&finisher.store, id, &finisher.store.holder(), Duration::ZERO).await?;
         return Ok(());
     }
     publish_all(finisher, id).await
 }
 
-/// Publishes until nothing is told any more, unless somebody else does.
+/// Publishes until no more late pages are registered, unless another worker does.
 async fn publish_all(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
     let (holder, time) = (finisher.store.holder(), finisher.settings.page_visibility);
-    let mut turn = healing::tell(&finisher.store, id, &holder, time).await?;
+    let mut turn = healing::register(&finisher.store, id, &holder, time).await?;
     while let Some(ours) = turn {
         match publish(finisher, id).await {
             Ok(_) if is_being_read(&finisher.store, id).await? => {
-                finisher.store.clock.sleep(BETWEEN_VERSIONS).await
+                finisher.store.clock.sleep(VERSION_INTERVAL).await
             }
             Ok(_) => {}
-            // Its turn runs out, and it is found among the abandoned.
+            // Its lease expires, and `take_over` finds the job.
             Err(StepError::Fault(fault)) => return Err(fault.into()),
             Err(error) => {
                 healing::finish(&finisher.store, ours, time).await?;
@@ -97,22 +96,22 @@ async fn publish_all(finisher: &Finisher, id: &JobId) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Does somebody read a page of it just now?
+/// Whether a worker reads one of its pages now.
 async fn is_being_read(store: &Store, id: &JobId) -> Result<bool, Fault> {
     let now = store.clock.now();
-    let alive = |kept: &Versioned<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.alive(now));
+    let alive = |kept: &Versioned<Page>| kept.value.lease.as_ref().is_some_and(|lease| lease.is_valid(now));
     Ok(pages::all(store, id).await?.values().any(alive))
 }
 
-/// Goes on with what publishers left who died; answers how many jobs that were.
+/// Completes the publications of processes that died; returns how many jobs that were.
 pub async fn take_over(finisher: &Finisher) -> Result<usize, StepError> {
     let (mut healed, mut first_error) = (0, None);
     for id in healing::abandoned(&finisher.store, BATCH_SIZE).await? {
         let done = match jobs::find(&finisher.store, &id).await? {
             Some(kept) if kept.value.is_healable() => publish_all(finisher, &id).await,
-            Some(_) => healing::forget(&finisher.store, &id).await.map_err(StepError::from),
-            // Deleted while somebody told of a page of it.
-            None => healing::forget(&finisher.store, &id).await.map_err(StepError::from),
+            Some(_) => healing::delete(&finisher.store, &id).await.map_err(StepError::from),
+            // Deleted while a late page was registered.
+            None => healing::delete(&finisher.store, &id).await.map_err(StepError::from),
         };
         match done {
             Ok(()) => healed += 1,
@@ -122,7 +121,7 @@ pub async fn take_over(finisher: &Finisher) -> Result<usize, StepError> {
     first_error.map_or(Ok(healed), Err)
 }
 
-/// The same again and again, for ever.
+/// Runs [`take_over`] at intervals, forever.
 pub async fn run(finisher: &Finisher) {
     loop {
         if let Err(error) = take_over(finisher).await {
@@ -146,8 +145,8 @@ async fn has_news(store: &Store, blobs: &dyn Blobs, job: &Job) -> Result<bool, S
     }))
 }
 
-/// Sends every page whose AI text is missing to the workers once more; answers which, and until
-/// when they may work on them. What was read and is in no version yet is published first.
+/// Sends every page without AI text to the workers again, for at most `time`; returns their numbers. Pages
+/// that were read and are in no version yet are published first.
 pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec<PageNumber>, StepError> {
     let job = publish(finisher, id).await?;
     if !job.is_healable() {
@@ -185,8 +184,8 @@ pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec
     Ok(sent)
 }
 
-/// Images that the deadline had left unmade. A document whose password is gone can't be opened for
-/// them any more, and some who heal can't open any: its pages are then sent with what text there is.
+/// Renders images that the deadline had left out. A document whose password was deleted can't be opened
+/// again, and some processes have no parser: its pages are then sent with the text that there is.
 async fn late_images(finisher: &Finisher, job: &Job) -> Result<HashMap<PageNumber, ImageRef>, StepError> {
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
     let mut stored = prepare::all_stored_images(finisher.blobs.as_ref(), &job.id, ranges).await?;
@@ -194,7 +193,7 @@ async fn late_images(finisher: &Finisher, job: &Job) -> Result<HashMap<PageNumbe
         match prepare::make_images(&finisher.preparer, job, range).await {
             Ok(()) => {}
             Err(error @ (StepError::Document(_) | StepError::Fault(Fault::ParserUnavailable { .. }))) => {
-                warn!(job = %job.id, %error, "images not made")
+                warn!(job = %job.id, %error, "images not rendered")
             }
             Err(error) => return Err(error),
         }
@@ -206,6 +205,6 @@ async fn late_images(finisher: &Finisher, job: &Job) -> Result<HashMap<PageNumbe
 #[async_trait]
 impl LatePages for Finisher {
     async fn publish(&self, job: &JobId) -> Result<(), StepError> {
-        bring_in(self, job).await
+        publish_late_page(self, job).await
     }
 }

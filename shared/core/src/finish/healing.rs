@@ -1,8 +1,8 @@
-//! Who publishes what was read after its job's result was published. However many pages come late, one
-//! of their readers publishes for all, again and again until nothing more was told meanwhile.
+//! The store of pending publications. However many pages are read late, one worker publishes for all,
+//! repeatedly until no more were registered meanwhile.
 //!
-//! While somebody publishes, the job is listed by when that has to be over: should they die, whoever
-//! looks finds it there and goes on.
+//! While a worker publishes, the job is listed by when its lease expires: if it dies, another process finds
+//! the job there and continues.
 
 use std::time::Duration;
 
@@ -24,25 +24,25 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Healing {
     job: JobId,
-    /// How often somebody told that there is something to publish.
-    told: u64,
-    /// Whoever publishes it; nobody when all is published.
+    /// How many late pages were registered.
+    registered: u64,
+    /// The lease of the publishing worker; none when everything is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     publisher: Option<Lease>,
 }
 
 impl Healing {
     fn is_in_progress(&self, now: Timestamp) -> bool {
-        self.publisher.as_ref().is_some_and(|lease| lease.alive(now))
+        self.publisher.as_ref().is_some_and(|lease| lease.is_valid(now))
     }
 }
 
-/// The right to publish, and what was told by then.
+/// The right to publish, with the count of registered pages when it was granted.
 pub struct Turn(Versioned<Healing>);
 
 async fn find(store: &Store, job: &JobId) -> Result<Versioned<Healing>, Fault> {
     let found = store.records.get(&record::healing(job)).await?.as_ref().map(decode).transpose()?;
-    let none = || Versioned { value: Healing { job: job.clone(), told: 0, publisher: None }, version: 0 };
+    let none = || Versioned { value: Healing { job: job.clone(), registered: 0, publisher: None }, version: 0 };
     Ok(found.unwrap_or_else(none))
 }
 
@@ -57,9 +57,9 @@ async fn save(store: &Store, before: &Versioned<Healing>, value: Healing) -> Res
     Ok((written == Written::Applied).then_some(Turn(Versioned { value, version: when.next_version() })))
 }
 
-/// Tells that a page was stored. The answer is the caller's turn to publish, for `time`; `None` when
-/// somebody is at it, who will publish this too.
-pub async fn tell(store: &Store, job: &JobId, holder: &str, time: Duration) -> Result<Option<Turn>, Fault> {
+/// Registers a late page. Returns the caller's turn to publish, for `time`; `None` when another worker
+/// publishes, which then includes this page.
+pub async fn register(store: &Store, job: &JobId, holder: &str, time: Duration) -> Result<Option<Turn>, Fault> {
     loop {
         let kept = find(store, job).await?;
         let now = store.clock.now();
@@ -68,23 +68,23 @@ pub async fn tell(store: &Store, job: &JobId, holder: &str, time: Duration) -> R
             true => kept.value.publisher.clone(),
             false => Some(Lease::new(holder, now, time)),
         };
-        let next = Healing { told: kept.value.told + 1, publisher, ..kept.value.clone() };
+        let next = Healing { registered: kept.value.registered + 1, publisher, ..kept.value.clone() };
         if let Some(turn) = save(store, &kept, next).await? {
             return Ok((!theirs).then_some(turn));
         }
     }
 }
 
-/// Ends a turn after a publication that was begun in it; a turn anew when more was told meanwhile. One
-/// that ran out and was taken over is over.
+/// Ends a turn after its publication; returns a new turn when more pages were registered meanwhile. A turn
+/// that expired and was taken over is over.
 pub async fn finish(store: &Store, turn: Turn, time: Duration) -> Result<Option<Turn>, Fault> {
     let Turn(mut held) = turn;
     let Some(holder) = held.value.publisher.as_ref().map(|lease| lease.holder.clone()) else {
         return Ok(None);
     };
-    let told = held.value.told;
+    let registered = held.value.registered;
     loop {
-        let done = held.value.told == told;
+        let done = held.value.registered == registered;
         let publisher = (!done).then(|| Lease::new(&holder, store.clock.now(), time));
         let next = Healing { publisher, ..held.value.clone() };
         if let Some(turn) = save(store, &held, next).await? {
@@ -105,8 +105,8 @@ pub async fn abandoned(store: &Store, limit: usize) -> Result<Vec<JobId>, Fault>
     Ok(found.into_iter().map(|kept| kept.value.job).collect())
 }
 
-/// There is nothing left to publish for.
-pub async fn forget(store: &Store, job: &JobId) -> Result<(), Fault> {
+/// Deletes the record of a job that can't be healed any more.
+pub async fn delete(store: &Store, job: &JobId) -> Result<(), Fault> {
     while let Some(item) = store.records.get(&record::healing(job)).await? {
         if store.write(vec![Change::Delete { key: record::healing(job), version: item.version }]).await?
             == Written::Applied
@@ -117,7 +117,7 @@ pub async fn forget(store: &Store, job: &JobId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The dead publish nothing any more: nobody should wait for their time to run out.
+/// Expires the turn of `node`, after that process died.
 pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
     loop {
@@ -125,7 +125,7 @@ pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), F
         if !kept.value.publisher.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
             return Ok(());
         }
-        let next = Healing { publisher: Some(Lease::over()), ..kept.value.clone() };
+        let next = Healing { publisher: Some(Lease::expired()), ..kept.value.clone() };
         if save(store, &kept, next).await?.is_some() {
             return Ok(());
         }

@@ -6,7 +6,8 @@ use crate::{
     invariants::{Checked, check},
 };
 
-/// Every page exactly once, in order, under its true number, with text or with why there is none.
+/// A result has every page exactly once, in order, under its true number, with text or with the reason for
+/// having none.
 pub fn whole(document: &ResultDocument) -> Checked {
     let numbers = document.pages.iter().map(|page| page.page.get());
     let total = document.metadata.total_pages;
@@ -17,7 +18,7 @@ pub fn whole(document: &ResultDocument) -> Checked {
         let blank = page.reason == Reason::Blank;
         check(blank || !page.text.is_empty(), || format!("page {} has no text", page.page))?;
         let explained = !page.source.is_fallback() || page.fallback_reason.is_some();
-        check(explained, || format!("page {} fell back and nobody knows why", page.page))?;
+        check(explained, || format!("page {} fell back without a reason", page.page))?;
     }
     Ok(())
 }

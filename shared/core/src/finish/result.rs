@@ -1,4 +1,4 @@
-//! The result: every page once, in order, under its true number, in three forms.
+//! The result of a job: every page once, in order, under its true number.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct PageResult {
     pub reason: Reason,
     #[serde(flatten)]
     pub read_by: ReadBy,
-    /// Why the AI's text is not there, where it should be, or fallback_reason nobody's is.
+    /// Why the page has no AI text although it was planned, or no text at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_reason: Option<String>,
     pub calls: Vec<ModelCall>,
@@ -33,7 +33,7 @@ pub struct PageResult {
     pub started_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<Timestamp>,
-    /// False where `text` only says that there is none.
+    /// False where `text` is only the placeholder.
     pub has_text: bool,
     pub text: String,
 }
@@ -61,7 +61,7 @@ pub struct ResultDocument {
     pub pages: Vec<PageResult>,
 }
 
-/// What finalize knows of one page.
+/// The input for one page.
 pub struct PageInput {
     pub page: PageNumber,
     pub reason: Reason,
@@ -72,7 +72,7 @@ pub struct PageInput {
     pub settled: Option<(Settlement, Option<String>)>,
 }
 
-/// Why a result is made now.
+/// Why a result is published now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     Settled,
@@ -80,13 +80,13 @@ pub enum Cause {
     Cancelled,
 }
 
-/// One page's line of the result: the AI's text where it is there, MuPDF's where not.
+/// One page of the result: the AI's text if it is there, else our own.
 fn page_result(input: PageInput, cause: Cause) -> PageResult {
     let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Settlement::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
         (Some(_), _, _) => Source::AI,
-        // An AI's outcome whose text is gone is no AI text.
+        // Settled by an AI, but its text is gone.
         (None, Some(outcome), _) if outcome.is_ai() => Source::MUPDF_FALLBACK,
         (None, Some(outcome), _) => outcome.source,
         (None, None, false) => Source::MUPDF,
@@ -129,7 +129,7 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
     }
 }
 
-/// Puts the pages together. `inputs` are the job's pages in order.
+/// Assembles the result. `inputs` are the job's pages in order.
 pub fn assemble(
     job_id: JobId,
     version: u32,

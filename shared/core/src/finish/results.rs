@@ -1,4 +1,4 @@
-//! Making, storing and reading versions of a result.
+//! The store of result versions: assemble, publish, read.
 
 use super::format::Format;
 use std::collections::HashSet;

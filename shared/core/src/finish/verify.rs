@@ -1,4 +1,4 @@
-//! Are the trails of jobs and accounts what they were when they were written?
+//! Verification: trails, stored state and published results are unchanged since they were written.
 
 use std::collections::BTreeMap;
 
@@ -19,22 +19,22 @@ use crate::{
 pub struct Report {
     pub job_events: usize,
     pub page_events: usize,
-    /// What is wrong, in words; empty when all is well.
+    /// What is wrong; empty when nothing is.
     pub findings: Vec<String>,
 }
 
-/// What is found wrong while somebody writes may be two looks that do not belong together: it is looked
-/// at so often before it is said.
-const LOOKS: usize = 5;
+/// Reads before a finding is reported: one that appears while a process writes may come from two reads that
+/// do not belong together.
+const MAX_READS: usize = 5;
 
-/// Where the trails stood that a look was at: the job's, and its pages'.
+/// The positions of the trails that were read: the job's, and its pages'.
 type Heads = (Head, BTreeMap<PageNumber, Head>);
 
 /// Checks every hash and link, that replaying the trail gives the stored job and outcomes, and
 /// that the seal of the pages holds.
 pub async fn verify_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<Report, StepError> {
     let (mut report, mut seen) = examine_job(store, blobs, id).await?;
-    for _ in 1..LOOKS {
+    for _ in 1..MAX_READS {
         if report.findings.is_empty() || heads_of(store, id).await? == seen {
             break;
         }
@@ -61,8 +61,7 @@ async fn examine_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<(Re
         Ok(_) => report.findings.push("job: the stored job is not what its trail says".into()),
         Err(error) => report.findings.push(format!("job: {error}")),
     }
-    // First the pages, then their trails: what is written in between moves a head away from where it was
-    // seen.
+    // First the pages, then their trails: a write in between moves a trail's head.
     let stored_pages = pages::all(store, id).await?;
     let page_events = trail::read_pages(store, id).await?;
     report.page_events = page_events.len();
@@ -74,7 +73,7 @@ async fn examine_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<(Re
         if let Some(Aggregate::Page(_, page)) = trail.first().map(|event| &event.aggregate)
             && !stored_pages.contains_key(page)
         {
-            report.findings.push(format!("page {page}: it has a trail and is gone itself"));
+            report.findings.push(format!("page {page}: its record is missing but its trail exists"));
         }
     }
     for (page, kept) in stored_pages {
@@ -86,8 +85,8 @@ async fn examine_job(store: &Store, blobs: &dyn Blobs, id: &JobId) -> Result<(Re
             report.findings.push(format!("page {page}: {tampered}"));
         }
         let last = trail.last().and_then(|event| decode::<PageEvent>(event).ok());
-        let told = last.map(|PageEvent::Settled(outcome)| outcome);
-        if told != kept.value.outcome {
+        let replayed = last.map(|PageEvent::Settled(outcome)| outcome);
+        if replayed != kept.value.outcome {
             report.findings.push(format!("page {page}: the stored outcome is not what its trail says"));
         }
         if let (Some(outcome), Some(text)) = (&kept.value.outcome, pages::text(blobs, &kept.value).await?)
@@ -134,7 +133,7 @@ async fn check_seals(
     Ok(())
 }
 
-/// Every published version is still what its event says, and its other forms are made from it.
+/// Every published version matches the hash in its event, and its other formats are rendered from it.
 async fn check_results(
     blobs: &dyn Blobs,
     job: &Job,
@@ -167,11 +166,11 @@ async fn check_results(
     Ok(())
 }
 
-/// What is wrong with a tenant's account, in words; empty when all is well. Its trail is unbroken and
-/// gives the stored account, whose balance is the sum of the ledger at every line.
+/// What is wrong with a tenant's account; empty when nothing is. Its trail is unbroken and gives the stored
+/// account, whose balance is the sum of the ledger at every line.
 pub async fn verify_account(store: &Store, tenant: &TenantId) -> Result<Vec<String>, Fault> {
     let (mut findings, mut seen) = examine_account(store, tenant).await?;
-    for _ in 1..LOOKS {
+    for _ in 1..MAX_READS {
         if findings.is_empty() || accounts::load(store, tenant).await?.value.head == seen {
             break;
         }

@@ -1,4 +1,4 @@
-//! How a tenant's jobs fared over a stretch of time, from the jobs themselves.
+//! Statistics of a tenant's jobs over a period, computed from the jobs.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::{
     time::until,
 };
 
-/// Jobs that are looked at, the newest ones: figures must not cost more than the work itself.
-const MOST_JOBS: usize = 5_000;
+/// Jobs that are read, the newest ones: statistics must not cost more than the work itself.
+const MAX_JOBS: usize = 5_000;
 const BATCH_SIZE: usize = 500;
 
-/// One stretch of time; jobs count where they came in.
+/// One bucket of time; a job counts in the bucket in which it was received.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
     pub jobs: u32,
@@ -28,10 +28,10 @@ pub struct Span {
     pub pages: u64,
     /// Pages with an AI's text.
     pub ai_pages: u64,
-    /// Pages that kept MuPDF's text where an AI's was planned.
+    /// Pages that were planned for AI and fell back.
     pub fallback_pages: u64,
     pub cost: MicroUsd,
-    /// From coming in to their end, of the jobs that have ended, in order.
+    /// Durations from receipt to end of the jobs that have ended, sorted.
     times: Vec<Duration>,
 }
 
@@ -56,7 +56,7 @@ impl Span {
         }
     }
 
-    /// The time within which this part of the jobs ended, such as 0.95; none where none has.
+    /// The duration within which this share of the jobs ended, such as 0.95; none where no job has ended.
     pub fn within(&self, part: f64) -> Option<Duration> {
         let rank = (self.times.len() as f64 * part).ceil() as usize;
         self.times.get(rank.clamp(1, self.times.len().max(1)) - 1).copied()
@@ -69,11 +69,11 @@ pub struct Figures {
     pub each: Duration,
     pub spans: Vec<Span>,
     pub total: Span,
-    /// False when there were more jobs than are looked at: the older ones are missing.
+    /// False when there were more jobs than are read: the older ones are missing.
     pub complete: bool,
 }
 
-/// The last `window` up to now, in `count` spans of the same length.
+/// The last `window` up to now, in `count` buckets of equal length.
 pub async fn figures(
     store: &Store,
     tenant: &TenantId,
@@ -102,7 +102,7 @@ pub async fn figures(
         seen += piece.items.len();
         match piece.next {
             None => return Ok(figures),
-            Some(_) if seen >= MOST_JOBS => {
+            Some(_) if seen >= MAX_JOBS => {
                 figures.complete = false;
                 return Ok(figures);
             }

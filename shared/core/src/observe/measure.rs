@@ -1,4 +1,4 @@
-//! What is not an event but a state: measured when somebody looks.
+//! Gauges: states that are measured when a scrape or the sweep asks for them.
 
 use crate::{
     billing::purchases,
@@ -12,8 +12,8 @@ use crate::{
     telemetry::metrics::{self, MAX_COUNTED_DEAD_LETTERS},
 };
 
-/// Measures how much waits, and how many models are out of use. Called by the sweep where there is
-/// one, and before each scrape.
+/// Measures queue depth, dead letters, open breakers and purchases that need a person. Called by the sweep
+/// where there is one, and before each scrape.
 pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> Result<(), Fault> {
     for (lane, waiting) in queue.depths().await? {
         metrics::queue_depth(lane, waiting);
@@ -21,7 +21,7 @@ pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> R
     let all_breakers = breakers::all(breakers).await?;
     metrics::breakers_open(all_breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());
     metrics::dlq_depth(dead_letters::count_waiting(store, MAX_COUNTED_DEAD_LETTERS).await?);
-    let waiting = purchases::needing_person(store, MAX_COUNTED_DEAD_LETTERS).await?;
+    let waiting = purchases::list_manual(store, MAX_COUNTED_DEAD_LETTERS).await?;
     metrics::sagas_waiting(waiting.len());
     Ok(())
 }

@@ -1,22 +1,23 @@
-//! Is this answer the page? A model that replied has not always read.
+//! Judges whether a model's answer is the page: a refusal, an empty or repeating answer, or one that
+//! leaves words out is not.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{ports::vision::Finish, read::outcome::CallResult};
 
-/// A text layer with fewer words than this says too little to judge an answer by.
-const FEWEST_WORDS_TO_COMPARE: usize = 20;
-/// An answer must hold this share of a good text layer's distinct words. Models drop headers and
-/// fix hyphens, so well under all; half is the point where something was left out.
-const LEAST_SHARE_OF_WORDS: f64 = 0.5;
-/// The same line this often in a row is a model going round in circles, not a page.
-const MOST_EQUAL_LINES: usize = 20;
-/// A short stretch of words repeated this often at the end of an answer.
-const MOST_EQUAL_TAILS: usize = 12;
-/// Longest stretch, in words, that is looked at for repetition.
-const LONGEST_TAIL_WORDS: usize = 30;
+/// A text layer with fewer words than this is too short to check an answer against.
+const MIN_WORDS_TO_COMPARE: usize = 20;
+/// The share of a sound text layer's distinct words that an answer must contain. Models drop headers and
+/// join hyphenated words, so it is well below all; under half, something was left out.
+const MIN_SHARE_OF_WORDS: f64 = 0.5;
+/// A line that is repeated this often in a row is a loop of the model, not a page.
+const MAX_EQUAL_LINES: usize = 20;
+/// A short run of words that is repeated this often at the end of an answer is a loop.
+const MAX_EQUAL_TAILS: usize = 12;
+/// Longest run of words that is checked for repetition.
+const MAX_TAIL_WORDS: usize = 30;
 
-/// `Err` with what is wrong; only failures of the answer itself, not of the call.
+/// Returns what is wrong with an answer, if anything. Failures of the call itself are not judged here.
 pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(), CallResult> {
     match finish {
         Finish::Refusal => return Err(CallResult::Refusal),
@@ -38,7 +39,7 @@ pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(),
     Ok(())
 }
 
-/// Refusals that come as ordinary text: short, and opening as they all do.
+/// Recognises refusals that come as ordinary text: short, with a typical opening.
 fn reads_as_refusal(text: &str) -> bool {
     let text = text.trim().to_lowercase().replace('’', "'");
     const OPENINGS: [&str; 9] = [
@@ -65,7 +66,7 @@ fn repeats_lines(text: &str) -> bool {
     // Table rules and blank form lines are alike by nature: only lines with words count.
     for line in text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)) {
         run = if line == last { run + 1 } else { 1 };
-        if run >= MOST_EQUAL_LINES {
+        if run >= MAX_EQUAL_LINES {
             return true;
         }
         last = line;
@@ -75,8 +76,8 @@ fn repeats_lines(text: &str) -> bool {
 
 fn repeats_tail(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
-    (1..=LONGEST_TAIL_WORDS).any(|size| {
-        let times = if size < 3 { MOST_EQUAL_TAILS * 4 } else { MOST_EQUAL_TAILS };
+    (1..=MAX_TAIL_WORDS).any(|size| {
+        let times = if size < 3 { MAX_EQUAL_TAILS * 4 } else { MAX_EQUAL_TAILS };
         if words.len() < size * times {
             return false;
         }
@@ -88,12 +89,12 @@ fn repeats_tail(text: &str) -> bool {
 
 fn misses_most_of(text: &str, layer: &str) -> bool {
     let expected = words(layer);
-    if expected.len() < FEWEST_WORDS_TO_COMPARE || !is_language(layer) {
+    if expected.len() < MIN_WORDS_TO_COMPARE || !is_language(layer) {
         return false;
     }
     let found = words(text);
     let kept = expected.iter().filter(|word| found.contains(*word)).count();
-    (kept as f64) < expected.len() as f64 * LEAST_SHARE_OF_WORDS
+    (kept as f64) < expected.len() as f64 * MIN_SHARE_OF_WORDS
 }
 
 fn words(text: &str) -> HashSet<String> {

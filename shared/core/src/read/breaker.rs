@@ -1,9 +1,9 @@
 //! The circuit breaker of one provider:model, as a value: no clock, no lock, no store.
 //!
-//! Every call takes a [`Pass`] and reports back with it. A pass carries the generation it was
-//! given in; each counted failure, opening and closing starts a new generation. So the twenty
-//! calls that were in flight when a model went down count as one failure, and a late answer can
-//! neither close nor extend a breaker that has moved on.
+//! Every call takes a [`Pass`] and reports its result with it. A pass carries the generation in which it
+//! was taken; each counted failure, opening and closing starts a new generation. So twenty calls that
+//! were in flight when a model went down count as one failure, and a late answer can neither close nor
+//! extend a breaker that has changed since.
 
 use std::time::Duration;
 
@@ -41,12 +41,12 @@ pub struct Breaker {
     #[serde(flatten)]
     pub state: State,
     pub failures: u32,
-    /// Openings in a row, which make the rest longer.
+    /// Openings in a row, each with a longer cooldown.
     pub trips: u32,
     pub generation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
-    /// The failure that was counted last, in words for people.
+    /// The failure that was counted last, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
 }
@@ -56,8 +56,8 @@ pub struct Breaker {
 pub struct Pass {
     pub generation: u64,
     pub probe: bool,
-    /// Nothing was held against it. A good answer then changes nothing: whatever does starts a new
-    /// generation, of which this pass is not.
+    /// No failure was counted when the pass was taken. A success then changes nothing: a failure that is
+    /// counted later starts a new generation.
     pub clean: bool,
 }
 
@@ -65,30 +65,30 @@ pub struct Pass {
 pub enum Admission {
     /// Call; nothing needs to be stored.
     Go(Pass),
-    /// Call once `next` has been stored on condition that nobody changed the breaker meanwhile.
+    /// Call after `next` was stored on condition that the breaker has not changed.
     Probe { pass: Pass, next: Breaker },
     /// Skip this model.
     Refused,
 }
 
 impl Breaker {
-    /// The breaker as it counts now: one that was left alone for long starts afresh. It keeps its
-    /// generation, so that passes of the past stay in the past.
+    /// The effective breaker: a record that has not changed for long expires. Its generation keeps
+    /// counting, so that passes taken before stay invalid.
     pub fn current(&self, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
-        let resting_until = match self.state {
+        let open_until = match self.state {
             State::Open { until } => until,
             State::Closed | State::HalfOpen { .. } => Timestamp::MIN,
         };
-        // After a rest that is longer than that, a probe has the same time to be sent.
-        let forgotten = self.changed_at.is_some_and(|at| {
-            let forget_at = after(at, policy.forget_after);
-            now >= if resting_until < forget_at {
-                forget_at
+        // After a cooldown that is longer than the expiry, a probe has the same time to be sent.
+        let is_expired = self.changed_at.is_some_and(|at| {
+            let expires_at = after(at, policy.reset_after);
+            now >= if open_until < expires_at {
+                expires_at
             } else {
-                after(resting_until, policy.forget_after)
+                after(open_until, policy.reset_after)
             }
         });
-        if forgotten && *self != Breaker::default() {
+        if is_expired && *self != Breaker::default() {
             return Breaker { generation: self.generation + 1, ..Breaker::default() };
         }
         self.clone()
@@ -98,7 +98,7 @@ impl Breaker {
         let current = self.current(now, policy);
         let probe = |successes| {
             let lease = Lease::new(holder, now, policy.probe_lease);
-            // A new generation, so that a probe whose lease ran out can't speak for its successor.
+            // A new generation, so that a probe whose lease expired can't report for its successor.
             let next = Breaker {
                 state: State::HalfOpen { probe: Some(lease), successes },
                 generation: current.generation + 1,
@@ -115,17 +115,17 @@ impl Breaker {
             }
             State::Open { until } if now < *until => Admission::Refused,
             State::Open { .. } => probe(0),
-            State::HalfOpen { probe: Some(lease), .. } if lease.alive(now) => Admission::Refused,
+            State::HalfOpen { probe: Some(lease), .. } if lease.is_valid(now) => Admission::Refused,
             State::HalfOpen { successes, .. } => probe(*successes),
         }
     }
 
-    /// Would a call be let through? Asks nothing and promises nothing.
+    /// Whether a call would be admitted now. Takes no pass.
     pub fn lets_through(&self, now: Timestamp, policy: &BreakerPolicy) -> bool {
         self.admit("", now, policy) != Admission::Refused
     }
 
-    /// The breaker after a good answer; `None` when nothing changes.
+    /// The breaker after a success; `None` when nothing changes.
     pub fn succeeded(&self, pass: &Pass, now: Timestamp, policy: &BreakerPolicy) -> Option<Breaker> {
         let current = self.current(now, policy);
         if pass.generation != current.generation {
@@ -147,8 +147,8 @@ impl Breaker {
         }
     }
 
-    /// The breaker after a call that was given up before it said anything; `None` unless it was the
-    /// probe, which another worker may then send.
+    /// The breaker after a call that was abandoned without a result; `None` unless it was the probe,
+    /// which another worker may then send.
     pub fn given_up(&self, pass: &Pass, now: Timestamp) -> Option<Breaker> {
         match &self.state {
             State::HalfOpen { probe: Some(_), successes }
@@ -161,13 +161,13 @@ impl Breaker {
         }
     }
 
-    /// The breaker after a failure; `None` when it was counted already or belongs to the past.
-    /// `rest` is what the provider itself asked for.
+    /// The breaker after a failure; `None` when that outage was counted already. `retry_after` is the
+    /// cooldown that the provider asked for.
     pub fn failed(
         &self,
         pass: &Pass,
         cause: &str,
-        rest: Option<Duration>,
+        retry_after: Option<Duration>,
         now: Timestamp,
         policy: &BreakerPolicy,
     ) -> Option<Breaker> {
@@ -189,15 +189,15 @@ impl Breaker {
             cause: cause.to_owned(),
             ..current.clone()
         };
-        Some(if opens { next.opened(rest, now, policy) } else { next })
+        Some(if opens { next.opened(retry_after, now, policy) } else { next })
     }
 
-    fn opened(self, rest: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
+    fn opened(self, retry_after: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
         let trips = self.trips + 1;
         let own = cooldown(trips, policy.base_cooldown, policy.max_cooldown);
-        // The provider's word counts even when it is shorter than ours; a silly one is bounded.
-        let rest = rest.map_or(own, |asked| asked.min(LONGEST_ASKED_REST));
-        Breaker { state: State::Open { until: after(now, rest) }, trips, ..self }
+        // The provider's own time holds even when it is shorter than ours, up to a limit.
+        let open_for = retry_after.map_or(own, |requested| requested.min(MAX_RETRY_AFTER));
+        Breaker { state: State::Open { until: after(now, open_for) }, trips, ..self }
     }
 
     fn closed(&self, now: Timestamp) -> Breaker {
@@ -205,8 +205,8 @@ impl Breaker {
     }
 }
 
-/// No provider is believed when it asks for more than this.
-pub const LONGEST_ASKED_REST: Duration = Duration::from_secs(3600);
+/// Longest cooldown that a provider can ask for.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Events of a breaker's trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,7 +220,7 @@ pub enum BreakerEvent {
     Closed {},
 }
 
-/// The event that the step from `before` to `after` makes, if any.
+/// The event of the transition from `before` to `after`, if there is one.
 pub fn event_between(before: &Breaker, after: &Breaker) -> Option<BreakerEvent> {
     match (&before.state, &after.state) {
         (_, State::Open { until }) => {

@@ -91,7 +91,7 @@ fn the_providers_own_word_sets_the_rest() {
 }
 
 #[test]
-fn a_record_left_alone_for_ten_minutes_is_forgotten() {
+fn a_record_left_alone_for_ten_minutes_expires() {
     let open = opened_at(0);
     let fresh = open.current(at(600), &policy());
     assert_eq!((fresh.state, fresh.trips), (State::Closed, 0));
@@ -105,7 +105,7 @@ fn after_a_rest_of_more_than_ten_minutes_there_is_one_probe_too() {
     let open = breaker.failed(&pass(&breaker, at(0)), "429", rest, at(0), &policy()).unwrap();
     let Admission::Probe { next, .. } = open.admit("a", at(900), &policy()) else { panic!("no probe") };
     assert_eq!(next.admit("b", at(901), &policy()), Admission::Refused);
-    assert_eq!(open.current(at(1500), &policy()).state, State::Closed, "nobody asked for ten minutes");
+    assert_eq!(open.current(at(1500), &policy()).state, State::Closed, "not called for ten minutes");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn several_good_probes_may_be_asked_for() {
 proptest! {
     /// Any mix of calls, answers and waiting, by several workers over one stored breaker.
     #[test]
-    fn never_two_live_probes_and_never_a_call_while_resting(steps in prop::collection::vec((0u8..4, 0usize..5, 0u64..90), 1..200)) {
+    fn never_two_live_probes_and_never_a_call_during_the_cooldown(steps in prop::collection::vec((0u8..4, 0usize..5, 0u64..90), 1..200)) {
         let policy = policy();
         let mut breaker = Breaker::default();
         let mut held: Vec<Option<Pass>> = vec![None; 5];
@@ -131,13 +131,13 @@ proptest! {
             match action {
                 0 => now += wait,
                 1 => {
-                    let resting = matches!(breaker.current(at(now), &policy).state, State::Open { until } if at(now) < until);
+                    let is_open = matches!(breaker.current(at(now), &policy).state, State::Open { until } if at(now) < until);
                     match breaker.admit(&worker.to_string(), at(now), &policy) {
-                        Admission::Go(pass) => { prop_assert!(!resting); held[worker] = Some(pass); }
+                        Admission::Go(pass) => { prop_assert!(!is_open); held[worker] = Some(pass); }
                         Admission::Probe { pass, next } => {
-                            prop_assert!(!resting);
+                            prop_assert!(!is_open);
                             if let State::HalfOpen { probe: Some(lease), .. } = &breaker.state {
-                                prop_assert!(!lease.alive(at(now)));
+                                prop_assert!(!lease.is_valid(at(now)));
                             }
                             breaker = next;
                             held[worker] = Some(pass);

@@ -1,7 +1,7 @@
-//! Breakers as records that all workers share.
+//! The store of circuit breakers, which all workers share.
 //!
 //! Reads are cached for a second, and a healthy call writes nothing. When the store can't be
-//! reached the call goes ahead: a breaker saves money and time, it must not cost a page.
+//! reached the call goes ahead: a breaker saves money and time, and must not cost a page.
 
 use std::sync::Arc;
 use std::{
@@ -35,9 +35,9 @@ use crate::{
 };
 
 const CACHED_FOR: Duration = Duration::from_secs(1);
-/// How often, and how long at first, one waits for somebody who writes the same breaker.
-const CONTENDED_TRIES: u32 = 5;
-const CONTENDED_PAUSE: Duration = Duration::from_millis(20);
+/// Retries, and the first pause, when another process writes the same breaker.
+const CONTENTION_RETRIES: u32 = 5;
+const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
@@ -66,7 +66,7 @@ struct Cache {
 }
 
 impl Cache {
-    /// As it was read within the last second.
+    /// The breaker as it was read within the last second, if it was.
     async fn recent(&self, name: &str, now: Timestamp) -> Option<Breaker> {
         let read = self.read.lock().await;
         read.get(name).filter(|(at, _)| now < after(*at, CACHED_FOR)).map(|(_, breaker)| breaker.clone())
@@ -77,7 +77,7 @@ impl Cache {
     }
 }
 
-/// What a breaker guards: one model, or a provider as a whole (its key is bad).
+/// What a breaker guards: one model, or a whole provider (for a bad API key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guarded {
     Model(Target),
@@ -99,8 +99,8 @@ async fn load(breakers: &Breakers, name: &str) -> Result<Versioned<Record>, Faul
     Ok(kept.unwrap_or(Versioned { value: Record::default(), version: 0 }))
 }
 
-/// Is it worth waiting for a slot of this model? Answers from the cache where it can; else it reads,
-/// together, the breakers of all of `steps`, which may be asked about next.
+/// Whether the breakers would admit a call to this model now. Answers from the cache where it can, else
+/// reads the breakers of all `steps` in one request, since those may be needed next.
 pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target]) -> bool {
     if let Err((unknown, fault)) = refresh(breakers, target, steps).await {
         unknown.iter().for_each(|guarded| fail_open(guarded, &fault));
@@ -116,12 +116,12 @@ pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target]
     true
 }
 
-/// What has to let a call to this model through.
+/// The breakers that must admit a call to this model.
 fn guards(target: &Target) -> [Guarded; 2] {
     [Guarded::Provider(target.provider), Guarded::Model(target.clone())]
 }
 
-/// Reads the breakers of all of `steps` at once, unless those of `target` were read lately.
+/// Reads the breakers of all `steps` in one request, unless those of `target` are cached.
 async fn refresh(
     breakers: &Breakers,
     target: &Target,
@@ -171,11 +171,10 @@ impl Passes {
     }
 }
 
-/// Takes the passes for a call that is about to be made and may take as long as `longest`; `None` when a
-/// breaker refuses.
-pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, longest: Duration) -> Option<Passes> {
-    let policy = breakers.settings.breaker.for_calls_of(longest);
-    // Both at once, where they have to be read; one by one where that fails.
+/// Takes the passes for a call of at most `timeout`; `None` when a breaker refuses.
+pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, timeout: Duration) -> Option<Passes> {
+    let policy = breakers.settings.breaker.with_call_timeout(timeout);
+    // Both in one request; where that fails, one by one below.
     let _ = refresh(breakers, target, std::slice::from_ref(target)).await;
     let provider = admit_one(breakers, &Guarded::Provider(target.provider), holder, &policy).await?;
     let Some(model) = admit_one(breakers, &Guarded::Model(target.clone()), holder, &policy).await else {
@@ -185,7 +184,7 @@ pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, longest: 
     Some(Passes { model, provider })
 }
 
-/// The call was not made, or was cut short by us: whoever held the probe lets go of it.
+/// Reports a call that was not made, or that we cut short: a probe is released for another worker.
 pub async fn given_up(breakers: &Breakers, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass.as_ref().filter(|pass| pass.probe) {
@@ -194,7 +193,7 @@ pub async fn given_up(breakers: &Breakers, target: &Target, passes: &Passes) {
     }
 }
 
-/// Outer `None`: refused. Inner `None`: the store could not be asked, go ahead without a pass.
+/// Outer `None`: refused. Inner `None`: the store could not be reached, and the call goes ahead without a pass.
 async fn admit_one(
     breakers: &Breakers,
     guarded: &Guarded,
@@ -205,7 +204,7 @@ async fn admit_one(
     let mut tries = 0;
     loop {
         let now = breakers.store.clock.now();
-        // A closed breaker read within the last second is good enough to call by.
+        // A closed breaker that was read within the last second admits the call.
         if let Some(breaker) = breakers.cache.recent(&name, now).await
             && let Admission::Go(pass) = breaker.admit(holder, now, policy)
         {
@@ -229,7 +228,7 @@ async fn admit_one(
             }
             Admission::Probe { pass, next } => match store(breakers, guarded, &kept, next).await {
                 Ok(true) => return Some(Some(pass)),
-                // Somebody else took the probe, or the breaker moved on.
+                // Another worker took the probe, or the breaker changed.
                 Ok(false) => continue,
                 Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
                 Err(fault) => {
@@ -241,7 +240,7 @@ async fn admit_one(
     }
 }
 
-/// A good answer: closes what was half open, clears what was counted.
+/// Reports a success: closes a half-open breaker, resets the failure count.
 pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass.as_ref().filter(|pass| !pass.clean) {
@@ -253,20 +252,20 @@ pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) {
     }
 }
 
-/// A failure that says something about the model, or about the provider as a whole. Answers
-/// whether it changed anything: the second failure of one outage does not.
+/// Reports a failure of the model, or of the whole provider. Returns whether it changed the breaker: the
+/// second failure of one outage does not.
 pub async fn failed(
     breakers: &Breakers,
     target: &Target,
     passes: &Passes,
     whole_provider: bool,
     cause: &str,
-    rest: Option<Duration>,
+    retry_after: Option<Duration>,
 ) -> bool {
     let [model, provider] = passes.of(target);
     let ((guarded, pass), (other, unjudged)) =
         if whole_provider { (provider, model) } else { (model, provider) };
-    // A probe of the other says nothing by this: somebody else may send it.
+    // The failure is no result for the other breaker's probe: another worker may send it.
     if let Some(pass) = unjudged.as_ref().filter(|pass| pass.probe) {
         report(breakers, &other, |breaker, now| breaker.given_up(pass, now)).await;
     }
@@ -274,21 +273,21 @@ pub async fn failed(
         None => false,
         Some(pass) => {
             report(breakers, &guarded, |breaker, now| {
-                breaker.failed(pass, cause, rest, now, &breakers.settings.breaker)
+                breaker.failed(pass, cause, retry_after, now, &breakers.settings.breaker)
             })
             .await
         }
     }
 }
 
-/// Applies `step` to the stored breaker until it is written (true) or has nothing to say.
+/// Applies `step` to the stored breaker until the change is written (true) or there is none (false).
 async fn report(
     breakers: &Breakers,
     guarded: &Guarded,
     step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>,
 ) -> bool {
     let name = guarded.name();
-    // A healthy breaker that was just read as healthy needs no second look: a success changes nothing.
+    // A cached breaker that the step does not change need not be read again.
     if let Some(breaker) = breakers.cache.recent(&name, breakers.store.clock.now()).await
         && step(&breaker, breakers.store.clock.now()).is_none()
     {
@@ -320,19 +319,18 @@ async fn report(
     }
 }
 
-/// A store that turns a write away because somebody else writes the same, as DynamoDB does with
-/// transactions, was reached: whoever waits a moment and looks again sees what the other wrote. To
-/// go ahead instead would let all who want to probe do so.
+/// Waits before a retry when the store rejected a write because of a conflicting transaction, as DynamoDB
+/// does. The store was reached: failing open here would let every worker probe.
 async fn contended(breakers: &Breakers, fault: &Fault, tries: &mut u32) -> bool {
-    let again = matches!(fault, Fault::Throttled { .. }) && *tries < CONTENDED_TRIES;
-    if again {
+    let retry = matches!(fault, Fault::Throttled { .. }) && *tries < CONTENTION_RETRIES;
+    if retry {
         *tries += 1;
-        breakers.store.clock.sleep(CONTENDED_PAUSE * *tries).await;
+        breakers.store.clock.sleep(CONTENTION_PAUSE * *tries).await;
     }
-    again
+    retry
 }
 
-/// Writes the next state with its event; false when somebody else was faster.
+/// Writes the next state with its event; false when the record has changed meanwhile.
 async fn store(
     breakers: &Breakers,
     guarded: &Guarded,
@@ -377,7 +375,7 @@ async fn store(
     Ok(written == Written::Applied)
 }
 
-/// Every breaker there is a record of, as it counts now.
+/// Every stored breaker, as it is effective now.
 pub async fn all(breakers: &Breakers) -> Result<Vec<(String, Breaker)>, Fault> {
     let listing = breakers.store.records.list(record::BREAKERS, "", None, 1000).await?;
     let now = breakers.store.clock.now();

@@ -1,4 +1,4 @@
-//! How long one AI call may take.
+//! How long one model call may take.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::time::until;
 
-/// Less than this is not worth a call: it would be paid for and cut off.
+/// Shorter calls are not made: they would be paid for and cut off.
 pub const MIN_CALL_TIME: Duration = Duration::from_millis(100);
 
 /// The smaller of the request timeout and the time left to the deadline; `None` when too little
-/// is left to ask anybody.
+/// is left for a call.
 pub fn call_time(now: Timestamp, deadline: Timestamp, request_timeout: Duration) -> Option<Duration> {
     let left = until(now, deadline);
     (left >= MIN_CALL_TIME).then(|| left.min(request_timeout))

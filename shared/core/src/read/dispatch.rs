@@ -243,7 +243,7 @@ async fn with_heartbeat<T, S>(
             select(std::pin::pin!(idle), heartbeat).await;
             (done, None)
         }
-        // The work was told to stop: it releases what it holds and ends soon.
+        // The work was cancelled: it releases what it holds and ends soon.
         Either::Right((stopped, work)) => (work.await, Some(stopped)),
     }
 }
@@ -274,7 +274,7 @@ enum Stopped {
     LeaseLost,
 }
 
-/// Extends message and page every third of the visibility while the work goes on, so that two heartbeats
+/// Extends message and page every third of the visibility while the work continues, so that two heartbeats
 /// may be lost before another worker takes over.
 ///
 /// ```text
@@ -303,16 +303,16 @@ async fn keep_alive(
         match jobs::find(&reader.store, &job.id).await {
             Ok(Some(found)) if deadline_of(&found.value, message, now).is_none() => return Stopped::JobOver,
             Ok(_) => {}
-            Err(fault) => warn!(%fault, "job not read, work goes on"),
+            Err(fault) => warn!(%fault, "job not read, work continues"),
         }
         if let Err(fault) = reader.queue.extend(&delivery.receipt, visibility).await {
-            warn!(%fault, "message not extended, work goes on");
+            warn!(%fault, "message not extended, work continues");
         }
         let mut held = held.lock().await;
         match pages::renew(&reader.store, &held, holder, visibility).await {
             Ok(Ok(renewed)) => *held = renewed,
             Ok(Err(LeaseLost)) => return Stopped::LeaseLost,
-            Err(fault) => warn!(%fault, "lease not renewed, work goes on"),
+            Err(fault) => warn!(%fault, "lease not renewed, work continues"),
         }
     }
 }

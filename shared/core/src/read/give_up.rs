@@ -1,5 +1,4 @@
-//! The end of a message that can't be worked off: a dead letter, and MuPDF's text for its page, so
-//! that the job goes on.
+//! Giving a message up: it becomes a dead letter and its page falls back, so that the job continues.
 
 use crate::{
     dead_letters::add::{NewDeadLetter, bury},
@@ -17,18 +16,18 @@ use crate::{
     },
 };
 
-/// What a message that was delivered too often turned out to be.
+/// What was found about a message that was delivered too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// Its page is done: a second copy, and nobody's loss.
+    /// Its page is done: this was a second copy.
     Obsolete,
-    /// Somebody works on its page right now.
+    /// A worker has its page now.
     InProgress,
     GivenUp,
 }
 
-/// A message that we do not understand. Should it still say which page it was for, that page falls back
-/// and nobody waits for it.
+/// Gives up a message that can't be parsed. If it still names its page, that page falls back, so that no
+/// flow waits for it.
 pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
     bury(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone())).await?;
     let PartialMessage { job, page, token, .. } = PartialMessage::of(&delivery.body);
@@ -38,7 +37,7 @@ pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String
     }
 }
 
-/// A message of a job that was deleted. Its text goes with the job.
+/// Gives up a message of a deleted job, without keeping its text.
 async fn on_deleted_job(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
     bury(
         &reader.dead_letters,
@@ -47,7 +46,7 @@ async fn on_deleted_job(reader: &PageReader, delivery: &Delivery, reason: String
     .await
 }
 
-/// A page that can't be read for a reason of ours.
+/// Gives up a page that can't be read because of an error of ours.
 pub async fn on_page(
     reader: &PageReader,
     delivery: &Delivery,
@@ -61,7 +60,7 @@ pub async fn on_page(
     fall_back_from(reader, message, reason).await
 }
 
-/// The letter alone.
+/// Adds the dead letter only; the page is settled by the caller.
 pub async fn add_page_dead_letter(
     reader: &PageReader,
     delivery: &Delivery,
@@ -71,7 +70,7 @@ pub async fn add_page_dead_letter(
     bury(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
 }
 
-/// Delivered too often without ever being settled: whoever worked on it died each time.
+/// Gives up a message that was delivered too often without being settled: its worker died each time.
 pub async fn on_exhausted(
     reader: &PageReader,
     delivery: &Delivery,
@@ -83,7 +82,7 @@ pub async fn on_exhausted(
             settle_and_heal(reader, message).await?;
             return Ok(Exhausted::Obsolete);
         }
-        if page.lease.as_ref().is_some_and(|lease| lease.alive(reader.store.clock.now())) {
+        if page.lease.as_ref().is_some_and(|lease| lease.is_valid(reader.store.clock.now())) {
             return Ok(Exhausted::InProgress);
         }
     }
@@ -115,14 +114,14 @@ async fn fall_back(
     reason: String,
 ) -> Result<(), Fault> {
     let Some(job) = jobs::find(&reader.store, job).await?.map(|kept| kept.value) else { return Ok(()) };
-    // A published result has this page's MuPDF text already.
+    // A published result has this page's own text already.
     if !job.is_over() {
         let now = reader.store.clock.now();
         let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
         let claim = pages::claim(&reader.store, &job.id, page, redrive_count, &holder, visibility).await?;
         if let Claim::Granted(held) = claim {
             let outcome = Settlement::fallback(reason, vec![], now, now);
-            // Lost only to somebody who settles it: either way the page has its text.
+            // Refused only if another worker settles the page: either way it has text.
             let _ = pages::settle(
                 &reader.store,
                 reader.blobs.as_ref(),

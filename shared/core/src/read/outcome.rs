@@ -1,4 +1,4 @@
-//! How one page got its text.
+//! The outcome of reading a page: every model call, and how the page was settled.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::{
     source::Source,
 };
 
-/// How one step of the failover ended.
+/// How one model call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallResult {
@@ -141,14 +141,14 @@ pub enum PageOutcome {
     Faulted(Fault, Vec<ModelCall>),
 }
 
-/// The latest of a page that was sent again and again: its record has a limit.
+/// Calls kept per page, the latest ones: a page's record has a size limit.
 const MAX_CALLS_KEPT: usize = 100;
 
-/// A page's settled fate. The text itself travels beside it, see [`Text`].
+/// How a page was settled. Its text is stored next to it, see [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settlement {
     pub source: Source,
-    /// Who read it, when `source` is `ai`.
+    /// The model that read it, when `source` is `ai`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// Why there is no AI text, when `source` is a fallback.
@@ -181,7 +181,7 @@ impl Settlement {
         }
     }
 
-    /// A fallback keeps no text of its own: finalize takes MuPDF's from the prepared range.
+    /// A fallback stores no text: finalize takes it from the prepared range.
     pub fn fallback(
         fallback_reason: String,
         calls: Vec<ModelCall>,
@@ -209,8 +209,8 @@ impl Settlement {
         }
     }
 
-    /// Puts the calls of an earlier outcome of the page before its own. A fallback that came of the
-    /// job's deadline stays one.
+    /// Prepends the calls of an earlier settlement of the page. A fallback because of the job's deadline
+    /// stays one.
     pub fn merge_earlier(&mut self, earlier: &Settlement) {
         if self.source == Source::MUPDF_FALLBACK && earlier.source == Source::MUPDF_TIMEOUT_FALLBACK {
             self.source = earlier.source;
@@ -218,7 +218,7 @@ impl Settlement {
         self.prepend_calls(&earlier.calls);
     }
 
-    /// Puts calls before its own, as many as there is room for.
+    /// Prepends earlier calls, the latest of them where there are too many.
     pub fn prepend_calls(&mut self, earlier: &[ModelCall]) {
         let room = MAX_CALLS_KEPT.saturating_sub(self.calls.len());
         let dropped = earlier.len().saturating_sub(room);
@@ -238,7 +238,7 @@ impl Settlement {
     }
 }
 
-/// Where a settled page's AI text is kept.
+/// Where a settled page's AI text is stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Text {

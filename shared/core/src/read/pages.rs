@@ -1,4 +1,4 @@
-//! Pages on their way through a worker: claimed, renewed, settled.
+//! The store of pages: claim, renew, release, settle.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     records::{Versioned, decode, encode, read_all},
 };
 
-/// Text up to this size is kept in the page's record, more in a blob of its own.
+/// Text up to this size is stored in the page's record, longer text in a blob.
 pub const MAX_INLINE_TEXT: usize = 100 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +35,10 @@ pub struct Page {
     pub outcome: Option<Settlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
-    /// Calls of deliveries that led to nothing: they are part of the outcome that there will be.
+    /// Calls of deliveries that led to no settlement; they become part of the next one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_calls: Vec<ModelCall>,
-    /// Which sending of the page the outcome answers: 0 the first, then one per redrive.
+    /// The redrive that the settlement belongs to; 0 for the first sending.
     #[serde(default)]
     pub redrive_count: u32,
     #[serde(default)]
@@ -46,13 +46,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// There is nothing left to do for a message of this `redrive_count`.
+    /// Whether nothing is left to do for a message with this `redrive_count`.
     pub fn answers(&self, redrive_count: u32) -> bool {
         self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.redrive_count >= redrive_count)
     }
 }
 
-/// What somebody who wants to work on a page is told.
+/// The answer to a worker that wants a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The version in hand is the fencing token of every later write.
@@ -83,7 +83,7 @@ pub async fn claim(
         redrive_count: 0,
         head: Head::default(),
     };
-    // Nobody has touched most pages: try that first and save a read.
+    // Most pages were never claimed: try that first and save a read.
     let mut found: Option<Versioned<Page>> = None;
     loop {
         let now = store.clock.now();
@@ -111,11 +111,11 @@ pub async fn claim(
     }
 }
 
-/// The lease was taken over: whoever holds the page now will settle it.
+/// Another worker took the page over, and will settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseLost;
 
-/// Keeps a claimed page for another `time`.
+/// Extends the lease of a claimed page by `time`.
 pub async fn renew(
     store: &Store,
     held: &Versioned<Page>,
@@ -131,12 +131,12 @@ pub async fn renew(
     })
 }
 
-/// Gives a claimed page back untouched, so that its next delivery need not wait for the lease.
+/// Releases a claimed page unchanged, so that its next delivery need not wait for the lease.
 pub async fn release(store: &Store, held: &Versioned<Page>) -> Result<(), Fault> {
     release_after(store, held, vec![]).await
 }
 
-/// The same after calls that led to nothing, and may have to be paid all the same.
+/// Releases a claimed page after calls that led to nothing but may have to be paid.
 pub async fn release_after(
     store: &Store,
     held: &Versioned<Page>,
@@ -161,7 +161,7 @@ pub async fn settle(
     text: Option<String>,
 ) -> Result<Result<(), LeaseLost>, Fault> {
     let page = held.value.page;
-    // Sent again, a page keeps what it went through and what that cost.
+    // A redriven page keeps its earlier calls and their cost.
     outcome.prepend_calls(&held.value.earlier_calls);
     if let Some(earlier) = &held.value.outcome {
         outcome.merge_earlier(earlier);
@@ -220,7 +220,7 @@ pub async fn all(store: &Store, job: &JobId) -> Result<BTreeMap<PageNumber, Vers
     Ok(all.into_iter().map(|kept| (kept.value.page, kept)).collect())
 }
 
-/// Those of `numbers` that a worker has touched.
+/// The pages among `numbers` that a worker has touched.
 pub async fn some(
     store: &Store,
     job: &JobId,
@@ -244,7 +244,7 @@ pub async fn text(blobs: &dyn Blobs, page: &Page) -> Result<Option<String>, Faul
     }
 }
 
-/// Ends every lease of a job that `node` holds; for when that process is known to be dead.
+/// Releases every lease of a job that `node` holds, after that process died.
 pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
     for kept in all(store, job).await?.into_values() {

@@ -8,9 +8,9 @@ use crate::{
     time::after,
 };
 
-/// The queue's own tools know nothing of letters: SQS's redrive sends a dead message back as it
-/// was. Answers with the message as it has to be taken then, sent once more and with a deadline of
-/// its own; `None` for a message that is just late.
+/// Recognises a message that the queue's own tools redrove: SQS sends a dead message back unchanged, and
+/// knows nothing of dead letters. Returns the message as it must be handled, redriven once more and with a
+/// deadline of its own; `None` for a message that is only late.
 pub async fn revived(
     reader: &PageReader,
     delivery: &Delivery,
@@ -28,8 +28,8 @@ pub async fn revived(
         if let Some(revived) = letter.revived {
             return Ok(Some(as_it_stands(revived)));
         }
-        // A delivery that is counted on from before its death was never redriven. Neither was the copy of a
-        // message that we gave up ourselves: the queue has only those that it delivered too often.
+        // A receive count that continues from before was never redriven. Neither was a copy of a message that
+        // we gave up ourselves: the queue's own dead-letter queue has only those delivered too often.
         let queue_has_it = letter.receive_count >= reader.settings.max_receive_count;
         if !letter.waits() || !queue_has_it || delivery.receive_count > letter.receive_count {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! At most so many calls to one model at once, across all workers.
+//! The in-flight limit of a model, across all workers.
 //!
 //! Each slot is a record of its own with a lease, so that workers rarely compete for the same
 //! record and a dead worker's slot comes back by itself.
@@ -7,13 +7,13 @@ use jiff::Timestamp;
 
 use crate::lease::Lease;
 
-/// A slot that can be taken now, or `None` when all are held. Starts looking at `roll`, so that
-/// many workers do not all reach for the first one.
+/// A slot that can be taken now, or `None` when all are held. The search starts at `roll`, so that
+/// workers do not all compete for the first one.
 pub fn free_slot(slots: &[Option<Lease>], now: Timestamp, roll: u64) -> Option<usize> {
     let count = slots.len();
     (0..count)
         .map(|step| ((roll % count as u64) as usize + step) % count)
-        .find(|index| slots[*index].as_ref().is_none_or(|lease| !lease.alive(now)))
+        .find(|index| slots[*index].as_ref().is_none_or(|lease| !lease.is_valid(now)))
 }
 
 #[cfg(test)]
@@ -33,8 +33,8 @@ mod tests {
                 .map(|until| (*until > 0).then(|| Lease::new("w", epoch, Duration::from_secs(*until))))
                 .collect();
             match free_slot(&slots, now, roll) {
-                Some(index) => prop_assert!(slots[index].as_ref().is_none_or(|lease| !lease.alive(now))),
-                None => prop_assert!(slots.iter().all(|slot| slot.as_ref().is_some_and(|lease| lease.alive(now)))),
+                Some(index) => prop_assert!(slots[index].as_ref().is_none_or(|lease| !lease.is_valid(now))),
+                None => prop_assert!(slots.iter().all(|slot| slot.as_ref().is_some_and(|lease| lease.is_valid(now)))),
             }
         }
     }

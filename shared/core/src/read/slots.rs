@@ -1,7 +1,7 @@
-//! In-flight slots: at most so many calls to one model, across every worker there is.
+//! The store of in-flight slots: the limit of concurrent calls to one model, across all workers.
 //!
-//! Inside one process a semaphore queues callers fairly and wakes them at once; between processes
-//! leased records do the counting. A slot that was never given back lapses with its lease.
+//! Inside one process a semaphore queues callers fairly and wakes them immediately; between processes
+//! leased records do the counting. A slot that is never released expires with its lease.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -26,9 +26,9 @@ use crate::{
     time::{after, until, within},
 };
 
-/// How soon a page looks again when others hold all slots: the more urgent it is, the likelier it is the
-/// first to see that one is free.
-fn look_again(priority: Priority) -> Duration {
+/// The poll interval of a page while other processes hold all slots: the more urgent the page, the
+/// likelier it is the first to see a free one.
+fn poll_interval(priority: Priority) -> Duration {
     Duration::from_millis(match priority {
         Priority::Low => 1000,
         Priority::Normal => 500,
@@ -37,10 +37,10 @@ fn look_again(priority: Priority) -> Duration {
         Priority::Urgent => 100,
     })
 }
-/// A slot outlives the call that it is for by this, so that it is never free while in use.
+/// A slot's lease outlives its call by this, so that it is never free while in use.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// How long a slot stays with a worker that fell silent: no longer than its page does.
+/// How long a slot stays with a worker that died: no longer than its page does.
 fn lease_time(slots: &Slots, call: Duration) -> Duration {
     slots.settings.page_visibility.min(call + MARGIN)
 }
@@ -77,13 +77,13 @@ impl Semaphores {
 pub struct Slot {
     key: Key,
     version: u64,
-    /// When it lapses unless it is renewed.
+    /// When its lease expires unless it is renewed.
     until: Timestamp,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Waits for a slot, until `deadline` or `stop` at most; `None` when none came free. It is for a
-/// call of at most `call`, to be made inside [`while_held`]. Stopped only while it waits, so that no slot is taken and lost.
+/// Waits for a slot for a call of at most `call`, to be made inside [`while_held`]; `None` when none was
+/// free before `deadline` or `stop`. Cancelled only while it waits, so that no slot is taken and lost.
 pub async fn acquire(
     slots: &Slots,
     target: &Target,
@@ -105,7 +105,7 @@ pub async fn acquire(
         let now = slots.store.clock.now();
         let leases: Vec<Option<Lease>> =
             taken.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
-        if let Some(index) = free_slot(&leases, now, slots.store.ids.roll(u64::MAX)) {
+        if let Some(index) = free_slot(&leases, now, slots.store.ids.random_below(u64::MAX)) {
             let key = record::slot(target, index);
             let lease = Lease::new(slots.store.node.clone(), now, lease_time(slots, call));
             let when = taken[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
@@ -121,7 +121,7 @@ pub async fn acquire(
         }
         tokio::select! {
             biased;
-            () = slots.store.clock.sleep(look_again(priority).min(until(now, deadline))) => {}
+            () = slots.store.clock.sleep(poll_interval(priority).min(until(now, deadline))) => {}
             () = stop.cancelled() => {}
         }
     }
@@ -144,15 +144,15 @@ fn lease_of(item: &Item) -> Result<Lease, Fault> {
     Ok(decode(item)?.value)
 }
 
-/// Is the slot ours for a call of at most `call` that begins now? Storage that was slow may have used
-/// its lease up; then it is renewed first, and may be somebody else's by now.
+/// Whether the slot is still ours for a call of at most `call` that starts now. Slow storage may have used
+/// its lease up; then it is renewed first, which fails if another worker has taken it.
 pub async fn is_ours(slots: &Slots, slot: &mut Slot, call: Duration) -> bool {
     while slot.until < after(slots.store.clock.now(), lease_time(slots, call) / 2) {
         match renew(slots, slot, call).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(fault) => {
-                tracing::warn!(%fault, "slot not renewed, another is looked for");
+                tracing::warn!(%fault, "slot not renewed, taking another");
                 return false;
             }
         }
@@ -160,7 +160,7 @@ pub async fn is_ours(slots: &Slots, slot: &mut Slot, call: Duration) -> bool {
     true
 }
 
-/// Makes the call that a slot is for, and keeps the slot as long as it takes.
+/// Runs the call that a slot is for, and renews the slot meanwhile.
 pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
@@ -171,14 +171,14 @@ pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Out
         }
         let renewed = std::pin::pin!(renew(slots, slot, slots.settings.page_visibility));
         let (done, renewed) = match select(work.as_mut(), renewed).await {
-            // A renewal on its way is not dropped: it would change the slot's version unseen, and the
-            // slot could not be given back.
+            // A renewal in flight is not dropped: it would change the slot's version unseen, and the slot
+            // could not be released.
             Either::Left((done, renewed)) => (Some(done), renewed.await),
             Either::Right((renewed, _)) => (None, renewed),
         };
         if let Err(fault) = renewed {
-            // The call is worth more than a slot that can't be kept just now.
-            tracing::warn!(%fault, "slot not renewed, the call goes on");
+            // The call is worth more than a slot that can't be renewed just now.
+            tracing::warn!(%fault, "slot not renewed, the call continues");
         }
         if let Some(done) = done {
             return done;
@@ -186,7 +186,7 @@ pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Out
     }
 }
 
-/// False when it is not ours any more.
+/// Returns false when another worker has the slot.
 async fn renew(slots: &Slots, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
     let lease = Lease::new(slots.store.node.clone(), slots.store.clock.now(), lease_time(slots, call));
     let draft = Draft::new(slot.key.clone(), encode(&lease)?);
@@ -199,30 +199,29 @@ async fn renew(slots: &Slots, slot: &mut Slot, call: Duration) -> Result<bool, F
     Ok(renewed)
 }
 
-/// Gives a slot back. One that can't be given back lapses by itself, so a fault here is no reason
-/// to fail a page.
+/// Releases a slot. If that fails the slot expires by itself, so a fault here does not fail the page.
 pub async fn release(slots: &Slots, slot: Slot) {
     if let Err(fault) = free(slots, slot.key, slot.version).await {
-        tracing::warn!(%fault, "slot not given back, it lapses by itself");
+        tracing::warn!(%fault, "slot not released, it expires by itself");
     }
 }
 
-/// Marked as free, not deleted: a record that is made anew begins at version 1 again, and a release
-/// whose reply was lost, sent once more, would then free the next holder's slot.
+/// Marks the slot as free instead of deleting it: a record that is created again starts at version 1, and
+/// a retried release whose reply was lost would then free the next holder's slot.
 async fn free(slots: &Slots, key: Key, version: u64) -> Result<(), Fault> {
-    let draft = Draft::new(key, encode(&Lease::over())?);
+    let draft = Draft::new(key, encode(&Lease::expired())?);
     let change = Change::Put { draft, when: When::Version(version) };
     slots.store.write(vec![change]).await?;
     Ok(())
 }
 
-/// Calls to a model that are in flight now, whoever makes them.
+/// Calls to a model that are in flight now, in all processes.
 pub async fn in_use(slots: &Slots, target: &Target) -> Result<usize, Fault> {
     let (taken, now) = (read(slots, target).await?, slots.store.clock.now());
-    Ok(taken.iter().flatten().filter(|(lease, _)| lease.alive(now)).count())
+    Ok(taken.iter().flatten().filter(|(lease, _)| lease.is_valid(now)).count())
 }
 
-/// Frees every slot that `node` holds; for when that process is known to be dead.
+/// Releases every slot that `node` holds, after that process died.
 pub async fn free_all_of(slots: &Slots, target: &Target, node: &str) -> Result<(), Fault> {
     for (index, slot) in read(slots, target).await?.into_iter().enumerate() {
         if let Some((lease, version)) = slot

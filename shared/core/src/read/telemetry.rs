@@ -25,7 +25,7 @@ fn of_and(target: &Target, third: &'static str) -> [SharedString; 3] {
     [provider, model, third.into()]
 }
 
-/// A call to a model that is under way. One that is dropped before it ended was cut off.
+/// A model call in progress. One that is dropped before it ended is counted as cut off.
 pub(crate) struct Call<'a>(Option<&'a Target>);
 
 impl<'a> Call<'a> {
@@ -33,7 +33,7 @@ impl<'a> Call<'a> {
         Self(Some(target))
     }
 
-    /// It ended by itself, or by its own timeout.
+    /// Counts a call that ended by itself or by its own timeout.
     pub(crate) fn ended(mut self, call: &ModelCall) {
         let Some(target) = self.0.take() else { return };
         PROVIDER_REQUESTS.count(of_and(target, call.result.name()), 1);
@@ -64,7 +64,7 @@ pub(crate) fn failed_over(from: Provider, to: Provider) {
     FAILOVERS.count([from.name().into(), to.name().into()], 1);
 }
 
-/// A breaker's event was stored.
+/// Counts a breaker's stored event.
 pub(crate) fn breaker_moved(guarded: &Guarded, event: &BreakerEvent) {
     let action = match event {
         BreakerEvent::Opened { .. } => "opened",
@@ -74,7 +74,7 @@ pub(crate) fn breaker_moved(guarded: &Guarded, event: &BreakerEvent) {
     breaker_event(guarded, action);
 }
 
-/// A breaker's store could not be asked.
+/// Counts a breaker that was ignored because its store could not be reached.
 pub(crate) fn breaker_ignored(guarded: &Guarded) {
     breaker_event(guarded, "fail_open");
 }
@@ -98,7 +98,7 @@ pub(crate) fn page_span<'a>(store: &'a Store, message: &PageMessage, receive_cou
     Some(open)
 }
 
-/// A question to a model; the names are those of OpenTelemetry's conventions for such calls.
+/// The span of one model call, with the attribute names of OpenTelemetry's conventions.
 pub(crate) fn call_span<'a>(
     store: &'a Store,
     parent: Option<TraceContext>,
@@ -111,17 +111,17 @@ pub(crate) fn call_span<'a>(
     Some(open)
 }
 
-/// How a question was answered.
+/// Adds the result of a model call to its span.
 pub(crate) fn answered(span: Option<Open<'_>>, call: &ModelCall) {
     let Some(mut span) = span else { return };
-    span.note("gen_ai.usage.input_tokens", call.input_tokens);
-    span.note("gen_ai.usage.output_tokens", call.output_tokens);
+    span.set_attribute("gen_ai.usage.input_tokens", call.input_tokens);
+    span.set_attribute("gen_ai.usage.output_tokens", call.output_tokens);
     if call.result != CallResult::Answered {
         span.failed(call.result.name());
     }
 }
 
-/// The job's end, or the worker's, came before the answer.
+/// Marks the span of a call that the job's or the worker's end cut off.
 pub(crate) fn cut_off(call: &mut Option<Open<'_>>) {
     if let Some(call) = call {
         call.failed("cut_off");

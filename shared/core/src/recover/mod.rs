@@ -1,4 +1,4 @@
-//! Getting lost or failed work going again: redrive and sweep.
+//! Recovery of lost or failed work: redrive and sweep.
 
 pub mod redrive;
 pub mod sweep;

@@ -1,4 +1,4 @@
-//! Bringing dead letters back to work, or letting them go.
+//! Redrive: sending dead letters back to work.
 
 use crate::{
     dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
@@ -21,12 +21,12 @@ pub enum Redriven {
     Job(JobId),
     /// The page was sent to the workers once more.
     Page(JobId),
-    /// The tenant is told once more of the job's end.
+    /// The webhook is delivered again.
     Webhook(JobId),
 }
 
-/// Sends one dead letter back with its counters reset. It is sent first and marked then: a crash
-/// in between sends it twice, which is harmless, and never loses it.
+/// Sends one dead letter back to work with its counters reset. It is sent first and marked afterwards: a
+/// crash in between sends it twice, which is harmless, and never loses it.
 pub async fn redrive(
     recovery: &Recovery,
     id: &DeadLetterId,
@@ -46,36 +46,36 @@ pub async fn redrive(
         }
         Subject::Webhook { job, delivery } => {
             if !deliver::redrive(&recovery.publisher, delivery).await? {
-                let reason = "the message to the tenant is gone".to_owned();
+                let reason = "the webhook delivery is gone".to_owned();
                 return Err(StepError::Broken { code: StepCode::UnreadableMessage, reason });
             }
             Redriven::Webhook(job.clone())
         }
         Subject::Message => {
-            let reason = format!("the message can't be read and would die again: {}", letter.reason);
+            let reason = format!("the message can't be parsed and would fail again: {}", letter.reason);
             return Err(StepError::Broken { code: StepCode::UnreadableMessage, reason });
         }
     };
-    // The message lives on in the queue; a second copy of the document's text is not kept.
+    // The queue has the message now; a second copy of the document's text is not kept.
     let marked =
         DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..letter.clone() };
-    // Refused when somebody else redrove it at the same time: also fine.
+    // Refused when another process redrove it at the same time, which is fine.
     dead_letters::save(&recovery.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: by.to_owned() })
         .await?;
     Ok(redriven)
 }
 
-/// What redrive_count a letter back may cost.
+/// What a redrive may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Pages that would be read by AI.
     pub pages: u32,
     pub cost: MicroUsd,
-    /// Letters whose documents were never planned: nobody knows yet.
+    /// Dead letters whose documents were never planned: their cost is not known.
     pub unknown: usize,
 }
 
-/// Adds what `letter` may cost, by its job's plan. One that can't be sent costs nothing.
+/// Adds what redriving `letter` may cost, by its job's plan. One that can't be redriven costs nothing.
 pub async fn estimate(store: &Store, letter: &DeadLetter, sum: &mut Estimate) -> Result<(), Fault> {
     let (job, page) = match &letter.subject {
         Subject::Job { job } => (job, false),
@@ -89,7 +89,7 @@ pub async fn estimate(store: &Store, letter: &DeadLetter, sum: &mut Estimate) ->
     };
     let pages = if page { 1 } else { plan.ai_pages };
     sum.pages += pages;
-    // A plan without AI is known, and free.
+    // A plan without AI is free.
     let each = plan.estimated_cost_micro_usd.0.checked_div(u64::from(plan.ai_pages)).unwrap_or(0);
     sum.cost += MicroUsd(each * u64::from(pages));
     Ok(())
@@ -101,7 +101,7 @@ async fn restart(
     by: &str,
     password: Option<Secret>,
 ) -> Result<(), StepError> {
-    // One that is not read again would never forget its password.
+    // The password of a job that is not read again would never be deleted.
     let needs_it = jobs::load(&recovery.store, id).await?.value.state == State::Failed;
     if let Some(password) = password.filter(|_| needs_it) {
         recovery
@@ -134,7 +134,7 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
     let job = jobs::load(&recovery.store, &message.job_id).await?.value;
     if job.is_over() {
         if !job.is_healable() {
-            let reason = format!("its job is {}: nothing would come of reading the page", job.state);
+            let reason = format!("its job is {}: reading the page would change nothing", job.state);
             return Err(StepError::Broken { code: StepCode::NothingToHeal, reason });
         }
         credits::check(&recovery.store, &job, 1).await?;

@@ -1,15 +1,15 @@
-//! The net under everything: run every minute where no process lives on to keep its promises. It
-//! finds what fell between two steps and brings it to its end.
+//! The sweep: run every minute where no long-lived process recovers work. It finds what was lost between
+//! two steps and completes it.
 //!
 //! - A job whose flow died, or was never started, is started or finalized.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
-//! - Pages that were read late come into a new version, if whoever was to publish it died.
-//! - Events that a vanished process left unpublished go out.
-//! - Tenants are told of ends.
-//! - Purchases of credits that stopped half way go on.
-//! - How much waits is measured.
+//! - Pages that were read late are published, if the process that was to do it died.
+//! - Events that a dead process left unpublished are published.
+//! - Webhooks are delivered.
+//! - Purchases of credits that were interrupted continue.
+//! - Gauges are measured.
 //!
-//! Each part does what it can; one that fails does not keep the others from their work.
+//! The parts are independent: one that fails does not stop the others.
 
 use std::time::Duration;
 
@@ -30,58 +30,58 @@ use crate::{
     time::{after, within},
 };
 
-/// A flow has this long after its deadline to finalize its job itself.
-const GRACE: Duration = Duration::from_secs(5);
-/// A job that has not moved for this long after its arrival, or after it was halted, has no flow.
-const STARTED_BY: Duration = Duration::from_secs(30);
-/// A process not heard of for this long is gone.
-pub const SILENT: Duration = Duration::from_secs(180);
-/// Dead messages looked at in one sweep: the rest have their turn in the next.
-const DEAD_AT_ONCE: usize = 1000;
-/// Time to look at them all, before others see them again.
-const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// Time after the deadline in which a flow finalizes its job itself.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+/// A job without a transition for this long after it was received or halted has no flow.
+const FLOW_TIMEOUT: Duration = Duration::from_secs(30);
+/// A process that was not seen for this long is dead.
+pub const NODE_TIMEOUT: Duration = Duration::from_secs(180);
+/// Dead messages that one sweep examines; the rest follow in the next.
+const MAX_DEAD_MESSAGES: usize = 1000;
+/// Time to examine them all, before they are visible again.
+const DEAD_VISIBILITY: Duration = Duration::from_secs(60);
 
-/// Webhooks are sent and purchases gone on with for so long: their pauses of 1 s, 4 s and 16 s fit in.
-const OUTSIDE: Duration = Duration::from_secs(25);
+/// Time for webhooks and purchases in one sweep: their retry intervals of 1 s, 4 s and 16 s fit in.
+const OUTBOUND_TIME: Duration = Duration::from_secs(25);
 
-/// Jobs that are mended side by side, and for how long.
-const MENDED_AT_ONCE: usize = 8;
-const MENDING: Duration = Duration::from_secs(60);
+/// Jobs that are repaired concurrently, and for how long.
+const CONCURRENT_REPAIRS: usize = 8;
+const REPAIR_TIME: Duration = Duration::from_secs(60);
 
 /// What a sweep did, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub started: usize,
-    /// Jobs whose flows were asked whether they know that somebody decided.
+    /// Jobs whose flows were reminded of a decision.
     pub reminded: usize,
     pub finalized: usize,
     pub dead_letters: usize,
     /// Jobs whose late pages were published.
     pub healed: usize,
     pub events: usize,
-    /// Sendings, whatever became of them.
+    /// Delivery attempts, successful or not.
     pub webhooks: usize,
-    /// Steps of purchases that were taken or undone.
+    /// Steps of purchases that were done or compensated.
     pub purchases: usize,
-    /// Parts that have to be tried again.
+    /// Parts that have to be retried.
     pub faults: usize,
 }
 
 pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
-    let (mended, dead, healed, relayed, webhooks, purchases) = tokio::join!(
-        mend_jobs(recovery),
+    let (repaired, dead, healed, relayed, webhooks, purchases) = tokio::join!(
+        repair_jobs(recovery),
         collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
-        relay::relay_silent(&recovery.publisher, SILENT),
-        deliver::run_for(&recovery.publisher, OUTSIDE),
-        buy::run_for(&recovery.billing, OUTSIDE),
+        relay::relay_silent(&recovery.publisher, NODE_TIMEOUT),
+        deliver::run_for(&recovery.publisher, OUTBOUND_TIME),
+        buy::run_for(&recovery.billing, OUTBOUND_TIME),
     );
-    match mended {
-        Ok(mended) => {
-            let count = |what| mended.iter().filter(|mended| **mended == what).count();
-            (swept.started, swept.reminded) = (count(Mended::Started), count(Mended::Reminded));
-            (swept.finalized, swept.faults) = (count(Mended::Finalized), count(Mended::NotYet));
+    match repaired {
+        Ok(repaired) => {
+            let count = |what| repaired.iter().filter(|repair| **repair == what).count();
+            (swept.started, swept.reminded) = (count(Repair::Started), count(Repair::Reminded));
+            (swept.finalized, swept.faults) = (count(Repair::Finalized), count(Repair::NotYet));
         }
         Err(fault) => missed(&mut swept, "open jobs", &fault),
     }
@@ -106,7 +106,7 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
         Err(fault) => missed(&mut swept, "purchases", &fault),
     }
     if let Err(fault) = measure(&recovery.store, recovery.queue.as_ref(), &recovery.reader.breakers).await {
-        missed(&mut swept, "what waits", &fault);
+        missed(&mut swept, "gauges", &fault);
     }
     info!(?swept, "swept");
     swept
@@ -117,60 +117,59 @@ fn missed(swept: &mut Swept, what: &str, error: &dyn std::fmt::Display) {
     swept.faults += 1;
 }
 
-/// What was done for a job.
+/// How a job was repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mended {
+enum Repair {
     Nothing,
     Started,
     Reminded,
     Finalized,
-    /// It could not be done, and has to be tried again.
+    /// Failed, and has to be retried.
     NotYet,
 }
 
-/// Brings jobs further that their flows left behind, those that are due first. Many at once, and none
-/// for so long that the next sweep would come in between.
-async fn mend_jobs(recovery: &Recovery) -> Result<Vec<Mended>, Fault> {
+/// Repairs jobs whose flows did not continue, those that are due first. Stops before the next sweep starts.
+async fn repair_jobs(recovery: &Recovery) -> Result<Vec<Repair>, Fault> {
     let open = jobs::open(&recovery.store).await?;
-    let mending = open.into_iter().map(|job| async move {
-        mend(recovery, &job).await.unwrap_or_else(|error| {
-            warn!(job = %job.id, %error, "job not mended yet");
-            Mended::NotYet
+    let repairs = open.into_iter().map(|job| async move {
+        repair(recovery, &job).await.unwrap_or_else(|error| {
+            warn!(job = %job.id, %error, "job not repaired yet");
+            Repair::NotYet
         })
     });
-    let mut mended = Vec::new();
-    let mut mending = stream::iter(mending.collect::<Vec<_>>()).buffer_unordered(MENDED_AT_ONCE);
+    let mut repaired = Vec::new();
+    let mut repairs = stream::iter(repairs.collect::<Vec<_>>()).buffer_unordered(CONCURRENT_REPAIRS);
     let all = async {
-        while let Some(one) = mending.next().await {
-            mended.push(one);
+        while let Some(one) = repairs.next().await {
+            repaired.push(one);
         }
     };
-    if within(recovery.store.clock.as_ref(), MENDING, all).await.is_none() {
-        warn!(mended = mended.len(), "more jobs were left behind than one sweep can mend");
-        mended.push(Mended::NotYet);
+    if within(recovery.store.clock.as_ref(), REPAIR_TIME, all).await.is_none() {
+        warn!(repaired = repaired.len(), "more jobs need repair than one sweep can do");
+        repaired.push(Repair::NotYet);
     }
-    Ok(mended)
+    Ok(repaired)
 }
 
-/// A job that its flow should have brought further by now.
-async fn mend(recovery: &Recovery, job: &Job) -> Result<Mended, StepError> {
+/// Repairs a job that its flow should have continued by now.
+async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
     let now = recovery.store.clock.now();
-    if !needs_mending(job, now) {
-        return Ok(Mended::Nothing);
+    if !needs_repair(job, now) {
+        return Ok(Repair::Nothing);
     }
-    // The index is behind: it may have moved on since, or its deadline may have been moved.
+    // The index lags: the job may have continued since, or its deadline may have been moved.
     let Some(job) = jobs::find(&recovery.store, &job.id).await?.map(|kept| kept.value) else {
-        return Ok(Mended::Nothing);
+        return Ok(Repair::Nothing);
     };
     if job.state.is_terminal() {
-        return Ok(Mended::Nothing);
+        return Ok(Repair::Nothing);
     }
     let cause = match job.halt {
         Some(Halt::Cancelled) => Cause::Cancelled,
         _ => Cause::Deadline,
     };
     if is_overdue(&job, now) {
-        // The document itself may be why its flow died: then that is its end.
+        // The document itself may be why its flow died: then the job fails.
         if let Err(error) = finalize(&recovery.finisher, &job.id, cause).await {
             if let StepError::Fault(fault) = error {
                 return Err(fault.into());
@@ -178,45 +177,45 @@ async fn mend(recovery: &Recovery, job: &Job) -> Result<Mended, StepError> {
             let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
             fail(&recovery.dead_letters, &job.id, failure).await?;
         }
-        return Ok(Mended::Finalized);
+        return Ok(Repair::Finalized);
     }
     if was_not_started(&job, now) {
         recovery.flow.start(&job.id, job.redrives, &job.trace()).await?;
-        return Ok(Mended::Started);
+        return Ok(Repair::Started);
     }
     if may_be_asleep(&job, now) {
         recovery.flow.remind(&job.id, job.state).await?;
-        return Ok(Mended::Reminded);
+        return Ok(Repair::Reminded);
     }
-    Ok(Mended::Nothing)
+    Ok(Repair::Nothing)
 }
 
-fn needs_mending(job: &Job, now: Timestamp) -> bool {
+fn needs_repair(job: &Job, now: Timestamp) -> bool {
     is_overdue(job, now) || was_not_started(job, now) || may_be_asleep(job, now)
 }
 
 fn is_overdue(job: &Job, now: Timestamp) -> bool {
-    // Whoever halted it told its flow: one that has not ended it since then is gone.
+    // Its flow was woken by the halt: one that has not finalized the job since then is dead.
     let halted_at = job.halt.and(job.head.at);
-    after(job.deadline, GRACE) <= now || halted_at.is_some_and(|at| after(at, STARTED_BY) <= now)
+    after(job.deadline, DEADLINE_GRACE) <= now || halted_at.is_some_and(|at| after(at, FLOW_TIMEOUT) <= now)
 }
 
 fn was_not_started(job: &Job, now: Timestamp) -> bool {
-    matches!(job.state, State::Received | State::Acked) && after(job.received_at, STARTED_BY) <= now
+    matches!(job.state, State::Received | State::Acked) && after(job.received_at, FLOW_TIMEOUT) <= now
 }
 
-/// A person decided on it, and whoever wrote that down may have died before the flow was woken.
+/// A person decided on it, and the process that recorded it may have died before it woke the flow.
 fn may_be_asleep(job: &Job, now: Timestamp) -> bool {
     let asked = job.plan.as_ref().is_some_and(|plan| plan.approval.is_some() || plan.version > 1);
     let decided_at = job.head.at.filter(|_| asked && job.state == State::Approved);
-    decided_at.is_some_and(|at| after(at, STARTED_BY) <= now)
+    decided_at.is_some_and(|at| after(at, FLOW_TIMEOUT) <= now)
 }
 
-/// Looks through what lies in the queue's own place for the dead, until all was seen once.
+/// Examines the messages in the queue's own dead-letter queue, each once.
 pub async fn collect_dead_messages(recovery: &Recovery) -> Result<usize, StepError> {
-    let (mut seen, mut buried) = (Vec::new(), 0);
-    while seen.len() < DEAD_AT_ONCE {
-        let some = recovery.queue.receive_dead(10, POLL_INTERVAL).await?;
+    let (mut seen, mut added) = (Vec::new(), 0);
+    while seen.len() < MAX_DEAD_MESSAGES {
+        let some = recovery.queue.receive_dead_letters(10, DEAD_VISIBILITY).await?;
         if some.is_empty() {
             break;
         }
@@ -225,9 +224,9 @@ pub async fn collect_dead_messages(recovery: &Recovery) -> Result<usize, StepErr
     let mut first_fault = None;
     for delivery in seen {
         let put_back = match examine(recovery, &delivery).await {
-            Ok(Examined::Lies) => true,
-            Ok(Examined::Buried) => {
-                buried += 1;
+            Ok(Examined::Waiting) => true,
+            Ok(Examined::Added) => {
+                added += 1;
                 true
             }
             Ok(Examined::Obsolete) => false,
@@ -243,32 +242,32 @@ pub async fn collect_dead_messages(recovery: &Recovery) -> Result<usize, StepErr
             recovery.queue.delete(receipt).await?;
         }
     }
-    first_fault.map_or(Ok(buried), Err)
+    first_fault.map_or(Ok(added), Err)
 }
 
 enum Examined {
-    /// Its letter waits, or somebody still works on its page.
-    Lies,
-    /// It has a letter from now on.
-    Buried,
+    /// Its dead letter waits, or a worker still has its page.
+    Waiting,
+    /// A dead letter was added.
+    Added,
     /// It was redriven or purged, or its page is done.
     Obsolete,
 }
 
 impl Examined {
     fn by(letter: &DeadLetter) -> Self {
-        if letter.waits() { Self::Lies } else { Self::Obsolete }
+        if letter.waits() { Self::Waiting } else { Self::Obsolete }
     }
 }
 
 async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, StepError> {
-    let stranger = dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
-    let mut message = match (stranger, PageMessage::parse(&delivery.body)) {
+    let unreadable = dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
+    let mut message = match (unreadable, PageMessage::parse(&delivery.body)) {
         (Some(letter), _) => return Ok(Examined::by(&letter.value)),
         (None, Ok(message)) => message,
         (None, Err(unreadable)) => {
             give_up::on_message(&recovery.reader, delivery, unreadable.to_string()).await?;
-            return Ok(Examined::Buried);
+            return Ok(Examined::Added);
         }
     };
     if let Some(letter) = dead_letters::find(
@@ -277,7 +276,7 @@ async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, S
     )
     .await?
     {
-        // One that was redriven as it was died as what it then stood for.
+        // A message that the queue's own tools redrove counts as that redrive.
         if let Some(revived) = letter.value.revived {
             (message.redrive_count, message.deadline) = (revived.redrive_count, revived.deadline);
         }
@@ -287,7 +286,7 @@ async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, S
     }
     Ok(match give_up::on_exhausted(&recovery.reader, delivery, &message).await? {
         Exhausted::Obsolete => Examined::Obsolete,
-        Exhausted::InProgress => Examined::Lies,
-        Exhausted::GivenUp => Examined::Buried,
+        Exhausted::InProgress => Examined::Waiting,
+        Exhausted::GivenUp => Examined::Added,
     })
 }

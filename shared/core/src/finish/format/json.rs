@@ -1,4 +1,4 @@
-//! JSON: the form that decides. The others are rendered from it.
+//! JSON: the stored original. The other formats are rendered from it.
 
 use super::Spec;
 use crate::finish::result::ResultDocument;

@@ -8,7 +8,7 @@ use crate::finish::result::ResultDocument;
 pub const SPEC: Spec =
     Spec { names: &["markdown", "md"], extension: "md", mime: "text/markdown; charset=utf-8", render };
 
-/// Each page under an anchor `#page-N`, with a comment that says where its text came from.
+/// Each page under an anchor `#page-N`, with the source of its text in a comment.
 fn render(document: &ResultDocument) -> Vec<u8> {
     let mut out = String::new();
     for (index, page) in document.pages.iter().enumerate() {

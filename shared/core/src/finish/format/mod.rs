@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use super::result::ResultDocument;
 
-/// What there is to know of a format.
+/// One row of the table of formats.
 pub struct Spec {
     /// The name, then its aliases.
     pub names: &'static [&'static str],
