@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use everypage_core::{
-    billing::buy::{self, Wish},
+    billing::buy::{self, PurchaseRequest},
     dead_letters::{self, purge},
     finish::{finalize::finalize, heal, result::Cause},
     ids::TenantId,
@@ -31,7 +31,10 @@ struct MetricsRecording {
 
 fn record_metrics() -> MetricsRecording {
     let recorder: &'static DebuggingRecorder = Box::leak(Box::default());
-    MetricsRecording { snapshotter: recorder.snapshotter(), _guard: metrics::set_default_local_recorder(recorder) }
+    MetricsRecording {
+        snapshotter: recorder.snapshotter(),
+        _guard: metrics::set_default_local_recorder(recorder),
+    }
 }
 
 impl MetricsRecording {
@@ -147,9 +150,9 @@ async fn reserved_settled_bought_and_refunded_credits_are_counted() {
     let process = harness.start("a");
     let buy = async |credits| {
         let (tenant, by) = (TenantId::new("local"), "ann".to_owned());
-        let wish = Wish { tenant, by, credits, method: None, idempotency_key: None };
-        let (begun, _) = buy::begin(&process.app.billing, wish).await.unwrap();
-        buy::drive(&process.app.billing, &begun.id, Duration::from_secs(60)).await.unwrap()
+        let order = PurchaseRequest { tenant, by, credits, method: None, idempotency_key: None };
+        let (started, _) = buy::start(&process.app.billing, order).await.unwrap();
+        buy::drive(&process.app.billing, &started.id, Duration::from_secs(60)).await.unwrap()
     };
     buy(10).await;
     assert_eq!(metrics.recorded(), expected(&[("saga_duration_seconds{completed}", 1.0)]));

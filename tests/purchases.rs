@@ -14,11 +14,12 @@ use async_trait::async_trait;
 use everypage_core::{
     app::App,
     billing::{
-        account::{Account, AccountEvent, Cause, MOST_CREDITS},
+        account::{Account, AccountEvent, Cause, MAX_CREDITS},
         accounts,
-        buy::{self, PurchaseError, Wish},
-        purchase::{Decision, Purchase, State, StepState},
+        buy::{self, PurchaseError, PurchaseRequest},
+        purchase::{Purchase, State, StepState},
         purchases,
+        saga::Decision,
     },
     event::{Aggregate, verify},
     events::trail,
@@ -54,8 +55,8 @@ fn tenant() -> TenantId {
     TenantId::new("acme")
 }
 
-fn order(key: Option<&str>) -> Wish {
-    Wish {
+fn order(key: Option<&str>) -> PurchaseRequest {
+    PurchaseRequest {
         tenant: tenant(),
         by: "ann".into(),
         credits: 100,
@@ -65,7 +66,7 @@ fn order(key: Option<&str>) -> Wish {
 }
 
 async fn buy(app: &App) -> Purchase {
-    let (started, existed) = buy::begin(&app.billing, order(None)).await.unwrap();
+    let (started, existed) = buy::start(&app.billing, order(None)).await.unwrap();
     assert!(!existed);
     buy::drive(&app.billing, &started.id, LONG).await.unwrap()
 }
@@ -118,11 +119,11 @@ async fn paid_credits_are_in_the_ledger() {
 async fn the_same_order_twice_is_one_purchase() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
-    let (first, _) = buy::begin(&app.billing, order(Some("order 1"))).await.unwrap();
+    let (first, _) = buy::start(&app.billing, order(Some("order 1"))).await.unwrap();
     buy::drive(&app.billing, &first.id, LONG).await.unwrap();
-    let (second, existed) = buy::begin(&app.billing, order(Some("order 1"))).await.unwrap();
+    let (second, existed) = buy::start(&app.billing, order(Some("order 1"))).await.unwrap();
     assert_eq!((second.id, second.state, existed), (first.id, State::Completed, true));
-    let other = buy::begin(&app.billing, Wish { credits: 7, ..order(Some("order 1")) }).await;
+    let other = buy::start(&app.billing, PurchaseRequest { credits: 7, ..order(Some("order 1")) }).await;
     assert_eq!(other, Err(PurchaseError::KeyReused { key: "order 1".into() }));
     assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(purchases::list_page(&app.store, &tenant(), None, 10).await.unwrap().items.len(), 1);
@@ -133,17 +134,18 @@ async fn an_invalid_order_is_refused_before_anything_is_stored() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
     for credits in [0, u64::MAX] {
-        let refused = buy::begin(&app.billing, Wish { credits, ..order(None) }).await.unwrap_err();
+        let refused = buy::start(&app.billing, PurchaseRequest { credits, ..order(None) }).await.unwrap_err();
         assert_eq!(refused, PurchaseError::BadAmount { credits });
     }
     // A price that overflows.
     let overflowing = Harness::new(&[SHOP[0], SHOP[1], ("CREDIT_PRICE_USD", "1000")]);
     let credits = 1_000_000_000_000;
-    let refused =
-        buy::begin(&overflowing.start("a").app.billing, Wish { credits, ..order(None) }).await.unwrap_err();
+    let refused = buy::start(&overflowing.start("a").app.billing, PurchaseRequest { credits, ..order(None) })
+        .await
+        .unwrap_err();
     assert_eq!(refused, PurchaseError::BadAmount { credits });
     let closed = Harness::new(&[("CREDITS", "prepaid")]);
-    let refused = buy::begin(&closed.start("a").app.billing, order(None)).await.unwrap_err();
+    let refused = buy::start(&closed.start("a").app.billing, order(None)).await.unwrap_err();
     assert!(refused.to_string().contains("PAYMENT_URL"), "{refused}");
     let unknown = PurchaseId::new("unknown");
     assert!(buy::drive(&app.billing, &unknown, LONG).await.is_err());
@@ -219,7 +221,7 @@ async fn a_refund_that_keeps_failing_waits_for_an_operator_who_can_retry_it() {
     assert_eq!(bought.steps[1].state, StepState::Stuck);
     assert_eq!(bought.steps[0].state, StepState::Undone, "the other steps are undone");
     assert_eq!(amounts(&account(app).await), only_balance(0));
-    assert_eq!(purchases::needing_person(&app.store, 10).await.unwrap().len(), 1);
+    assert_eq!(purchases::list_manual(&app.store, 10).await.unwrap().len(), 1);
     let notices = harness.notifier.notices();
     assert_eq!(notices.len(), 1);
     assert!(notices[0].body.contains("could not be undone: take_payment"), "{}", notices[0].body);
@@ -228,7 +230,7 @@ async fn a_refund_that_keeps_failing_waits_for_an_operator_who_can_retry_it() {
     buy::decide(&app.store, &bought.id, "ann", again).await.unwrap();
     let bought = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
     assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
-    assert_eq!(purchases::needing_person(&app.store, 10).await.unwrap().len(), 0);
+    assert_eq!(purchases::list_manual(&app.store, 10).await.unwrap().len(), 0);
     verified_trail(app, &bought).await;
 }
 
@@ -338,13 +340,13 @@ async fn a_stuck_rollback_takes_nothing_from_other_purchases() {
 async fn a_step_that_the_account_refuses_counts_as_not_done() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
-    let (started, _) = buy::begin(&app.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     // A process started to reserve and was killed; then the account filled up.
     let stored = purchases::find(&app.store, &started.id).await.unwrap().unwrap();
-    let starting = stored.value.starting(stored.value.task(), app.store.clock.now()).unwrap();
-    purchases::advance(&app.store, &stored, &[starting], &[]).await.unwrap().unwrap();
+    let start = stored.value.start(stored.value.next_task().unwrap(), app.store.clock.now());
+    purchases::advance(&app.store, &stored, &[start], &[]).await.unwrap().unwrap();
     let cause = Cause::Operator { by: "ann".into(), note: "all of it".into() };
-    let full = AccountEvent::Added { credits: MOST_CREDITS, cause };
+    let full = AccountEvent::Added { credits: MAX_CREDITS, cause };
     accounts::change(&app.store, &tenant(), "ann", &full).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
     assert_eq!((bought.state, bought.steps[0].state), (State::Compensated, StepState::Refused));
@@ -354,7 +356,7 @@ async fn a_step_that_the_account_refuses_counts_as_not_done() {
 #[tokio::test(start_paused = true)]
 async fn a_process_without_the_payment_service_leaves_purchases_alone() {
     let mut harness = shop("rollback");
-    let (started, _) = buy::begin(&harness.start("a").app.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&harness.start("a").app.billing, order(None)).await.unwrap();
     harness.settings = everypage_tests::harness::settings(&[]);
     let without_payments = &harness.start("b").app;
     assert_eq!(sweep(&without_payments.recovery).await.purchases, 0);
@@ -370,7 +372,7 @@ async fn a_process_without_the_payment_service_leaves_purchases_alone() {
 async fn a_payment_method_that_cannot_be_opened_ends_the_purchase() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
-    let (started, _) = buy::begin(&app.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     let key = Key::new(format!("purchase#{}", started.id), "method");
     let mut item = harness.records.get(&key).await.unwrap().unwrap();
     item.draft.body = "\"sealed with another key\"".into();
@@ -378,7 +380,11 @@ async fn a_payment_method_that_cannot_be_opened_ends_the_purchase() {
     harness.records.write(&Batch { stamp: "lost key".into(), changes: vec![change] }).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
     assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
-    assert!(bought.reason.as_ref().unwrap().contains("how it is paid can't be read"), "{:?}", bought.reason);
+    assert!(
+        bought.reason.as_ref().unwrap().contains("the payment method can't be read"),
+        "{:?}",
+        bought.reason
+    );
     assert_eq!(amounts(&account(app).await), only_balance(0));
 }
 
@@ -422,7 +428,7 @@ async fn a_completed_purchase_is_rolled_back_only_while_its_credits_are_unspent(
 async fn two_processes_that_drive_one_purchase_complete_it_once() {
     let harness = shop("rollback");
     let (a, b) = (harness.start("a").app, harness.start("b").app);
-    let (started, _) = buy::begin(&a.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&a.billing, order(None)).await.unwrap();
     let (one, other) =
         tokio::join!(buy::drive(&a.billing, &started.id, LONG), buy::drive(&b.billing, &started.id, LONG));
     assert_eq!((one.unwrap().state, other.unwrap().state), (State::Completed, State::Completed));
@@ -434,13 +440,13 @@ async fn two_processes_that_drive_one_purchase_complete_it_once() {
 async fn an_unfinished_purchase_is_completed_by_the_sweep_and_by_serve() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
-    let (started, _) = buy::begin(&app.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     assert!(sweep(&app.recovery).await.purchases > 0);
     assert_eq!(
         purchases::find(&app.store, &started.id).await.unwrap().unwrap().value.state,
         State::Completed
     );
-    let (started, _) = buy::begin(&app.billing, order(None)).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     let found = within(app.store.clock.as_ref(), Duration::from_secs(30), buy::run(&app.billing));
     assert!(found.await.is_none());
     assert_eq!(
@@ -457,7 +463,7 @@ async fn run(behaviours: &[PaymentBehaviour], faults: Arc<Faults>) -> Harness {
     let app = harness.start("a").app;
     let whole = async {
         for _ in 0..10 {
-            if let Ok((started, _)) = buy::begin(&app.billing, order(Some("order"))).await
+            if let Ok((started, _)) = buy::start(&app.billing, order(Some("order"))).await
                 && buy::drive(&app.billing, &started.id, LONG).await.is_ok()
             {
                 return;
@@ -480,7 +486,7 @@ async fn check(harness: &Harness, what: &str) {
     let app = &harness.start("b").app;
     // A step whose process was killed is not retried for a minute.
     harness.advance(Duration::from_secs(61)).await;
-    let (started, _) = buy::begin(&app.billing, order(Some("order"))).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order(Some("order"))).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
     let account = account(app).await;
     match bought.state {
@@ -495,7 +501,7 @@ async fn check(harness: &Harness, what: &str) {
         other => panic!("{what}: {other:?}"),
     }
     verified_trail(app, &bought).await;
-    assert_eq!(purchases::under_way(&app.store, 10).await.unwrap().len(), 0, "{what}");
+    assert_eq!(purchases::list_active(&app.store, 10).await.unwrap().len(), 0, "{what}");
     let method = Key::new(format!("purchase#{}", bought.id), "method");
     assert_eq!(harness.records.get(&method).await.unwrap(), None, "{what}");
 }

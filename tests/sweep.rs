@@ -210,7 +210,7 @@ async fn a_redelivered_message_of_a_dead_letter_stays_a_dead_letter() {
     assert_eq!(first.len(), 1);
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
-    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.waits());
+    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting());
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 }
 
@@ -236,17 +236,17 @@ async fn unreadable_messages_in_the_dead_letter_queue_become_dead_letters() {
 async fn events_of_a_process_without_a_heartbeat_are_published() {
     let harness = harness(&[]);
     let gone = harness.start("gone");
-    nodes::seen(&gone.app.store).await.unwrap();
+    nodes::record_heartbeat(&gone.app.store).await.unwrap();
     gone.submit(&FakeDocument::mixed(2)).await.unwrap();
     let (stored, process) = (2, harness.start("b"));
-    nodes::seen(&process.app.store).await.unwrap();
+    nodes::record_heartbeat(&process.app.store).await.unwrap();
     assert_eq!(
         relay::relay_silent(&process.app.publisher, SILENT).await.unwrap(),
         0,
         "the process may still publish them"
     );
     harness.clock.sleep(SILENT).await;
-    nodes::seen(&process.app.store).await.unwrap();
+    nodes::record_heartbeat(&process.app.store).await.unwrap();
     assert_eq!(sweep(&process.app.recovery).await.events, stored);
     assert_eq!(harness.bus.events().len(), stored);
     assert_eq!(sweep(&process.app.recovery).await.events, 0);
@@ -308,5 +308,5 @@ async fn a_duplicate_of_a_dead_lettered_message_is_not_a_redrive() {
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
     assert_eq!(harness.vision.calls().len(), calls, "no model is called and paid again");
-    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.waits());
+    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting());
 }

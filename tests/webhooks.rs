@@ -16,7 +16,7 @@ use everypage_core::{
         webhooks::{self, Delivery, Progress},
     },
     ports::{
-        hooks::Call,
+        hooks::WebhookRequest,
         records::{Batch, Change, Draft, Key, When, Written},
     },
     recover::{redrive::redrive, sweep::sweep},
@@ -41,12 +41,12 @@ async fn subscribed(harness: &Harness) -> (Process, Secret) {
     (process, secret)
 }
 
-fn header<'a>(call: &'a Call, name: &str) -> &'a str {
+fn header<'a>(call: &'a WebhookRequest, name: &str) -> &'a str {
     &call.headers.iter().find(|(found, _)| *found == name).unwrap().1
 }
 
 /// Verifies a message as a receiver does, and returns its body.
-fn verified(call: &Call, secret: &Secret) -> serde_json::Value {
+fn verified(call: &WebhookRequest, secret: &Secret) -> serde_json::Value {
     let (id, time) = (header(call, "webhook-id"), header(call, "webhook-timestamp").parse().unwrap());
     assert_eq!(header(call, "webhook-signature"), webhook::sign(secret, id, time, &call.body));
     serde_json::from_str(&call.body).unwrap()
@@ -107,7 +107,10 @@ async fn a_failed_webhook_is_retried_after_1_4_and_16_seconds_and_can_be_redrive
     let ids: BTreeSet<&str> = calls.iter().map(|call| header(call, "webhook-id")).collect();
     assert_eq!(ids.len(), 1, "receivers can recognize a repeat");
     let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
-    assert!(matches!(&dead_letters[0].value.subject, Subject::Webhook { job, .. } if *job == id), "{dead_letters:?}");
+    assert!(
+        matches!(&dead_letters[0].value.subject, Subject::Webhook { job, .. } if *job == id),
+        "{dead_letters:?}"
+    );
     assert!(dead_letters[0].value.reason.contains("503"), "{dead_letters:?}");
     redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", None).await.unwrap();
     settle(&process, Duration::from_secs(10)).await;
@@ -161,7 +164,7 @@ fn due(process: &Process, tenant: &str, number: usize) -> Delivery {
         body: "{}".to_owned(),
         progress: Progress::Waiting,
         attempts: 0,
-        tries: 0,
+        attempts_since_redrive: 0,
         redrives: 0,
         due: process.app.store.clock.now(),
         last_error: None,
@@ -183,14 +186,14 @@ async fn a_hanging_receiver_delays_no_other_tenant() {
     harness.hooks.hang_at(slow, Duration::from_secs(10));
     // More than fit in one batch, and due before the other tenant's.
     for number in 0..150 {
-        webhooks::store(&process.app.store, None, due(&process, "slow", number)).await.unwrap();
+        webhooks::save(&process.app.store, None, due(&process, "slow", number)).await.unwrap();
     }
     process.app.store.clock.sleep(Duration::from_secs(1)).await;
     let sending = settle(&process, Duration::from_secs(9));
     let announce = async {
         process.app.store.clock.sleep(Duration::from_secs(1)).await;
-        webhooks::store(&process.app.store, None, due(&process, "quick", 0)).await.unwrap();
-        process.app.publisher.announced();
+        webhooks::save(&process.app.store, None, due(&process, "quick", 0)).await.unwrap();
+        process.app.publisher.wake_sender();
         process.app.store.clock.sleep(Duration::from_millis(100)).await;
         let sent = harness.hooks.calls().iter().filter(|call| call.url == quick).count();
         assert_eq!(sent, 1, "while the other receiver hangs");

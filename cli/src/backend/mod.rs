@@ -90,7 +90,7 @@ impl Backend {
         match self {
             Self::Local(local) => local.register()?,
             #[cfg(feature = "aws")]
-            Self::Aws(stack) => everypage_core::events::nodes::seen(&stack.app.store).await?,
+            Self::Aws(stack) => everypage_core::events::nodes::record_heartbeat(&stack.app.store).await?,
         }
         Ok(())
     }

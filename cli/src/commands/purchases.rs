@@ -5,9 +5,10 @@ use std::time::Duration;
 use everypage_core::{
     app::App,
     billing::{
-        buy::{self, PurchaseError, Wish},
-        purchase::{Decision, Purchase, State},
+        buy::{self, PurchaseError, PurchaseRequest},
+        purchase::{Purchase, State},
         purchases,
+        saga::Decision,
     },
     ids::{PurchaseId, TenantId},
 };
@@ -55,9 +56,14 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
         }
         Purchases::Buy { credits, tenant, method_stdin, key } => {
             let method = method_stdin.then(password::from_stdin).transpose()?;
-            let request =
-                Wish { tenant: named(tenant), by: "cli".into(), credits, method, idempotency_key: key };
-            let (started, _) = buy::begin(&app.billing, request).await?;
+            let request = PurchaseRequest {
+                tenant: named(tenant),
+                by: "cli".into(),
+                credits,
+                method,
+                idempotency_key: key,
+            };
+            let (started, _) = buy::start(&app.billing, request).await?;
             return drive(&backend, screen, started).await;
         }
         Purchases::Resume { id } => (id, Decision::Resume),
@@ -101,7 +107,7 @@ fn sentence(purchase: &Purchase, later: &str) -> String {
 }
 
 async fn waiting(app: &App) -> Result<Vec<Purchase>, Problem> {
-    let all = purchases::needing_person(&app.store, find::ALL).await?;
+    let all = purchases::list_manual(&app.store, find::ALL).await?;
     Ok(all.into_iter().map(|purchase| purchase.value).collect())
 }
 

@@ -56,7 +56,7 @@ async fn a_stuck_purchase_needs_manual_action_and_can_be_rolled_back() {
     let waiting = bench.run(&["purchases", "waiting", "--json"]).await.code(0).json();
     let id = waiting[0]["id"].as_str().unwrap();
     bench.run(&["purchases", "show", id]).await.code(0).prints("take_payment").prints("stuck");
-    bench.run(&["purchases", "resume", id]).await.code(1).reports("may have been given back");
+    bench.run(&["purchases", "resume", id]).await.code(1).reports("may have been refunded");
     let ran = bench.run(&["purchases", "rollback", id, "--reason", "the service is back"]).await;
     ran.prints("was rolled back");
     assert_eq!(payment_server.payments.income().0, 0);

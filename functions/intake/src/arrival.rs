@@ -10,13 +10,13 @@ use everypage_core::{
     app::App,
     dead_letters::{
         Subject,
-        add::{NewDeadLetter, bury},
+        add::{self, NewDeadLetter},
     },
     digest::sha256_hex,
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     intake::{
         submit::Submitted,
-        upload::{ArrivalError, INCOMING, Object, SIDECAR_SUFFIX, arrived},
+        accept::{ArrivalError, Object, accept},
     },
     job::{Failure, StepError},
     secret::Secret,
@@ -72,7 +72,7 @@ async fn accept(stack: &Stack, record: &S3EventRecord) -> Result<Option<String>,
         // No caller waits for a response here: a dead letter notifies the responsible person.
         Err(error) => {
             warn!(key, %error, "object refused");
-            bury(&stack.app.dead_letters, dead_letter(&stack.app, key, &version, &error))
+            add::add(&stack.app.dead_letters, dead_letter(&stack.app, key, &version, &error))
                 .await
                 .map_err(fault)?;
             Ok(None)
@@ -114,7 +114,7 @@ async fn submit(stack: &Stack, source: &SourceObject<'_>) -> Result<Submitted, A
         metadata: &metadata,
         password: password.as_ref(),
     };
-    let submitted = arrived(&stack.app.intake, object).await;
+    let submitted = accept(&stack.app.intake, object).await;
     // After a fault the notification is retried and needs the file again.
     let is_final = !matches!(submitted, Err(ArrivalError::Fault(_)));
     if password.is_some() && is_final {
@@ -157,7 +157,7 @@ impl OptionsFile {
 fn dead_letter(app: &App, key: &str, version: &str, error: &ArrivalError) -> NewDeadLetter {
     let tenant = key.strip_prefix(INCOMING).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     // The dead letter of an unknown tenant goes to the installation's own tenant, where it is seen.
-    let known = app.settings.knows(&TenantId::new(tenant));
+    let known = app.settings.allows_tenant(&TenantId::new(tenant));
     let tenant = if known { tenant } else { app.settings.tenant.as_str() };
     let id = format!("upload-{}", &sha256_hex(format!("{key}\n{version}").as_bytes())[..16]);
     NewDeadLetter {

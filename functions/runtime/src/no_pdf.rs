@@ -14,7 +14,7 @@ pub struct NoPdf;
 
 #[async_trait]
 impl Pdf for NoPdf {
-    fn is_here(&self) -> bool {
+    fn is_available(&self) -> bool {
         false
     }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use aws_sdk_sns::{Client, types::MessageAttributeValue};
 use everypage_core::ports::{
     Fault,
-    notifier::{Notice, Notifier, SUBJECT_CHARACTERS},
+    notifier::{MAX_SUBJECT_CHARS, Notice, Notifier},
 };
 
 use crate::fault::fault;
@@ -23,11 +23,11 @@ impl SnsNotifier {
     }
 }
 
-/// Makes one line of at most [`SUBJECT_CHARACTERS`]; `None` when it would be empty.
+/// Makes one line of at most [`MAX_SUBJECT_CHARS`]; `None` when it would be empty.
 fn subject(text: &str) -> Option<String> {
     let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
     let line: String = text.chars().map(plain).collect();
-    let line: String = line.trim().chars().take(SUBJECT_CHARACTERS).collect();
+    let line: String = line.trim().chars().take(MAX_SUBJECT_CHARS).collect();
     (!line.is_empty()).then_some(line)
 }
 

@@ -7,7 +7,8 @@ pub fn retry_pause(intervals: &[Duration], retry: usize) -> Option<Duration> {
     retry.checked_sub(1).and_then(|index| intervals.get(index)).copied()
 }
 
-/// How long a breaker stays open the `trips`-th time in a row: base, doubled each time, capped.
+/// How long a breaker stays open after it has opened `trips` times in a row: `base`, doubled each
+/// time, at most `cap`.
 pub fn cooldown(trips: u32, base: Duration, cap: Duration) -> Duration {
     let doubled = base.checked_mul(2u32.saturating_pow(trips.saturating_sub(1)));
     doubled.unwrap_or(cap).min(cap)
@@ -27,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_end_with_their_list() {
+    fn retries_end_with_the_last_interval() {
         let list = [1, 4, 16].map(Duration::from_secs);
         assert_eq!(retry_pause(&list, 1), Some(Duration::from_secs(1)));
         assert_eq!(retry_pause(&list, 3), Some(Duration::from_secs(16)));
@@ -37,7 +38,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cooldown_is_never_over_the_cap_nor_shrinks(trips in 0u32..10_000, base in 1u64..100_000, cap in 1u64..100_000) {
+        fn a_cooldown_never_exceeds_the_cap_nor_shrinks(trips in 0u32..10_000, base in 1u64..100_000, cap in 1u64..100_000) {
             let (base, cap) = (Duration::from_millis(base), Duration::from_millis(cap));
             let pause = cooldown(trips, base, cap);
             prop_assert!(pause <= cap);

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+/// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::PageNumber;
 
-/// A page either reads well from its text layer, or needs eyes.
+/// Whether the text layer is enough to read a page, or a vision model should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Classification {
@@ -18,7 +18,7 @@ pub enum Classification {
 pub enum Reason {
     /// A sound text layer and nothing drawn but rules, table lines, underlines or a small logo.
     Text,
-    /// Nothing on the page at all: there is nothing to send.
+    /// The page is empty: there is nothing to send.
     Blank,
     /// One or more images larger than a logo.
     Image,
@@ -30,7 +30,7 @@ pub enum Reason {
     NoTextLayer,
     /// The text layer is there but is not language (broken encodings, private-use glyphs).
     GarbageText,
-    /// The parser gave up on this page: it crashed, ran out of time or memory, or refused.
+    /// The parser failed on this page: it crashed, ran out of time or memory, or rejected it.
     Unreadable,
 }
 
@@ -77,7 +77,7 @@ pub enum ImageColor {
     Gray,
 }
 
-/// How a page becomes an image.
+/// How a page is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ImageStyle {
     pub dpi: u32,
@@ -93,7 +93,7 @@ impl Default for ImageStyle {
     }
 }
 
-/// An image made for the AI, still in memory.
+/// A page rendered for a vision model, in memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PageImage {
     pub format: ImageFormat,
@@ -115,15 +115,15 @@ impl std::fmt::Debug for PageImage {
     }
 }
 
-/// What intake found on one page.
+/// What the parser found on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageReading {
     pub number: PageNumber,
     /// MuPDF's text in reading order; empty when there is none.
     pub text: String,
     pub reason: Reason,
-    /// Present when the page's image was asked for and could be made.
+    /// Present if an image was requested and could be rendered.
     pub image: Option<PageImage>,
-    /// Why the page could not be read or rendered, in words for people.
+    /// Why the page could not be read or rendered, as shown to people.
     pub fault: Option<String>,
 }

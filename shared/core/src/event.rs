@@ -15,8 +15,8 @@ use crate::{
 /// Version of the envelope below; a new shape gets a new number.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a trail is about. Pages have trails of their own, so that a thousand pages settling at
-/// once do not queue for one sequence number; the job's trail seals them with a digest.
+/// What a trail describes. Each page has its own trail, so that a thousand pages that settle
+/// concurrently do not compete for one sequence number; the job's trail seals them with a digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aggregate {
     Job(JobId),
@@ -84,19 +84,19 @@ pub enum Actor {
     Finalize,
     /// The caller's request to cancel.
     Cancel,
-    /// A person, through the command line or an operator's route.
+    /// An operator, through the command line or the API.
     Operator,
     /// The saga of a purchase.
     Purchase,
 }
 
-/// Who and what an event belongs to, beside its aggregate.
+/// The context of an event: tenant, user, actor, environment and trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     pub tenant: TenantId,
-    /// The part of the system that made it: `intake`, `worker`, `finalize`, `cli`, …
+    /// The [`Actor`] that caused it, by name.
     pub source: String,
     pub environment: String,
     #[serde(default)]
@@ -107,7 +107,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Of what belongs to no job, and so to no trace.
+    /// For events that belong to no job, and so to no trace.
     pub fn untraced(tenant: TenantId, user_id: Option<String>, actor: Actor, environment: &str) -> Self {
         Self {
             user_id,
@@ -152,7 +152,7 @@ impl Event {
     }
 }
 
-/// Where a trail stands; kept in the record that the trail describes.
+/// The end of a trail: stored in the record that the trail describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub sequence: u64,
@@ -162,18 +162,18 @@ pub struct Head {
 }
 
 impl Head {
-    /// Where a trail stands that ends with `event`.
+    /// The head of a trail that ends with `event`.
     pub fn of(event: &Event) -> Self {
         Self { sequence: event.sequence, hash: event.hash.clone(), at: Some(event.timestamp) }
     }
 
-    /// When the next event happens: `now`, but never before the last one, so that a trail reads
-    /// forward even if the next writer's clock is behind.
+    /// The timestamp of the next event: `now`, but never before the last event, so that times in a
+    /// trail never decrease even if a writer's clock is behind.
     pub fn next_time(&self, now: Timestamp) -> Timestamp {
         self.at.map_or(now, |at| at.max(now))
     }
 
-    /// The next event of a trail, and the head after it.
+    /// Builds the next event of a trail, and the head after it.
     pub fn append(
         &self,
         aggregate: Aggregate,
@@ -219,7 +219,7 @@ pub fn decode<T: serde::de::DeserializeOwned>(event: &Event) -> Result<T, serde_
     serde_json::from_value(Value::Object(object))
 }
 
-/// What is wrong with a trail, and where.
+/// How a trail differs from what was written, and at which event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Tampered {
     #[error("event {sequence} is missing: the next one found is {found}")]
@@ -228,11 +228,11 @@ pub enum Tampered {
     Changed { sequence: u64 },
     #[error("event {sequence} does not follow the one before it")]
     Unlinked { sequence: u64 },
-    #[error("the trail ends at event {found}, but its record says {expected}")]
+    #[error("the trail ends at event {found}, but its record expects event {expected}")]
     Cut { expected: u64, found: u64 },
 }
 
-/// Checks a whole trail, in order of sequence, against the head its record holds.
+/// Checks a whole trail, in order of sequence, against the head in its record.
 pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
     let mut previous = String::new();
     for (event, expected) in events.iter().zip(1..) {
@@ -254,7 +254,7 @@ pub fn verify(events: &[Event], head: &Head) -> Result<(), Tampered> {
     Ok(())
 }
 
-/// JSON with sorted keys and no spaces: the same value gives the same bytes whoever wrote it.
+/// JSON with sorted keys and no spaces: equal values give equal bytes, whatever their field order.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(fields) => {

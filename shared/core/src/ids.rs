@@ -1,4 +1,4 @@
-//! Names of things, as types, so that one can't be passed for another.
+//! Identifiers as types, so that one can't be passed in place of another.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ id!(
     JobId
 );
 id!(
-    /// Whose documents and credits these are.
+    /// The owner of documents and credits.
     TenantId
 );
 id!(
@@ -78,15 +78,35 @@ impl fmt::Display for PageNumber {
     }
 }
 
-/// Higher goes first; lower never starves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Higher priorities are served first; lower ones never starve.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(ascii_case_insensitive, parse_err_ty = String, parse_err_fn = unknown_priority)]
 pub enum Priority {
+    #[strum(to_string = "low", serialize = "1")]
     Low = 1,
     #[default]
+    #[strum(to_string = "normal", serialize = "2")]
     Normal = 2,
+    #[strum(to_string = "high", serialize = "3")]
     High = 3,
+    #[strum(to_string = "critical", serialize = "4")]
     Critical = 4,
+    #[strum(to_string = "urgent", serialize = "5")]
     Urgent = 5,
 }
 
@@ -98,27 +118,10 @@ impl Priority {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-            Self::Critical => "critical",
-            Self::Urgent => "urgent",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for Priority {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "low" | "1" => Ok(Self::Low),
-            "normal" | "2" => Ok(Self::Normal),
-            "high" | "3" => Ok(Self::High),
-            "critical" | "4" => Ok(Self::Critical),
-            "urgent" | "5" => Ok(Self::Urgent),
-            _ => Err(format!("{text:?} is not a priority: low, normal, high, critical or urgent (1 to 5)")),
-        }
-    }
+fn unknown_priority(text: &str) -> String {
+    format!("unknown priority {text:?} (accepted: low, normal, high, critical, urgent, or 1 to 5)")
 }

@@ -1,6 +1,6 @@
 //! Checks of what must hold at any time: debug builds assert them on every write, tests and the
-//! simulation apply them to the whole store. Each returns what is wrong, in words. The checks of a
-//! room are in its `invariants.rs`.
+//! simulation apply them to the whole store. Each check returns a description of the violation. The
+//! checks of a room are in its `invariants.rs`.
 
 use jiff::Timestamp;
 
@@ -21,11 +21,11 @@ pub(crate) fn assert(checked: impl FnOnce() -> Checked) {
     }
 }
 
-/// No live lease, slot or password is left behind in the store.
+/// The store holds no valid lease, slot or password; for checks after all work has ended.
 pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Timestamp) -> Checked {
     for Item { draft, .. } in items {
         let at = || format!("{}/{}", draft.key.partition, draft.key.sort);
-        check(draft.key.sort != record::PASSWORD, || format!("a password is left: {}", at()))?;
+        check(draft.key.sort != record::PASSWORD, || format!("a password was not deleted: {}", at()))?;
         let body = || serde_json::from_str::<serde_json::Value>(&draft.body).unwrap_or_default();
         let lease = match &draft.key {
             key if key.partition.starts_with(record::SLOTS) => body(),
@@ -33,8 +33,8 @@ pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Times
             key if key.sort == record::HEALING => body()["publisher"].take(),
             _ => continue,
         };
-        let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.alive(now));
-        check(!alive, || format!("held at rest: {}", at()))?;
+        let alive = serde_json::from_value(lease).is_ok_and(|lease: Lease| lease.is_valid(now));
+        check(!alive, || format!("still leased although no work is running: {}", at()))?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::{
 /// | `tenant#T` | `overrides` | the tenant's own values of some settings |
 /// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
 /// | `tenant#T` | `webhook` | the tenant's webhook URL and its sealed secret |
-/// | `apikey#SHA256` | `apikey` | an API key's owner; never the key itself |
+/// | `apikey#SHA256` | `apikey` | the owner of an API key; never the key itself |
 /// | `account#T` | `account` | the tenant's credits |
 /// | `account#T` | `event#…` / `ledger#…` | its trail, and each change of the balance |
 /// | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
@@ -183,7 +183,7 @@ pub mod index {
     pub const HEALING: &str = "healing";
     pub const DUE_WEBHOOKS: &str = "webhooks";
     pub const DUE_PURCHASES: &str = "purchases#due";
-    /// Purchases that wait for a person.
+    /// Purchases that wait for an operator.
     pub const MANUAL_PURCHASES: &str = "purchases#manual";
     /// Followed by the node that stored the events.
     pub const OUTBOX: &str = "outbox#";

@@ -1,4 +1,4 @@
-//! Who may work on something just now.
+//! Leases: which worker may work on a record now.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::after;
 
-/// A claim that ends by itself. It only spares double work: what makes it *safe* is that every
-/// later write is conditional on the record's version, which a newer claim has changed.
+/// A claim that expires by itself. It only avoids duplicate work: what makes claims *safe* is that
+/// every later write is conditional on the record's version, which a newer claim has changed.
 ///
 /// ```text
 ///  claim          renew           worker killed        until            successor claims
@@ -27,32 +27,33 @@ impl Lease {
         Self { holder: holder.into(), until: after(now, time) }
     }
 
-    /// Nobody's.
-    pub fn over() -> Self {
+    /// A lease without a holder that has expired.
+    pub fn expired() -> Self {
         Self { holder: String::new(), until: Timestamp::UNIX_EPOCH }
     }
 
-    pub fn alive(&self, now: Timestamp) -> bool {
+    pub fn is_valid(&self, now: Timestamp) -> bool {
         now < self.until
     }
 }
 
-/// What somebody who wants to work on something is told.
+/// Whether a worker may claim a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimable {
-    /// Write your lease, on condition that nobody wrote since you looked.
+    /// The worker may write its lease, on condition that the record has not changed since it was read.
     Yes,
-    /// Somebody is at it.
+    /// Another worker holds a valid lease.
     Busy { until: Timestamp },
-    /// There is nothing left to do.
+    /// The work is finished.
     Done,
 }
 
-/// Done is done, whoever still holds a lease; a lease that has run out binds nobody.
+/// Decides whether a record can be claimed. Finished work never can, even if a lease is still valid;
+/// an expired lease blocks no one.
 pub fn claimable(done: bool, lease: Option<&Lease>, now: Timestamp) -> Claimable {
     match lease {
         _ if done => Claimable::Done,
-        Some(lease) if lease.alive(now) => Claimable::Busy { until: lease.until },
+        Some(lease) if lease.is_valid(now) => Claimable::Busy { until: lease.until },
         Some(_) | None => Claimable::Yes,
     }
 }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A record as a store keeps it: written only by who knows its version.
+    /// A stored record: a write must name its current version.
     #[derive(Clone, Default)]
     struct Record {
         version: u64,
@@ -71,10 +72,10 @@ mod tests {
     }
 
     proptest! {
-        /// Workers look, claim, fall asleep, wake up late, renew and settle, in any order: the work
-        /// is settled at most once, only by the latest claim, and never claimed again after that.
+        /// Workers read, claim, pause, resume late, renew and settle, in any order: the work is
+        /// settled at most once, only by the latest claim, and never claimed again after that.
         #[test]
-        fn whatever_workers_do_only_the_latest_claim_settles(
+        fn only_the_latest_claim_settles_in_any_interleaving(
             steps in prop::collection::vec((0usize..4, 0u8..5, 0u64..50), 1..300)
         ) {
             let mut record = Record::default();
@@ -86,12 +87,12 @@ mod tests {
                 match action {
                     0 => now = after(now, Duration::from_secs(time)),
                     1 => seen[worker] = record.clone(),
-                    // Claim by what was seen, however long ago that was.
+                    // Claim based on an earlier read, however old it is.
                     2 => if claimable(seen[worker].done_by.is_some(), seen[worker].lease.as_ref(), now) == Claimable::Yes
                         && seen[worker].version == record.version
                     {
                         prop_assert_eq!(record.done_by, None, "claimed although done");
-                        prop_assert!(record.lease.as_ref().is_none_or(|lease| !lease.alive(now)), "two live leases");
+                        prop_assert!(record.lease.as_ref().is_none_or(|lease| !lease.is_valid(now)), "two live leases");
                         record.version += 1;
                         record.lease = Some(Lease::new(worker.to_string(), now, Duration::from_secs(30)));
                         claims[worker] = Some(record.version);

@@ -1,15 +1,15 @@
-//! What Everypage promises, free of clouds, sockets and clocks.
+//! The rules and guarantees of Everypage, without cloud SDKs, sockets or clocks.
 //!
-//! The modules follow the journey of a document. The ground floor comes first; a room may use the
-//! rooms before it, and `./test rooms` checks that:
+//! The modules ("rooms") follow the journey of a document. A room may use only the rooms listed
+//! before it, which `./test rooms` checks:
 //!
 //! | room | holds |
 //! | --- | --- |
-//! | [`ports`] | what the core asks of the world, and the guarantees that it relies on |
+//! | [`ports`] | the interfaces that backends implement, and the guarantees that the core relies on |
 //! | [`settings`], [`telemetry`], [`providers`] | configuration, metrics and spans, providers and models |
 //! | [`records`], [`events`] | versioned records; events, trails and the outbox |
 //! | [`tenants`], [`billing`] | tenants and API keys; credits and purchases |
-//! | [`job`], [`dead_letters`] | what a job is; what was given up |
+//! | [`job`], [`dead_letters`] | what a job is; messages that were given up, with their reasons |
 //! | [`intake`] | accept a document |
 //! | [`prepare`] | open it, read its text, render images |
 //! | [`plan`] | decide which pages go to AI |

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Money in millionths of a US dollar: whole numbers add up, fractions do not.
+/// Money in millionths of a US dollar: sums of whole numbers are exact, sums of fractions are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MicroUsd(pub u64);

@@ -1,31 +1,4 @@
-//! Typed records over the one `Records` port, and where each lives.
-//!
-//! | partition | sort | what |
-//! | --- | --- | --- |
-//! | `job#J` | `job` | the job |
-//! | `job#J` | `event#0000000001` | its trail |
-//! | `job#J` | `page#0000000017` | lease and outcome of a page |
-//! | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
-//! | `job#J` | `healing` | who publishes what was read late |
-//! | `job#J` | `secret` | a sealed password, until intake is over |
-//! | `tenant#T` | `overrides` | a tenant's own values of some settings |
-//! | `tenant#T` | `apikey#ID` | which record is the key of that id |
-//! | `tenant#T` | `webhook` | where a tenant is told of ends, with its sealed secret |
-//! | `account#T` | `account` | a tenant's credits |
-//! | `account#T` | `event#…` / `ledger#…` | their trail, and each change of the balance |
-//! | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
-//! | `purchase#ID` | `method` | how it is paid, sealed, until it is |
-//! | `webhook#ID` | `webhook` | one message to a tenant, on its way or over |
-//! | `apikey#SHA256` | `apikey` | an API key: whose it is, never the key itself |
-//! | `upload#ID` | `upload` | an upload that was begun, or an object that came by itself |
-//! | `job#J` | `upload#ID` | where a document lies that came as an object and became the job |
-//! | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
-//! | `idempotency#T` | a key | the job that a request made |
-//! | `breaker` | a target | its breaker |
-//! | `breaker#…` | `event#…` | its trail |
-//! | `slots#…` | `0000000000` | one in-flight slot of a target |
-//! | `nodes` | a node | when a process that stores events was last heard of, where they come and go |
-//! | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
+//! Typed access to the records of the [`Records`] port; the keys are in [`crate::keys`].
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -48,10 +21,10 @@ pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Versioned<T>, F
     Ok(Versioned { value, version: item.version })
 }
 
-/// Items read at once when all are wanted.
+/// Items per request when a whole partition is read.
 pub(crate) const BATCH_SIZE: usize = 500;
 
-/// Every item of a partition whose sort key starts with `prefix`, in order.
+/// Reads every item of a partition whose sort key starts with `prefix`, in order.
 pub(crate) async fn read_all<T: DeserializeOwned>(
     records: &dyn Records,
     partition: &str,
@@ -71,7 +44,7 @@ pub(crate) async fn read_all<T: DeserializeOwned>(
     }
 }
 
-/// The first `limit` items of an index's partition that `wanted` holds for, from `after` on.
+/// Reads the first `limit` items after `after` in an index partition for which `wanted` returns true.
 pub(crate) async fn read_index<T: DeserializeOwned>(
     records: &dyn Records,
     index: Index,
@@ -84,9 +57,9 @@ pub(crate) async fn read_index<T: DeserializeOwned>(
     loop {
         let listing = records.list_index(index, partition, after.as_deref(), false, BATCH_SIZE).await?;
         for item in &listing.items {
-            let kept: Versioned<T> = decode(item)?;
-            if wanted(&kept.value) {
-                all.push(kept);
+            let record: Versioned<T> = decode(item)?;
+            if wanted(&record.value) {
+                all.push(record);
             }
             if all.len() == limit {
                 return Ok(all);
@@ -103,20 +76,23 @@ pub(crate) fn encode(value: &impl Serialize) -> Result<String, Fault> {
     serde_json::to_string(value).map_err(|error| Fault::broken("records", error))
 }
 
-/// Items read per request where the first were not enough.
+/// Items per request after the first one did not fill the page.
 const LIST_BATCH: usize = 100;
 
-/// Items examined for one page of a list, however few of them match: a rare item is found over
-/// several requests, not by one long wait.
+/// Items examined for one page of a list, however few of them match: rare items are found over
+/// several short requests instead of one long one.
 const MAX_EXAMINED: usize = 1000;
 
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListPage<T> {
     pub items: Vec<T>,
-    /// Where the next piece begins; `None` at the end.
+    /// Cursor of the next page; `None` at the end.
     pub next: Option<String>,
 }
 
+/// Reads one page of the items in an index partition for which `wanted` returns true. A page may be
+/// short, or empty, although `next` is set: see [`MAX_EXAMINED`].
 pub(crate) async fn list_page<T: DeserializeOwned>(
     records: &dyn Records,
     index: Index,
@@ -126,7 +102,7 @@ pub(crate) async fn list_page<T: DeserializeOwned>(
     limit: usize,
     wanted: impl Fn(&T) -> bool,
 ) -> Result<ListPage<T>, Fault> {
-    let place = |item: &Item| {
+    let position = |item: &Item| {
         let entry = match index {
             Index::Tenant => &item.draft.tenant_index,
             Index::State => &item.draft.state_index,
@@ -134,8 +110,8 @@ pub(crate) async fn list_page<T: DeserializeOwned>(
         entry.as_ref().map(|entry| entry.sort.clone())
     };
     let mut items = Vec::new();
-    let mut looked_at = 0;
-    // One more than wanted, to know whether there is more.
+    let mut examined = 0;
+    // One more than `limit`, to know whether there is a next page.
     let mut count = limit + 1;
     loop {
         let listing = records.list_index(index, partition, after.as_deref(), descending, count).await?;
@@ -148,11 +124,11 @@ pub(crate) async fn list_page<T: DeserializeOwned>(
                 }
                 items.push(value);
             }
-            after = place(item);
-            looked_at += 1;
+            after = position(item);
+            examined += 1;
         }
         match listing.next {
-            Some(next) if looked_at >= MAX_EXAMINED => return Ok(ListPage { items, next: Some(next) }),
+            Some(next) if examined >= MAX_EXAMINED => return Ok(ListPage { items, next: Some(next) }),
             Some(next) => after = Some(next),
             None => return Ok(ListPage { items, next: None }),
         }

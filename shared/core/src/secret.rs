@@ -1,8 +1,8 @@
-//! A value that must not be seen: it has no readable `Debug`, `Display` or `Serialize`.
+//! A value that must not be printed: it has no readable `Debug`, `Display` or `Serialize`.
 
 use std::fmt;
 
-/// A password or key. Reading it is a deliberate act: [`Secret::expose`].
+/// A password or key. Code that reads it calls [`Secret::expose`], which is easy to search for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

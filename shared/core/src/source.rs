@@ -1,23 +1,23 @@
-//! Where a page's text came from, and why not from elsewhere.
+//! Where a page's text came from, and why a fallback was used.
 
 use serde::{Deserialize, Serialize, de::Error as _};
 
-/// Whose reading of the page the text is.
+/// What produced the text of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumIter)]
 #[strum(serialize_all = "snake_case")]
 pub enum TextSource {
-    /// A vision model's.
+    /// A vision model.
     Ai,
-    /// MuPDF's: the text layer of the PDF.
+    /// MuPDF, from the text layer of the PDF.
     Mupdf,
 }
 
-/// Why a page that was planned for AI carries another text.
+/// Why a page that was planned for AI has text from another source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
 pub enum Fallback {
-    /// No model gave the page's text, or the job was cancelled.
+    /// No model returned the page's text, or the job was cancelled.
     NoAnswer,
-    /// The deadline came first.
+    /// The job's deadline passed first.
     Timeout,
 }
 
@@ -39,7 +39,7 @@ impl Source {
     /// Every source that a page can have.
     pub const ALL: [Self; 4] = [Self::AI, Self::MUPDF, Self::MUPDF_FALLBACK, Self::MUPDF_TIMEOUT_FALLBACK];
 
-    /// The page was planned for AI and has another text.
+    /// Whether the page was planned for AI and has text from another source.
     pub fn is_fallback(self) -> bool {
         self.fallback.is_some()
     }

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display, strum::VariantArray,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
     Received,
     Acked,
@@ -19,25 +22,14 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [Self; 11] = [
-        Self::Received,
-        Self::Acked,
-        Self::Understood,
-        Self::Proposed,
-        Self::Approved,
-        Self::Modified,
-        Self::Rejected,
-        Self::Executed,
-        Self::Audited,
-        Self::Cancelled,
-        Self::Failed,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// Nothing more happens by itself.
+    /// Whether the job has ended; only an operator's redrive can change it now.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Rejected | Self::Audited | Self::Cancelled | Self::Failed)
     }
 
+    /// Whether the transition from this state to `next` is legal.
     pub fn may_become(self, next: Self) -> bool {
         use State::*;
         match next {
@@ -55,28 +47,10 @@ impl State {
     }
 }
 
-impl std::fmt::Display for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = match self {
-            Self::Received => "RECEIVED",
-            Self::Acked => "ACKED",
-            Self::Understood => "UNDERSTOOD",
-            Self::Proposed => "PROPOSED",
-            Self::Approved => "APPROVED",
-            Self::Modified => "MODIFIED",
-            Self::Rejected => "REJECTED",
-            Self::Executed => "EXECUTED",
-            Self::Audited => "AUDITED",
-            Self::Cancelled => "CANCELLED",
-            Self::Failed => "FAILED",
-        };
-        f.pad(name)
-    }
-}
-
-/// What a caller sees of the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The state of a job as the API reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     Queued,
     Processing,
@@ -87,21 +61,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl std::fmt::Display for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Queued => "queued",
-            Self::Processing => "processing",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Success => "success",
-            Self::Failed => "failed",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-        })
-    }
-}
-
-/// Why workers are to stop before every page is settled.
+/// Why workers stop before every page is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Halt {

@@ -1,11 +1,11 @@
-//! Where in a trace something happens, as the W3C writes it, and the spans that a trace is made of.
+//! Trace contexts in the W3C format (`traceparent`), and the spans of a trace.
 
 use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::Error};
 
-/// A span's place: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+/// Identifies a span in a trace: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
 ///
 /// ```text
 ///    trace (upload to result) ───────┘                span ─────┘      └── 1: recorded
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, de::Error};
 pub struct TraceContext {
     pub trace: u128,
     pub span: u64,
-    /// Whoever began the trace wants it recorded.
+    /// The process that started the trace wants it recorded.
     pub sampled: bool,
 }
 
@@ -36,26 +36,26 @@ impl fmt::Display for TraceContext {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a traceparent of the form 00-TRACE-SPAN-FLAGS")]
-pub struct NoTraceparent;
+pub struct InvalidTraceparent;
 
 impl FromStr for TraceContext {
-    type Err = NoTraceparent;
+    type Err = InvalidTraceparent;
 
-    /// As the W3C asks: a later version is read like this one, and what it adds is left alone.
-    fn from_str(text: &str) -> Result<Self, NoTraceparent> {
+    /// Parses a later version like version 00 and ignores what it adds, as the W3C specifies.
+    fn from_str(text: &str) -> Result<Self, InvalidTraceparent> {
         let mut parts = text.split('-');
         let mut number = |digits: usize| {
-            let part = parts.next().filter(|part| part.len() == digits).ok_or(NoTraceparent)?;
+            let part = parts.next().filter(|part| part.len() == digits).ok_or(InvalidTraceparent)?;
             let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             if !part.bytes().all(lower_hex) {
-                return Err(NoTraceparent);
+                return Err(InvalidTraceparent);
             }
-            u128::from_str_radix(part, 16).map_err(|_| NoTraceparent)
+            u128::from_str_radix(part, 16).map_err(|_| InvalidTraceparent)
         };
         let (version, trace, span, flags) = (number(2)?, number(32)?, number(16)?, number(2)?);
         let more = parts.next().is_some();
         if version == 0xff || (version == 0 && more) || trace == 0 || span == 0 {
-            return Err(NoTraceparent);
+            return Err(InvalidTraceparent);
         }
         Ok(Self { trace, span: span as u64, sampled: flags & 1 == 1 })
     }
@@ -73,14 +73,14 @@ impl<'de> Deserialize<'de> for TraceContext {
     }
 }
 
-/// What a span is to those around it.
+/// The role of a span, as OpenTelemetry defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Work of our own.
+    /// Work within this process.
     Internal,
-    /// Works on a message that somebody sent.
+    /// Processes a message from a queue.
     Consumer,
-    /// Waits for somebody else's answer.
+    /// Waits for the response of another service.
     Client,
 }
 
@@ -114,7 +114,7 @@ impl From<u64> for Value {
     }
 }
 
-/// A piece of work that has ended.
+/// A unit of work that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub context: TraceContext,
@@ -123,9 +123,9 @@ pub struct Span {
     pub kind: SpanKind,
     pub start: Timestamp,
     pub end: Timestamp,
-    /// Names and figures; never a document's text.
+    /// Names and numbers; never text of a document.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Set when it did not do what it was to do: the stable name of why.
+    /// Set if the work failed: the stable name of the reason.
     pub error: Option<String>,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     const W3C: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_traceparent_is_read_and_written() {
+    fn a_traceparent_is_parsed_and_formatted() {
         let context: TraceContext = W3C.parse().unwrap();
         assert!(context.sampled);
         assert_eq!(context.to_string(), W3C);
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_read_and_its_additions_are_not() {
+    fn a_later_version_is_parsed_and_its_additions_are_ignored() {
         let later = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-09-what-comes";
         assert_eq!(later.parse::<TraceContext>().unwrap().to_string(), W3C);
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn a_malformed_traceparent_is_rejected() {
         for text in [
             "",
             "00",
@@ -167,7 +167,7 @@ mod tests {
             "00-+bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ä1",
         ] {
-            assert_eq!(text.parse::<TraceContext>(), Err(NoTraceparent), "{text}");
+            assert_eq!(text.parse::<TraceContext>(), Err(InvalidTraceparent), "{text}");
         }
     }
 }

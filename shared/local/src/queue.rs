@@ -216,7 +216,7 @@ impl Queue for SqliteQueue {
     }
 
     /// Always empty: a dead letter is a record in the same file, not a message of another queue.
-    async fn receive_dead(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+    async fn receive_dead_letters(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         Ok(vec![])
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use everypage_core::ports::hooks::{Call, HookError, Hooks};
+use everypage_core::ports::hooks::{HookError, Hooks, WebhookRequest};
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -43,7 +43,7 @@ impl Hooks for HttpWebhooks {
         check(url, self.allow_private).map(drop)
     }
 
-    async fn post(&self, call: &Call) -> Result<(), HookError> {
+    async fn post(&self, call: &WebhookRequest) -> Result<(), HookError> {
         let url = check(&call.url, self.allow_private).map_err(HookError::Refused)?;
         let mut request = self.client.post(url).body(call.body.clone());
         for (name, value) in &call.headers {

@@ -58,7 +58,7 @@ async fn admit(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
 impl Guard {
     /// Whether no key exists. Closes for good with the first key, and when the store fails.
     async fn is_open(&self) -> bool {
-        if self.open.load(Ordering::Relaxed) && api_keys::any(&self.app.store).await.unwrap_or(true) {
+        if self.open.load(Ordering::Relaxed) && api_keys::any_exist(&self.app.store).await.unwrap_or(true) {
             self.open.store(false, Ordering::Relaxed);
         }
         self.open.load(Ordering::Relaxed)

@@ -60,7 +60,7 @@ impl Workers for LocalWorkers {
 impl Server {
     /// Binds the address; fails where no API key exists and other machines could connect.
     pub async fn bind(backend: Arc<LocalBackend>, address: SocketAddr) -> Result<Self, ServeError> {
-        let open = !api_keys::any(&backend.app.store).await?;
+        let open = !api_keys::any_exist(&backend.app.store).await?;
         if open && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
         }

@@ -10,7 +10,7 @@ impl Ids for UlidIds {
         ulid::Ulid::new().to_string().to_lowercase()
     }
 
-    fn roll(&self, bound: u64) -> u64 {
+    fn random_below(&self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { rand::rng().random_range(0..bound) }
     }
 }

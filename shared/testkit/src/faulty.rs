@@ -20,7 +20,7 @@ use everypage_core::{
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
         flow::{Acceptance, Flow},
-        hooks::{Call, HookError, Hooks},
+        hooks::{HookError, Hooks, WebhookRequest},
         notifier::{Notice, Notifier},
         payments::{Charge, PaymentError, Payments, Refund},
         queue::{Delivery, Outgoing, Queue, Receipt},
@@ -228,8 +228,8 @@ impl Queue for Faulty<dyn Queue> {
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.around("queue.delete", self.inner.delete(receipt)).await
     }
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.around("queue.receive_dead", self.inner.receive_dead(max, visibility)).await
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.around("queue.receive_dead_letters", self.inner.receive_dead_letters(max, visibility)).await
     }
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.around("queue.depths", self.inner.depths()).await
@@ -272,7 +272,7 @@ impl Hooks for Faulty<dyn Hooks> {
     fn check(&self, url: &str) -> Result<(), String> {
         self.inner.check(url)
     }
-    async fn post(&self, call: &Call) -> Result<(), HookError> {
+    async fn post(&self, call: &WebhookRequest) -> Result<(), HookError> {
         let posted = async { Ok(self.inner.post(call).await) };
         let posted = self.around("hooks.post", posted).await;
         posted.unwrap_or_else(|fault| Err(HookError::Failed(fault.to_string())))

@@ -16,7 +16,7 @@ impl Ids for CountingIds {
         format!("{:08}", self.next.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn roll(&self, bound: u64) -> u64 {
+    fn random_below(&self, bound: u64) -> u64 {
         let step = self.rolled.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         if bound == 0 { 0 } else { step % bound }
     }

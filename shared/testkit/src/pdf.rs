@@ -95,7 +95,7 @@ fn open(file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError
 
 #[async_trait]
 impl Pdf for FakePdf {
-    fn is_here(&self) -> bool {
+    fn is_available(&self) -> bool {
         !self.absent
     }
 

@@ -4,7 +4,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use everypage_core::{
     billing::{
-        buy::{self, Wish},
+        buy::{self, PurchaseRequest},
         purchase::State,
         purchases,
     },
@@ -169,14 +169,14 @@ async fn accounts_and_purchases(backend: &DeployedStack) {
     // The command line has no access to the stack's payment service: the sweep carries out the purchase.
     let usage = cli.run(&["purchases", "buy", "4"], "").await;
     assert_eq!(usage.code, 2, "{}", usage.err);
-    let order = Wish {
+    let order = PurchaseRequest {
         tenant: TenantId::new("books"),
         by: "ann".into(),
         credits: 4,
         method: None,
         idempotency_key: None,
     };
-    let (bought, _) = buy::begin(&app.billing, order).await.unwrap();
+    let (bought, _) = buy::start(&app.billing, order).await.unwrap();
     let id = bought.id.as_str();
     let wait_for = async |state: State| {
         until(&format!("{state:?} of a purchase"), TIMEOUT, async || {

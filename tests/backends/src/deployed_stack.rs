@@ -15,7 +15,7 @@ use everypage_aws::{Clients, Stack, StackResources, queue_variable};
 use everypage_core::{
     app::{App, Outside},
     ids::{JobId, Priority},
-    intake::{upload::object_id, uploads},
+    intake::{accept::object_id, uploads},
     ports::traces::NoTraces,
     settings::Settings,
 };

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use everypage_core::{
     app::{App, Outside},
     ids::JobId,
-    intake::upload::{Object, arrived},
+    intake::accept::{Object, accept},
     secret::Secret,
     settings::Settings,
 };
@@ -110,7 +110,7 @@ impl TestBackend for LocalTestBackend {
         let metadata: BTreeMap<String, String> = trace.into_iter().collect();
         let object =
             Object { key: &key, version: "1", file: &file, metadata: &metadata, password: password.as_ref() };
-        arrived(&self.app().intake, object).await.unwrap().job.id
+        accept(&self.app().intake, object).await.unwrap().job.id
     }
 
     async fn kill_workers(&self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everypage_core::{
     billing::{
         accounts,
-        buy::{self, Wish},
+        buy::{self, PurchaseRequest},
         purchase::State as PurchaseState,
         purchases,
     },
@@ -192,14 +192,14 @@ async fn credits_are_missing_bought_and_paid(backend: &dyn TestBackend) {
     let reason = job.failure.unwrap().reason;
     assert!(reason.starts_with("not enough credits: 2 are needed and 0 are available"), "{reason}");
 
-    let order = Wish {
+    let order = PurchaseRequest {
         tenant: tenant_id.clone(),
         by: "ann".into(),
         credits: 10,
         method: Some(Secret::new("card-of-ann")),
         idempotency_key: Some("first order".into()),
     };
-    let (started, _) = buy::begin(&app.billing, order).await.unwrap();
+    let (started, _) = buy::start(&app.billing, order).await.unwrap();
     // The backend's running process, or its sweep, carries out the steps.
     until("credits", TIMEOUT, async || {
         backend.sweep().await;

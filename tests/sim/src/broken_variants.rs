@@ -345,8 +345,8 @@ impl Queue for BrokenPort<dyn Queue> {
         self.inner.delete(receipt).await
     }
 
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.inner.receive_dead(max, visibility).await
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.inner.receive_dead_letters(max, visibility).await
     }
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {

@@ -129,8 +129,8 @@ impl Queue for ChaosQueue {
         self.queue.delete(receipt).await
     }
 
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
-        self.queue.receive_dead(max, visibility).await
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+        self.queue.receive_dead_letters(max, visibility).await
     }
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {

@@ -227,7 +227,7 @@ impl Installation {
         {
             let state = self.state();
             let count = state.alive.len();
-            let chosen = self.ids.roll(count as u64) as usize;
+            let chosen = self.ids.random_below(count as u64) as usize;
             let receiver = state.alive.values().nth(chosen)?;
             let request: Request = Box::new(move |app| {
                 async move {

@@ -121,7 +121,7 @@ impl Ids for SeededIds {
         format!("{:06}", state.0)
     }
 
-    fn roll(&self, bound: u64) -> u64 {
+    fn random_below(&self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.lock().1.random_range(0..bound) }
     }
 }

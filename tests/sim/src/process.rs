@@ -50,7 +50,7 @@ pub async fn run_process(
 async fn run_housekeeping(app: &App) {
     loop {
         // One missed heartbeat only delays the next.
-        let _ = nodes::seen(&app.store).await;
+        let _ = nodes::record_heartbeat(&app.store).await;
         app.store.clock.sleep(SWEEP_INTERVAL).await;
         sweep(&app.recovery).await;
     }

@@ -127,14 +127,14 @@ async fn grant(installation: &Arc<Installation>, credits: u64) {
 async fn buy(installation: Arc<Installation>, at: Duration) {
     installation.observer.clock.sleep(at).await;
     let begin = |app: Arc<App>| {
-        let order = buy::Wish {
+        let order = buy::PurchaseRequest {
             tenant: tenant(),
             by: "person".into(),
             credits: BOUGHT,
             method: Some(Secret::new("card")),
             idempotency_key: Some("order".into()),
         };
-        async move { buy::begin(&app.billing, order).await.is_ok() }.boxed()
+        async move { buy::start(&app.billing, order).await.is_ok() }.boxed()
     };
     while installation.request(begin).await != Some(true) {
         installation.observer.clock.sleep(Duration::from_secs(1)).await;
@@ -156,7 +156,7 @@ async fn wait_until_idle(installation: &Arc<Installation>, tasks: &mut JoinSet<(
             installation.repair();
         }
         let open = jobs::open(&inspector.store).await.unwrap_or_default();
-        let no_purchase = purchases::under_way(&inspector.store, 1).await.is_ok_and(|open| open.is_empty());
+        let no_purchase = purchases::list_active(&inspector.store, 1).await.is_ok_and(|open| open.is_empty());
         if tasks.is_empty()
             && now >= faults_end
             && open.is_empty()

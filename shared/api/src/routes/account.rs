@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everypage_core::{
-    billing::{accounts, buy as buying, buy::Wish, purchase, purchases},
+    billing::{accounts, buy as buying, buy::PurchaseRequest, purchase, purchases},
     ids::PurchaseId,
     secret::Secret,
     tenants,
@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use crate::{
     Api,
     auth::{Known, Operator},
-    cursor::{self, ListParams},
+    cursor::ListParams,
     problem::{self, Code, Problem},
     request,
     shape::{Account, LedgerEntry, LedgerEntryList, List, Purchase, PurchaseList},
@@ -55,9 +55,8 @@ pub async fn ledger(
     Query(params): Query<ListParams>,
 ) -> Result<Json<LedgerEntryList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("ledger")?);
-    let piece = accounts::ledger_page(&api.app.store, &caller.tenant, after, limit).await?;
-    let items = piece.items.into_iter().map(LedgerEntry::from).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("ledger", &next)) }))
+    let page = accounts::ledger_page(&api.app.store, &caller.tenant, after, limit).await?;
+    Ok(Json(List::new("ledger", page, LedgerEntry::from)))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -102,14 +101,14 @@ pub async fn buy(
     if method.as_ref().is_some_and(|method| method.len() > MAX_METHOD) {
         return Err(Problem::invalid("method", format!("has more than {MAX_METHOD} bytes")));
     }
-    let wish = Wish {
+    let request = PurchaseRequest {
         tenant: caller.tenant,
         by: caller.user,
         credits,
         method: method.map(Secret::new),
         idempotency_key,
     };
-    let (started, existed) = buying::begin(&api.app.billing, wish).await?;
+    let (started, existed) = buying::start(&api.app.billing, request).await?;
     // The purchase is stored and continues by itself. An error would make the caller retry and buy twice.
     let purchase =
         buying::drive(&api.app.billing, &started.id, PAYMENT_RETRY_TIME).await.unwrap_or_else(|error| {
@@ -139,13 +138,12 @@ pub async fn list(
     Query(params): Query<ListParams>,
 ) -> Result<Json<PurchaseList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("purchases")?);
-    let piece = purchases::list_page(&api.app.store, &caller.tenant, after, limit).await?;
-    let items = piece.items.into_iter().map(Purchase::from).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("purchases", &next)) }))
+    let page = purchases::list_page(&api.app.store, &caller.tenant, after, limit).await?;
+    Ok(Json(List::new("purchases", page, Purchase::from)))
 }
 
 /// Get a purchase
-#[utoipa::path(get, path = "/v1/account/purchases/{id}", operation_id = "get_purchase", tag = "account", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/account/purchases/{id}", operation_id = "get_purchase", tag = "account", params(("id" = String, Path, description = "The id of the purchase")),
     responses((status = 200, description = "The purchase in its current state", body = Purchase)))]
 pub async fn purchase(
     State(api): State<Api>,

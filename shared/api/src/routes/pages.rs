@@ -26,7 +26,7 @@ const MAX_LIMIT: usize = 500;
 ///
 /// Before the first result, pages are in their current state. The list is empty until the document is
 /// opened. The text itself is in the result.
-#[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path), ListParams),
+#[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path, description = "The id of the job"), ListParams),
     responses((status = 200, description = "Up to 500 pages, 100 by default", body = PageList)))]
 pub async fn pages(
     State(api): State<Api>,
@@ -85,7 +85,7 @@ pub async fn unpublished_pages(
             match touched.remove(&number) {
                 Some(record) => match record.outcome {
                     Some(outcome) => page.settled(outcome),
-                    None if record.lease.is_some_and(|lease| lease.alive(now)) => {
+                    None if record.lease.is_some_and(|lease| lease.is_valid(now)) => {
                         Page { status: PageStatus::Working, ..page }
                     }
                     None => page,

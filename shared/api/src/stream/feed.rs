@@ -83,7 +83,7 @@ impl Feed {
             late_poll_at: now,
             place: None,
             ends_at: after(now, MAX_LIFETIME),
-            news: api.app.store.news(),
+            news: api.app.store.watch_stored(),
             api,
             stop,
             tenant,
@@ -156,17 +156,17 @@ impl Feed {
             }
         });
         let app = &self.api.app;
-        let piece =
+        let page =
             listing::tenant_events(&app.store, &self.tenant, Some(place), BATCH_SIZE, |_| true).await?;
         let mut batch = Vec::new();
-        for event in piece.items {
+        for event in page.items {
             self.newest = self.newest.max(event.timestamp);
             if self.is_ours(&event) && self.sent.insert(event.id.clone(), event.timestamp).is_none() {
                 let (id, kind) = (id_of(&event), event.kind.clone());
                 batch.push(message(Some(id), &kind, &shape::Event::from(event))?);
             }
         }
-        self.place = piece.next;
+        self.place = page.next;
         let since = before(self.newest, self.max_delay);
         self.sent.retain(|_, time| *time >= since);
         Ok(batch)
@@ -194,9 +194,9 @@ impl Feed {
         let mut place = last.split_once('_').map(|(time, _)| time.to_owned());
         let mut newest = None;
         while place.is_some() {
-            let piece = listing::tenant_events(&app.store, &self.tenant, place, BATCH_SIZE, |_| true).await?;
-            place = piece.next;
-            for event in piece.items {
+            let page = listing::tenant_events(&app.store, &self.tenant, place, BATCH_SIZE, |_| true).await?;
+            place = page.next;
+            for event in page.items {
                 if event.timestamp.as_millisecond() > end {
                     place = None;
                     break;

@@ -296,7 +296,7 @@ impl Queue for SqsQueue {
         }
     }
 
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let mut received = Vec::new();
         for lane in &self.dead_letter_queues {
             if received.len() < max {

@@ -1,15 +1,15 @@
-//! A tenant's credits: what it has, what jobs hold of it, and what is being bought.
+//! The account of a tenant: its credits, those reserved for jobs, and those being bought.
 //!
 //! ```text
 //!  reserved      allocated       added          settled
 //! ─────────▶ ordered ─────▶ allocated ─────▶ balance ─────▶ spent
 //! ◀─────────         ◀─────           ◀─────    │  ▲
 //!  released     taken back       deducted       ▼  │ released
-//!                                            held for a job
+//!                                          reserved for a job
 //! ```
 //!
-//! The balance is the sum of the ledger, held credits among it. Like a job, an account is nothing but
-//! the fold of its events, and a change that would break a rule is refused and changes nothing.
+//! The balance is the sum of the ledger and includes reserved credits. Like a job, an account is the
+//! fold of its events; an event that would break a rule is refused and changes nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,10 @@ use crate::{
     ids::{JobId, PurchaseId, TenantId},
 };
 
-/// Most credits of an account in all its places: far from where numbers end, in JSON too.
-pub const MOST_CREDITS: u64 = 1_000_000_000_000;
+/// The limit of balance, ordered and allocated credits together: far below what JSON numbers can hold.
+pub const MAX_CREDITS: u64 = 1_000_000_000_000;
 
-/// Why credits come, go or wait.
+/// Why credits are added, spent or reserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
@@ -31,7 +31,7 @@ pub enum Cause {
     Purchase {
         purchase: PurchaseId,
     },
-    /// Given or taken by an operator.
+    /// Added or deducted by an operator.
     Operator {
         by: String,
         note: String,
@@ -42,15 +42,15 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum AccountEvent {
-    /// A job holds credits, or a purchase has its place.
+    /// Credits of the balance are reserved for a job, or room for a purchase.
     #[serde(rename = "credit.reserved")]
     Reserved { credits: u64, cause: Cause },
-    /// What a job held was used.
+    /// A job spent credits that were reserved for it.
     #[serde(rename = "credit.settled")]
     Settled { credits: u64, job: JobId },
     #[serde(rename = "credit.released")]
     Released { credits: u64, cause: Cause },
-    /// What was ordered is paid, and about to be the tenant's.
+    /// Ordered credits are paid, and not in the balance yet.
     #[serde(rename = "credit.allocated")]
     Allocated { credits: u64, purchase: PurchaseId },
     #[serde(rename = "credit.taken_back")]
@@ -75,27 +75,27 @@ impl AccountEvent {
     }
 }
 
-/// Why a change was not made. The wording is shown to people.
+/// Why a change was refused. The text is shown to people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("not enough credits: {needed} are needed and {available} are available")]
     NotEnough { needed: u64, available: u64 },
-    #[error("an account holds at most {MOST_CREDITS} credits; with {credits} more it would be {sum}")]
+    #[error("too many credits: with {credits} more the account would have {sum}; the limit is {MAX_CREDITS}")]
     TooMany { credits: u64, sum: u64 },
-    #[error("{what} has {found} credits, not the {wanted} that should be there")]
+    #[error("{what} are {found}; expected at least {wanted}")]
     Missing { what: &'static str, wanted: u64, found: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     pub tenant: TenantId,
-    /// What the tenant has: the sum of its ledger.
+    /// The sum of the ledger.
     pub balance: u64,
-    /// Of the balance, what jobs hold until they end.
+    /// The part of the balance that is reserved for jobs until they end.
     pub reserved: u64,
-    /// Being bought and not paid yet.
+    /// Being bought, and not paid yet.
     pub ordered: u64,
-    /// Paid and not in the balance yet.
+    /// Paid, and not in the balance yet.
     pub allocated: u64,
     pub head: Head,
 }
@@ -105,51 +105,51 @@ impl Account {
         Self { tenant, balance: 0, reserved: 0, ordered: 0, allocated: 0, head: Head::default() }
     }
 
-    /// What a new job may hold.
+    /// Credits that can be reserved for a new job.
     pub fn available(&self) -> u64 {
         self.balance - self.reserved
     }
 
-    /// The account after `event`, without its place in the trail.
+    /// The account after `event`, without the new head of its trail.
     pub fn apply(&self, event: &AccountEvent) -> Result<Self, Refused> {
         let mut next = self.clone();
         match event {
             AccountEvent::Reserved { credits, cause: Cause::Purchase { .. } } => {
-                next.has_room(*credits)?;
+                next.check_limit(*credits)?;
                 next.ordered += credits;
             }
             AccountEvent::Reserved { credits, .. } => {
-                next.afford(*credits)?;
+                next.check_available(*credits)?;
                 next.reserved += credits;
             }
             AccountEvent::Settled { credits, .. } => {
-                take("what jobs hold", &mut next.reserved, *credits)?;
-                take("the balance", &mut next.balance, *credits)?;
+                take("the reserved credits", &mut next.reserved, *credits)?;
+                take("the credits of the balance", &mut next.balance, *credits)?;
             }
             AccountEvent::Released { credits, cause: Cause::Purchase { .. } } => {
-                take("what is ordered", &mut next.ordered, *credits)?;
+                take("the ordered credits", &mut next.ordered, *credits)?;
             }
             AccountEvent::Released { credits, .. } => {
-                take("what jobs hold", &mut next.reserved, *credits)?;
+                take("the reserved credits", &mut next.reserved, *credits)?;
             }
             AccountEvent::Allocated { credits, .. } => {
-                take("what is ordered", &mut next.ordered, *credits)?;
+                take("the ordered credits", &mut next.ordered, *credits)?;
                 next.allocated += credits;
             }
             AccountEvent::TakenBack { credits, .. } => {
-                take("what is allocated", &mut next.allocated, *credits)?;
+                take("the allocated credits", &mut next.allocated, *credits)?;
                 next.ordered += credits;
             }
             AccountEvent::Added { credits, cause: Cause::Purchase { .. } } => {
-                take("what is allocated", &mut next.allocated, *credits)?;
+                take("the allocated credits", &mut next.allocated, *credits)?;
                 next.balance += credits;
             }
             AccountEvent::Added { credits, .. } => {
-                next.has_room(*credits)?;
+                next.check_limit(*credits)?;
                 next.balance += credits;
             }
             AccountEvent::Deducted { credits, cause } => {
-                next.afford(*credits)?;
+                next.check_available(*credits)?;
                 next.balance -= credits;
                 if let Cause::Purchase { .. } = cause {
                     next.allocated += credits;
@@ -159,7 +159,7 @@ impl Account {
         Ok(next)
     }
 
-    /// Rebuilds an account from its trail alone.
+    /// Rebuilds an account from its trail.
     pub fn replay(tenant: &TenantId, events: &[Event]) -> Result<Self, String> {
         let mut account = Self::new(tenant.clone());
         for event in events {
@@ -174,7 +174,7 @@ impl Account {
         Ok(account)
     }
 
-    fn afford(&self, credits: u64) -> Result<(), Refused> {
+    fn check_available(&self, credits: u64) -> Result<(), Refused> {
         let available = self.available();
         if credits > available {
             return Err(Refused::NotEnough { needed: credits, available });
@@ -182,10 +182,10 @@ impl Account {
         Ok(())
     }
 
-    /// Whatever is somewhere now may come to be the balance.
-    fn has_room(&self, credits: u64) -> Result<(), Refused> {
+    /// Counts ordered and allocated credits too, because all of them may become part of the balance.
+    fn check_limit(&self, credits: u64) -> Result<(), Refused> {
         let sum = (self.balance + self.ordered + self.allocated).saturating_add(credits);
-        if sum > MOST_CREDITS { Err(Refused::TooMany { credits, sum }) } else { Ok(()) }
+        if sum > MAX_CREDITS { Err(Refused::TooMany { credits, sum }) } else { Ok(()) }
     }
 }
 
@@ -195,21 +195,21 @@ fn take(what: &'static str, from: &mut u64, credits: u64) -> Result<(), Refused>
     Ok(())
 }
 
-/// One line of the ledger: written with the event that changed the balance, and never changed.
+/// One line of the ledger: written together with the event that changed the balance, and immutable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// The event's place in the account's trail.
+    /// The sequence number of the event in the account's trail.
     pub sequence: u64,
     pub at: jiff::Timestamp,
-    /// Less than zero for what went.
+    /// Negative if credits were spent or deducted.
     pub amount: i64,
-    /// After this entry.
+    /// The balance after this entry.
     pub balance: u64,
     pub cause: Cause,
 }
 
 impl LedgerEntry {
-    /// The line for an event, where it moved the balance.
+    /// The line for an event; `None` if it did not change the balance.
     pub fn of(before: &Account, after: &Account, event: &AccountEvent, at: jiff::Timestamp) -> Option<Self> {
         let amount = after.balance as i64 - before.balance as i64;
         let cause = match event {

@@ -6,11 +6,11 @@ fn job() -> Cause {
     Cause::Job { job: JobId::new("j") }
 }
 
-fn bought() -> Cause {
+fn purchase() -> Cause {
     Cause::Purchase { purchase: PurchaseId::new("p") }
 }
 
-fn given() -> Cause {
+fn operator() -> Cause {
     Cause::Operator { by: "ann".into(), note: "welcome".into() }
 }
 
@@ -19,35 +19,35 @@ fn account(balance: u64) -> Account {
 }
 
 #[test]
-fn a_job_holds_pays_and_gives_back() {
+fn a_job_reserves_spends_and_releases_credits() {
     let account = account(10);
-    let held = account.apply(&AccountEvent::Reserved { credits: 7, cause: job() }).unwrap();
-    assert_eq!((held.balance, held.available()), (10, 3));
-    let paid = held.apply(&AccountEvent::Settled { credits: 5, job: JobId::new("j") }).unwrap();
-    assert_eq!((paid.balance, paid.available()), (5, 3));
-    let released = paid.apply(&AccountEvent::Released { credits: 2, cause: job() }).unwrap();
+    let reserved = account.apply(&AccountEvent::Reserved { credits: 7, cause: job() }).unwrap();
+    assert_eq!((reserved.balance, reserved.available()), (10, 3));
+    let settled = reserved.apply(&AccountEvent::Settled { credits: 5, job: JobId::new("j") }).unwrap();
+    assert_eq!((settled.balance, settled.available()), (5, 3));
+    let released = settled.apply(&AccountEvent::Released { credits: 2, cause: job() }).unwrap();
     assert_eq!((released.balance, released.available()), (5, 5));
 }
 
 #[test]
-fn what_is_held_is_neither_held_twice_nor_taken_away() {
-    let held = account(10).apply(&AccountEvent::Reserved { credits: 7, cause: job() }).unwrap();
+fn reserved_credits_are_neither_reserved_again_nor_deducted() {
+    let reserved = account(10).apply(&AccountEvent::Reserved { credits: 7, cause: job() }).unwrap();
     let refused = Refused::NotEnough { needed: 4, available: 3 };
-    assert_eq!(held.apply(&AccountEvent::Reserved { credits: 4, cause: job() }), Err(refused.clone()));
-    assert_eq!(held.apply(&AccountEvent::Deducted { credits: 4, cause: given() }), Err(refused));
-    let said = Refused::NotEnough { needed: 4, available: 3 }.to_string();
-    assert_eq!(said, "not enough credits: 4 are needed and 3 are available");
+    assert_eq!(reserved.apply(&AccountEvent::Reserved { credits: 4, cause: job() }), Err(refused.clone()));
+    assert_eq!(reserved.apply(&AccountEvent::Deducted { credits: 4, cause: operator() }), Err(refused));
+    let message = Refused::NotEnough { needed: 4, available: 3 }.to_string();
+    assert_eq!(message, "not enough credits: 4 are needed and 3 are available");
 }
 
 #[test]
-fn what_was_bought_counts_once_it_is_in_the_ledger_and_goes_back_the_same_way() {
+fn bought_credits_reach_the_balance_with_the_ledger_and_can_be_undone() {
     let events = [
-        AccountEvent::Reserved { credits: 5, cause: bought() },
+        AccountEvent::Reserved { credits: 5, cause: purchase() },
         AccountEvent::Allocated { credits: 5, purchase: PurchaseId::new("p") },
-        AccountEvent::Added { credits: 5, cause: bought() },
-        AccountEvent::Deducted { credits: 5, cause: bought() },
+        AccountEvent::Added { credits: 5, cause: purchase() },
+        AccountEvent::Deducted { credits: 5, cause: purchase() },
         AccountEvent::TakenBack { credits: 5, purchase: PurchaseId::new("p") },
-        AccountEvent::Released { credits: 5, cause: bought() },
+        AccountEvent::Released { credits: 5, cause: purchase() },
     ];
     let mut now = account(1);
     let mut seen = Vec::new();
@@ -59,20 +59,20 @@ fn what_was_bought_counts_once_it_is_in_the_ledger_and_goes_back_the_same_way() 
 }
 
 #[test]
-fn an_account_never_holds_more_than_can_be_counted() {
-    let full = account(MOST_CREDITS - 1);
-    assert!(full.apply(&AccountEvent::Added { credits: 1, cause: given() }).is_ok());
+fn an_account_never_exceeds_the_limit() {
+    let full = account(MAX_CREDITS - 1);
+    assert!(full.apply(&AccountEvent::Added { credits: 1, cause: operator() }).is_ok());
     for credits in [2, u64::MAX] {
-        let refused = full.apply(&AccountEvent::Added { credits, cause: given() });
+        let refused = full.apply(&AccountEvent::Added { credits, cause: operator() });
         assert!(matches!(refused, Err(Refused::TooMany { .. })), "{refused:?}");
-        let refused = full.apply(&AccountEvent::Reserved { credits, cause: bought() });
+        let refused = full.apply(&AccountEvent::Reserved { credits, cause: purchase() });
         assert!(matches!(refused, Err(Refused::TooMany { .. })), "{refused:?}");
     }
 }
 
 fn any_event() -> impl Strategy<Value = AccountEvent> {
-    let cause = prop_oneof![Just(job()), Just(bought()), Just(given())];
-    (0..7u8, prop_oneof![0..20u64, Just(MOST_CREDITS), Just(u64::MAX)], cause).prop_map(
+    let cause = prop_oneof![Just(job()), Just(purchase()), Just(operator())];
+    (0..7u8, prop_oneof![0..20u64, Just(MAX_CREDITS), Just(u64::MAX)], cause).prop_map(
         |(kind, credits, cause)| {
             let purchase = PurchaseId::new("p");
             match kind {
@@ -90,13 +90,13 @@ fn any_event() -> impl Strategy<Value = AccountEvent> {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_the_balance_is_the_sum_of_the_ledger_and_covers_what_is_held(
+    fn after_any_events_the_balance_is_the_sum_of_the_ledger_and_covers_reservations(
         events in prop::collection::vec(any_event(), 0..60)
     ) {
         let mut now = account(0);
         let mut sum = 0;
         for event in &events {
-            // What is refused changes nothing; what is not keeps every rule.
+            // A refused event changes nothing; any other keeps every rule.
             if let Ok(next) = now.apply(event) {
                 sum += LedgerEntry::of(&now, &next, event, jiff::Timestamp::UNIX_EPOCH)
                     .map_or(0, |line| line.amount);
@@ -104,7 +104,7 @@ proptest! {
             }
             prop_assert_eq!(now.balance as i64, sum);
             prop_assert!(now.reserved <= now.balance);
-            prop_assert!(now.balance + now.ordered + now.allocated <= MOST_CREDITS);
+            prop_assert!(now.balance + now.ordered + now.allocated <= MAX_CREDITS);
         }
     }
 }

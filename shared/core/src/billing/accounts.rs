@@ -1,4 +1,4 @@
-//! Accounts and their ledgers: changed by events, each with its line, in one write.
+//! Stores accounts and their ledgers: events, ledger lines and the account change in one write.
 
 use crate::{
     billing::account::{Account, AccountEvent, LedgerEntry, Refused},
@@ -21,31 +21,31 @@ pub enum AccountError {
     Fault(#[from] Fault),
 }
 
-/// A tenant's account; one that nothing happened to yet is empty, with version 0.
+/// Loads the account of a tenant; an account without events is empty, with version 0.
 pub async fn load(store: &Store, tenant: &TenantId) -> Result<Versioned<Account>, Fault> {
     let found = store.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
     Ok(found.unwrap_or_else(|| Versioned { value: Account::new(tenant.clone()), version: 0 }))
 }
 
-/// Every account that something happened to, by tenant.
+/// Lists every account that has events, by tenant.
 pub async fn all(store: &Store) -> Result<Vec<Account>, Fault> {
     let all =
         read_index(store.records.as_ref(), Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| {
             true
         })
         .await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|account| account.value).collect())
 }
 
-/// Who changes an account, and what else that belongs to.
+/// The metadata and correlation id of events that change an account.
 pub struct Origin {
     pub metadata: Metadata,
     pub correlation: CorrelationId,
 }
 
-/// The account after `events`, and the writes that make it so: the record, its events, and a line of
-/// the ledger for each that moved the balance.
-pub fn moves(
+/// The account after `events`, and the writes that store it: the record, its events, and a ledger line
+/// for each event that changed the balance.
+pub fn transition(
     store: &Store,
     origin: &Origin,
     before: &Versioned<Account>,
@@ -85,7 +85,7 @@ pub fn moves(
     Ok((account, changes))
 }
 
-/// Makes one change that an operator asks for.
+/// Applies one change by an operator.
 pub async fn change(
     store: &Store,
     tenant: &TenantId,
@@ -99,20 +99,20 @@ pub async fn change(
     };
     loop {
         let before = load(store, tenant).await?;
-        let (account, changes) = moves(store, &origin, &before, std::slice::from_ref(event))?;
+        let (account, changes) = transition(store, &origin, &before, std::slice::from_ref(event))?;
         if store.write(changes).await? == Written::Applied {
             return Ok(account);
         }
     }
 }
 
-/// A tenant's whole ledger, oldest first, strongly consistent.
+/// Reads the whole ledger of a tenant, oldest first, strongly consistent.
 pub async fn ledger(store: &Store, tenant: &TenantId) -> Result<Vec<LedgerEntry>, Fault> {
     let all = read_all(store.records.as_ref(), &record::account_partition(tenant), record::LEDGER).await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|line| line.value).collect())
 }
 
-/// The lines of a tenant's ledger, newest first.
+/// Reads one page of the ledger of a tenant, newest first.
 pub async fn ledger_page(
     store: &Store,
     tenant: &TenantId,

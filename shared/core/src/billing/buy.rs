@@ -1,8 +1,9 @@
-//! Buying credits, step by step: see `domain::purchase` for the steps and their ways back.
+//! Buying credits: starts purchases and runs their steps. The decisions are in [`super::saga`].
 //!
-//! Steps in our own books are written together with the word that they are done, so that they happen
-//! once. Money is taken and given back under a key, so that asking again is harmless. Whoever finds a
-//! purchase whose time has come goes on with it: the request that made it, `serve`, or the sweep.
+//! A step in the account is written in one batch with the event that it is done, so that it takes effect
+//! once. Payments are charged and refunded under an idempotency key, so that a repeated call is harmless.
+//! Any process that finds a due purchase continues it: the one that handled the request, `serve`, or the
+//! sweep.
 
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use tracing::{info, warn};
 use crate::{
     billing::{
         Billing,
-        account::{AccountEvent, Cause, MOST_CREDITS},
+        account::{AccountEvent, Cause, MAX_CREDITS},
         accounts::AccountError,
-        purchase::{Decision, NotAllowed, NotTaken, Order, Purchase, PurchaseEvent, State, Step, Task},
+        purchase::{Order, Purchase, PurchaseEvent, State, Step},
         purchases,
+        saga::{Decision, NotAllowed, StepFailure, Task},
     },
     digest::sha256_hex,
     events::Store,
@@ -38,35 +40,35 @@ use crate::{
     time::{after, until},
 };
 
-/// Purchases gone on with at once.
-const BATCH_SIZE: usize = 16;
-/// As many are looked at together.
-const LOOKED_AT: usize = 100;
-/// What other processes began is looked for so often.
+/// Purchases that are continued concurrently.
+const MAX_CONCURRENT: usize = 16;
+/// Active purchases that are listed in one request.
+const BATCH_SIZE: usize = 100;
+/// How often purchases that other processes started are looked up.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What somebody wants to buy.
-pub struct Wish {
+/// A caller's request to buy credits.
+pub struct PurchaseRequest {
     pub tenant: TenantId,
     pub by: String,
     pub credits: u64,
-    /// What the payment service knows the payer's card or account by.
+    /// The payment service's token for the payer's card or account.
     pub method: Option<Secret>,
-    /// The caller's own name for the request.
+    /// The caller's own key of the request.
     pub idempotency_key: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PurchaseError {
-    #[error("credits can't be bought here: PAYMENT_URL and CREDIT_PRICE_USD are not set")]
+    #[error("credits can't be bought: set PAYMENT_URL and CREDIT_PRICE_USD")]
     NotSetUp,
     #[error(
-        "{credits} credits can't be bought at once: at least 1, at most {MOST_CREDITS}, and no price that can't be counted"
+        "can't buy {credits} credits in one purchase (accepted: 1 to {MAX_CREDITS}, if the price is not too large)"
     )]
     BadAmount { credits: u64 },
     #[error("the idempotency key {key:?} was used before for another purchase")]
     KeyReused { key: String },
-    #[error("there is no purchase {0}")]
+    #[error("unknown purchase {0}")]
     Unknown(PurchaseId),
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
@@ -74,41 +76,42 @@ pub enum PurchaseError {
     Fault(#[from] Fault),
 }
 
-/// Writes the purchase down and answers with it, and whether it was there before. From then on it comes
-/// to its end, whoever takes the steps.
-pub async fn begin(billing: &Billing, wish: Wish) -> Result<(Purchase, bool), PurchaseError> {
-    let settings = tenants::settings(&billing.tenants, &wish.tenant).await?;
+/// Stores the purchase; returns it, and whether it existed before. From then on it always comes to an
+/// end, whichever process runs its steps.
+pub async fn start(billing: &Billing, request: PurchaseRequest) -> Result<(Purchase, bool), PurchaseError> {
+    let settings = tenants::settings(&billing.tenants, &request.tenant).await?;
     let Some(Purchasing { price_usd, strategy, .. }) = &settings.purchasing else {
         return Err(PurchaseError::NotSetUp);
     };
-    let credits = wish.credits;
-    if !(1..=MOST_CREDITS).contains(&credits) {
+    let credits = request.credits;
+    if !(1..=MAX_CREDITS).contains(&credits) {
         return Err(PurchaseError::BadAmount { credits });
     }
-    let id = match &wish.idempotency_key {
-        Some(key) => PurchaseId::new(&sha256_hex(format!("{}/{key}", wish.tenant).as_bytes())[..32]),
+    let id = match &request.idempotency_key {
+        Some(key) => PurchaseId::new(&sha256_hex(format!("{}/{key}", request.tenant).as_bytes())[..32]),
         None => PurchaseId::new(billing.store.ids.fresh()),
     };
     let order = Order {
-        tenant: wish.tenant,
-        by: wish.by,
+        tenant: request.tenant,
+        by: request.by,
         credits,
         price_micro_usd: price_of(credits, *price_usd).ok_or(PurchaseError::BadAmount { credits })?,
         strategy: *strategy,
     };
-    if let Some(begun) =
-        purchases::begin(&billing.store, billing.vault.as_ref(), &id, order, wish.method.as_ref()).await?
+    let method = request.method.as_ref();
+    if let Some(created) =
+        purchases::create(&billing.store, billing.vault.as_ref(), &id, order, method).await?
     {
-        return Ok((begun.value, false));
+        return Ok((created.value, false));
     }
-    let known = load(&billing.store, &id).await?.value;
-    if known.order.credits != credits {
-        return Err(PurchaseError::KeyReused { key: wish.idempotency_key.unwrap_or_default() });
+    let existing = load(&billing.store, &id).await?.value;
+    if existing.order.credits != credits {
+        return Err(PurchaseError::KeyReused { key: request.idempotency_key.unwrap_or_default() });
     }
-    Ok((known, true))
+    Ok((existing, true))
 }
 
-/// In whole cents, as payment services count, and never less than the credits are worth.
+/// The price in whole cents, as payment services count, rounded up; `None` if it is too large.
 fn price_of(credits: u64, price_usd: f64) -> Option<MicroUsd> {
     let cents = (credits as f64 * price_usd * 100.0 - 1e-6).ceil().max(0.0) as u64;
     cents.checked_mul(10_000).map(MicroUsd)
@@ -118,7 +121,7 @@ async fn load(store: &Store, id: &PurchaseId) -> Result<Versioned<Purchase>, Pur
     purchases::find(store, id).await?.ok_or_else(|| PurchaseError::Unknown(id.clone()))
 }
 
-/// Takes a purchase as far as it comes within `patience`; the rest is done by whoever finds it due.
+/// Runs the steps of a purchase for up to `patience`; other processes run those that are due later.
 pub async fn drive(
     billing: &Billing,
     id: &PurchaseId,
@@ -126,19 +129,19 @@ pub async fn drive(
 ) -> Result<Purchase, PurchaseError> {
     let end = after(billing.store.clock.now(), patience);
     loop {
-        let kept = load(&billing.store, id).await?;
-        let (now, due) = (billing.store.clock.now(), kept.value.due);
-        if kept.value.state.is_at_rest() || due > end || now > end || !can_pay(&billing.settings) {
-            return Ok(kept.value);
+        let purchase = load(&billing.store, id).await?;
+        let (now, due) = (billing.store.clock.now(), purchase.value.due);
+        if !purchase.value.state.is_active() || due > end || now > end || !can_pay(&billing.settings) {
+            return Ok(purchase.value);
         }
         match until(now, due) {
-            Duration::ZERO => go_on(billing, &kept).await?,
+            Duration::ZERO => run_next_task(billing, &purchase).await?,
             pause => billing.store.clock.sleep(pause).await,
         }
     }
 }
 
-/// A person's word on a purchase.
+/// Applies an operator's decision on a purchase.
 pub async fn decide(
     store: &Store,
     id: &PurchaseId,
@@ -146,110 +149,108 @@ pub async fn decide(
     decision: Decision,
 ) -> Result<Purchase, PurchaseError> {
     loop {
-        let kept = load(store, id).await?;
-        let purchase = &kept.value;
-        let event = purchase.decided(by, decision.clone())?;
-        let given_back = match event {
-            PurchaseEvent::Resolved { .. } => purchase.given_back(),
+        let before = load(store, id).await?;
+        let purchase = &before.value;
+        let event = purchase.decide(by, decision.clone())?;
+        let released = match event {
+            PurchaseEvent::Resolved { .. } => purchase.steps_to_release(),
             _ => &[],
         };
-        let account: Vec<_> = given_back.iter().filter_map(|step| entry_undone(purchase, *step)).collect();
-        if let Some(decided) = advance(store, &kept, &[event], &account).await? {
+        let account: Vec<_> = released.iter().filter_map(|step| undo_event(purchase, *step)).collect();
+        if let Some(decided) = advance(store, &before, &[event], &account).await? {
             return Ok(decided.value);
         }
     }
 }
 
-/// Only a process that knows the payment service takes steps: to one without it every purchase would
-/// look as if it could not be paid.
+/// Only a process with a payment service runs steps: in one without, every payment would fail.
 fn can_pay(settings: &Settings) -> bool {
     settings.purchasing.is_some()
 }
 
-/// One step, or the next step of the way back.
-async fn go_on(billing: &Billing, kept: &Versioned<Purchase>) -> Result<(), Fault> {
-    let task = kept.value.task();
-    let Some(starting) = kept.value.starting(task, billing.store.clock.now()) else {
-        if let Some(end) = kept.value.compensated() {
-            tell_person(billing, &kept.value, std::slice::from_ref(&end)).await;
-            advance(&billing.store, kept, &[end], &[]).await?;
+/// Runs or undoes one step, or ends a compensation.
+async fn run_next_task(billing: &Billing, purchase: &Versioned<Purchase>) -> Result<(), Fault> {
+    let Some(task) = purchase.value.next_task() else {
+        if let Some(end) = purchase.value.end_compensation() {
+            notify_if_manual(billing, &purchase.value, std::slice::from_ref(&end)).await;
+            advance(&billing.store, purchase, &[end], &[]).await?;
         }
         return Ok(());
     };
-    let Some(kept) = advance(&billing.store, kept, &[starting], &[]).await? else { return Ok(()) };
+    let start = purchase.value.start(task, billing.store.clock.now());
+    let Some(purchase) = advance(&billing.store, purchase, &[start], &[]).await? else { return Ok(()) };
     match task {
-        Task::Take(step) => take(billing, &kept, step).await,
-        Task::Undo(step) => undo(billing, &kept, step).await,
-        Task::Rest => Ok(()),
+        Task::Run(step) => run_step(billing, &purchase, step).await,
+        Task::Undo(step) => undo_step(billing, &purchase, step).await,
     }
 }
 
-async fn take(billing: &Billing, kept: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
-    let purchase = &kept.value;
-    let taken = match step {
+async fn run_step(billing: &Billing, before: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
+    let purchase = &before.value;
+    let (payment, account) = match step {
         Step::TakePayment => match charge(billing, purchase).await {
-            Ok(payment) => {
-                purchases::advance(&billing.store, kept, &purchase.taken(step, Some(payment)), &[]).await
-            }
-            Err(why) => return not_taken(billing, kept, step, why).await,
+            Ok(payment) => (Some(payment), vec![]),
+            Err(failure) => return record_failure(billing, before, step, failure).await,
         },
-        _ => {
-            let account: Vec<_> = entry(purchase, step).into_iter().collect();
-            purchases::advance(&billing.store, kept, &purchase.taken(step, None), &account).await
-        }
+        _ => (None, account_event(purchase, step).into_iter().collect()),
     };
-    match taken {
-        Ok(Some(taken)) if taken.value.state == State::Completed => {
-            let Order { tenant, credits, .. } = &taken.value.order;
-            info!(purchase = %taken.value.id, %tenant, credits, "credits bought");
+    let events = purchase.step_done(step, payment);
+    match purchases::advance(&billing.store, before, &events, &account).await {
+        Ok(Some(done)) if done.value.state == State::Completed => {
+            let Order { tenant, credits, .. } = &done.value.order;
+            info!(purchase = %done.value.id, %tenant, credits, "credits bought");
             Ok(())
         }
-        // Nothing, or somebody else was faster: the next look finds what is to be done.
+        // Not completed yet, or another process was faster: the next pass finds what is due.
         Ok(_) => Ok(()),
         Err(AccountError::Refused(refused)) => {
-            not_taken(billing, kept, step, NotTaken::Refused(refused.to_string())).await
+            record_failure(billing, before, step, StepFailure::Refused(refused.to_string())).await
         }
         Err(AccountError::Fault(fault)) => Err(fault),
     }
 }
 
-async fn not_taken(
+async fn record_failure(
     billing: &Billing,
-    kept: &Versioned<Purchase>,
+    before: &Versioned<Purchase>,
     step: Step,
-    why: NotTaken,
+    failure: StepFailure,
 ) -> Result<(), Fault> {
-    let purchase = &kept.value;
-    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?why, "step not taken");
-    let events = purchase.not_taken(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
-    tell_person(billing, purchase, &events).await;
-    advance(&billing.store, kept, &events, &[]).await?;
+    let purchase = &before.value;
+    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?failure, "purchase step failed");
+    let now = billing.store.clock.now();
+    let events = purchase.step_failed(step, failure, now, &billing.settings.retry_intervals);
+    notify_if_manual(billing, purchase, &events).await;
+    advance(&billing.store, before, &events, &[]).await?;
     Ok(())
 }
 
-async fn undo(billing: &Billing, kept: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
-    let purchase = &kept.value;
-    let account: Vec<_> = entry_undone(purchase, step).into_iter().collect();
+async fn undo_step(billing: &Billing, before: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
+    let purchase = &before.value;
+    let account: Vec<_> = undo_event(purchase, step).into_iter().collect();
     let undone = match step {
         Step::TakePayment => refund(billing, purchase).await,
         _ => Ok(()),
     };
-    let why = match undone {
-        Ok(()) => match purchases::advance(&billing.store, kept, &purchase.undone(step), &account).await {
-            Ok(_) => return Ok(()),
-            Err(AccountError::Refused(refused)) => refused.to_string(),
-            Err(AccountError::Fault(fault)) => return Err(fault),
-        },
+    let reason = match undone {
+        Ok(()) => {
+            match purchases::advance(&billing.store, before, &purchase.undo_done(step), &account).await {
+                Ok(_) => return Ok(()),
+                Err(AccountError::Refused(refused)) => refused.to_string(),
+                Err(AccountError::Fault(fault)) => return Err(fault),
+            }
+        }
         Err(error) => error.to_string(),
     };
-    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), why, "step not undone");
-    let failed = purchase.not_undone(step, why, billing.store.clock.now(), &billing.settings.retry_intervals);
-    advance(&billing.store, kept, &[failed], &[]).await?;
+    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), reason, "purchase step not undone");
+    let now = billing.store.clock.now();
+    let failed = purchase.undo_failed(step, reason, now, &billing.settings.retry_intervals);
+    advance(&billing.store, before, &[failed], &[]).await?;
     Ok(())
 }
 
-/// What a step in our own books means for the account.
-fn entry(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
+/// The account event of a step; `None` for the payment.
+fn account_event(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     let (credits, id) = (purchase.order.credits, purchase.id.clone());
     match step {
         Step::Reserve => Some(AccountEvent::Reserved { credits, cause: Cause::Purchase { purchase: id } }),
@@ -259,7 +260,8 @@ fn entry(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     }
 }
 
-fn entry_undone(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
+/// The account event that undoes a step; `None` for the payment.
+fn undo_event(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     let (credits, id) = (purchase.order.credits, purchase.id.clone());
     match step {
         Step::Reserve => Some(AccountEvent::Released { credits, cause: Cause::Purchase { purchase: id } }),
@@ -269,11 +271,11 @@ fn entry_undone(purchase: &Purchase, step: Step) -> Option<AccountEvent> {
     }
 }
 
-async fn charge(billing: &Billing, purchase: &Purchase) -> Result<String, NotTaken> {
-    // A method that can't be opened is tried as often as a service that can't be reached, and no more.
-    let method = purchases::method(&billing.store, billing.vault.as_ref(), &purchase.id).await;
-    let method =
-        method.map_err(|fault| NotTaken::Unknown(format!("how it is paid can't be read: {fault}")))?;
+async fn charge(billing: &Billing, purchase: &Purchase) -> Result<String, StepFailure> {
+    // A method that can't be decrypted is retried like a service that can't be reached.
+    let method = purchases::payment_method(&billing.store, billing.vault.as_ref(), &purchase.id)
+        .await
+        .map_err(|fault| StepFailure::Unknown(format!("the payment method can't be read: {fault}")))?;
     let charge = Charge {
         key: Step::TakePayment.key(&purchase.id),
         tenant: purchase.order.tenant.clone(),
@@ -282,8 +284,8 @@ async fn charge(billing: &Billing, purchase: &Purchase) -> Result<String, NotTak
         method,
     };
     billing.payments.charge(&charge).await.map_err(|error| match error {
-        PaymentError::Declined(reason) => NotTaken::Refused(reason),
-        PaymentError::Unavailable(reason) => NotTaken::Unknown(reason),
+        PaymentError::Declined(reason) => StepFailure::Refused(reason),
+        PaymentError::Unavailable(reason) => StepFailure::Unknown(reason),
     })
 }
 
@@ -297,21 +299,22 @@ async fn refund(billing: &Billing, purchase: &Purchase) -> Result<(), PaymentErr
     billing.payments.refund(&refund).await
 }
 
-/// A move that no account can refuse.
+/// Records events that the account can't refuse.
 async fn advance(
     store: &Store,
-    kept: &Versioned<Purchase>,
+    before: &Versioned<Purchase>,
     events: &[PurchaseEvent],
     account: &[AccountEvent],
 ) -> Result<Option<Versioned<Purchase>>, Fault> {
-    purchases::advance(store, kept, events, account).await.map_err(|error| match error {
+    purchases::advance(store, before, events, account).await.map_err(|error| match error {
         AccountError::Fault(fault) => fault,
         AccountError::Refused(refused) => Fault::broken("account", refused),
     })
 }
 
-/// Before it is written down: a crash in between tells twice, and never not at all.
-async fn tell_person(billing: &Billing, purchase: &Purchase, events: &[PurchaseEvent]) {
+/// Notifies the responsible person if the purchase is about to wait for an operator. Called before that
+/// is stored: a crash in between notifies twice, never not at all.
+async fn notify_if_manual(billing: &Billing, purchase: &Purchase, events: &[PurchaseEvent]) {
     let Some(reason) = events.iter().find_map(|event| match event {
         PurchaseEvent::Manual { reason } => Some(reason),
         _ => None,
@@ -326,68 +329,68 @@ async fn tell_person(billing: &Billing, purchase: &Purchase, events: &[PurchaseE
     let notice = Notice {
         tenant: order.tenant.clone(),
         responsible,
-        subject: "A purchase of credits waits for a person".to_owned(),
+        subject: "A purchase of credits waits for an operator".to_owned(),
         body: format!(
             "Purchase {id} of {} credits for {:.2} USD stopped: {reason}.\n\
-             Look: everypage purchases show {id}. Then resume it, roll it back, or resolve it with a note.",
+             See: everypage purchases show {id}. Then resume it, roll it back, or resolve it with a note.",
             order.credits,
             order.price_micro_usd.usd()
         ),
     };
     if let Err(fault) = billing.notifier.notify(&notice).await {
-        // It is listed, and counted, until somebody has decided.
-        warn!(purchase = %id, %fault, "the responsible person was not told");
+        // The purchase is listed and counted until an operator decides.
+        warn!(purchase = %id, %fault, "the responsible person was not notified");
     }
 }
 
-/// Goes on with every purchase that is due, and begins no step after `end`; answers how many steps that
-/// were, and when the next purchase is due.
-async fn go_on_with_due(billing: &Billing, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
+/// Continues every due purchase, and starts no step after `end`; returns the number of steps, and when
+/// the next purchase is due.
+async fn run_due(billing: &Billing, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
     let now = billing.store.clock.now();
-    let under_way = purchases::under_way(&billing.store, LOOKED_AT).await?;
-    let (due, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|kept| kept.value.due <= now);
-    let gone_on = stream::iter(due).map(|kept| async move {
-        let id = kept.value.id;
-        match go_on_while_due(billing, &id, end).await {
+    let active = purchases::list_active(&billing.store, BATCH_SIZE).await?;
+    let (due, later): (Vec<_>, Vec<_>) = active.into_iter().partition(|purchase| purchase.value.due <= now);
+    let runs = stream::iter(due).map(|purchase| async move {
+        let id = purchase.value.id;
+        match run_while_due(billing, &id, end).await {
             Ok(steps) => steps,
             Err(fault) => {
-                warn!(purchase = %id, %fault, "purchase not gone on with yet");
+                warn!(purchase = %id, %fault, "purchase can't be continued; retrying");
                 billing.store.clock.sleep(POLL_INTERVAL).await;
                 0
             }
         }
     });
-    let steps = gone_on.buffer_unordered(BATCH_SIZE).fold(0, |sum, steps| ready(sum + steps)).await;
-    Ok((steps, later.first().map(|kept| kept.value.due)))
+    let steps = runs.buffer_unordered(MAX_CONCURRENT).fold(0, |sum, steps| ready(sum + steps)).await;
+    Ok((steps, later.first().map(|purchase| purchase.value.due)))
 }
 
-/// An index lags behind: what it lists may be on its way, or over, by now, and what was just done is not
-/// in it yet.
-async fn go_on_while_due(billing: &Billing, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
+/// Runs tasks of a purchase while they are due; returns how many. It reads the purchase before each one,
+/// because the index that listed it lags behind.
+async fn run_while_due(billing: &Billing, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
     let mut steps = 0;
     loop {
         let now = billing.store.clock.now();
-        let kept = purchases::find(&billing.store, id).await?;
-        let due = kept.filter(|kept| !kept.value.state.is_at_rest() && kept.value.due <= now);
-        let Some(kept) = due.filter(|_| now < end) else { return Ok(steps) };
-        go_on(billing, &kept).await?;
+        let found = purchases::find(&billing.store, id).await?;
+        let due = found.filter(|found| found.value.state.is_active() && found.value.due <= now);
+        let Some(purchase) = due.filter(|_| now < end) else { return Ok(steps) };
+        run_next_task(billing, &purchase).await?;
         steps += 1;
     }
 }
 
-/// Goes on with purchases as they become due, for ever.
+/// Continues purchases as they become due; never returns.
 pub async fn run(billing: &Billing) {
     if !can_pay(&billing.settings) {
         return pending().await;
     }
     loop {
-        let pause = match go_on_with_due(billing, Timestamp::MAX).await {
+        let pause = match run_due(billing, Timestamp::MAX).await {
             Ok((0, next)) => {
                 next.map_or(POLL_INTERVAL, |next| until(billing.store.clock.now(), next).min(POLL_INTERVAL))
             }
             Ok(_) => continue,
             Err(fault) => {
-                warn!(%fault, "purchases not looked for yet");
+                warn!(%fault, "due purchases can't be listed; retrying");
                 POLL_INTERVAL
             }
         };
@@ -395,12 +398,13 @@ pub async fn run(billing: &Billing) {
     }
 }
 
-/// The same for a process that does not live on: until nothing is due within `time`.
+/// Continues due purchases until none is due within `time`, for a process that ends; returns the number
+/// of steps.
 pub async fn run_for(billing: &Billing, time: Duration) -> Result<usize, Fault> {
     let end = after(billing.store.clock.now(), time);
     let mut steps = 0;
     while can_pay(&billing.settings) {
-        let (count, next) = go_on_with_due(billing, end).await?;
+        let (count, next) = run_due(billing, end).await?;
         steps += count;
         let now = billing.store.clock.now();
         match next {

@@ -1,10 +1,11 @@
-//! A tenant's credits: accounts, the ledger, purchases, and the saga that carries a purchase out.
+//! The credits of a tenant: accounts, the ledger, purchases, and the saga that runs a purchase.
 
 pub mod account;
 pub mod accounts;
 pub mod buy;
 pub mod purchase;
 pub mod purchases;
+pub mod saga;
 pub(crate) mod telemetry;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::{
     tenants::Tenants,
 };
 
-/// What purchases need.
+/// The ports and settings that purchases use.
 #[derive(Clone)]
 pub struct Billing {
     pub store: Store,

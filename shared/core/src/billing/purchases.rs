@@ -1,4 +1,4 @@
-//! Purchases of credits: moved by events, together with the account that they are for.
+//! Stores purchases of credits: each change is an event, written together with the account's.
 
 use serde::Serialize;
 
@@ -38,13 +38,13 @@ fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
             index::purchases(&purchase.order.tenant),
             sort(purchase.started_at),
         )),
-        state_index: listed.map(|place| IndexEntry::new(place, sort(purchase.due))),
+        state_index: listed.map(|partition| IndexEntry::new(partition, sort(purchase.due))),
         ..Draft::new(record::purchase(&purchase.id), encode(purchase)?)
     })
 }
 
-/// Writes down a new purchase; `None` when there is one of that id.
-pub async fn begin(
+/// Stores a new purchase; `None` if the id is taken.
+pub async fn create(
     store: &Store,
     vault: &dyn Vault,
     id: &PurchaseId,
@@ -60,8 +60,8 @@ pub async fn begin(
     write(store, id, None, &[PurchaseEvent::Started(order)], more).await
 }
 
-/// Moves a purchase, and its account with it; `None` when somebody else moved the purchase. Others of the
-/// tenant's may be at the account, which is no reason to wait.
+/// Applies events to a purchase and to its account; `None` if another process changed the purchase. It
+/// retries if only the account was changed, by another purchase or job of the tenant.
 pub async fn advance(
     store: &Store,
     before: &Versioned<Purchase>,
@@ -69,12 +69,12 @@ pub async fn advance(
     account: &[AccountEvent],
 ) -> Result<Option<Versioned<Purchase>>, AccountError> {
     loop {
-        let moved = advance_once(store, before, events, account).await?;
-        if moved.is_some() || account.is_empty() {
-            return Ok(moved);
+        let advanced = advance_once(store, before, events, account).await?;
+        if advanced.is_some() || account.is_empty() {
+            return Ok(advanced);
         }
-        let now = find(store, &before.value.id).await?;
-        if now.is_none_or(|now| now.version != before.version) {
+        let current = find(store, &before.value.id).await?;
+        if current.is_none_or(|current| current.version != before.version) {
             return Ok(None);
         }
     }
@@ -89,13 +89,13 @@ async fn advance_once(
     let (id, order) = (&before.value.id, &before.value.order);
     let mut more = Vec::new();
     if !account.is_empty() {
-        let kept = accounts::load(store, &order.tenant).await?;
+        let before = accounts::load(store, &order.tenant).await?;
         let origin =
             Origin { metadata: metadata(store, order), correlation: CorrelationId::new(id.as_str()) };
-        more = accounts::moves(store, &origin, &kept, account)?.1;
+        more = accounts::transition(store, &origin, &before, account)?.1;
     }
-    // Paid, or never to be paid: how is nobody's business any more.
-    let is_over = events.iter().any(|event| {
+    // Paid, or never to be paid: the payment method is not needed any more.
+    let needs_no_method = events.iter().any(|event| {
         matches!(
             event,
             PurchaseEvent::PaymentCompleted { .. }
@@ -103,7 +103,7 @@ async fn advance_once(
                 | PurchaseEvent::Resolved { .. }
         )
     });
-    if is_over && let Some(item) = store.records.get(&record::payment_method(id)).await? {
+    if needs_no_method && let Some(item) = store.records.get(&record::payment_method(id)).await? {
         more.push(Change::Delete { key: record::payment_method(id), version: item.version });
     }
     Ok(write(store, id, Some(before), events, more).await?)
@@ -116,24 +116,25 @@ async fn write(
     events: &[PurchaseEvent],
     mut changes: Vec<Change>,
 ) -> Result<Option<Versioned<Purchase>>, Fault> {
-    let mut purchase = before.map(|kept| kept.value.clone());
+    let mut purchase = before.map(|before| before.value.clone());
     for event in events {
         let head = purchase.as_ref().map(|purchase| purchase.head.clone()).unwrap_or_default();
         let at = head.next_time(store.clock.now());
         let next = Purchase::apply(purchase.as_ref(), id, event, at);
-        let mut next = next.ok_or_else(|| Fault::broken("purchase", "an event that does not follow"))?;
+        let mut next =
+            next.ok_or_else(|| Fault::broken("purchase", "the trail must start with saga.started, once"))?;
         let (stored, head) = append(store, &next, &head, event, at);
         changes.push(trail::append(store, &stored)?);
         next.head = head;
         purchase = Some(next);
     }
-    let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "nothing to write"))?;
-    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "no events to write"))?;
+    let when = before.map_or(When::Absent, |before| When::Version(before.version));
     changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
     if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    billing_telemetry::purchase_moved(&purchase, events);
+    billing_telemetry::purchase_changed(&purchase, events);
     Ok(Some(Versioned { value: purchase, version: when.next_version() }))
 }
 
@@ -154,29 +155,33 @@ fn metadata(store: &Store, order: &Order) -> Metadata {
     Metadata::untraced(order.tenant.clone(), Some(order.by.clone()), Actor::Purchase, &store.environment)
 }
 
-/// How a purchase is paid, while that is still of use.
-pub async fn method(store: &Store, vault: &dyn Vault, id: &PurchaseId) -> Result<Option<Secret>, Fault> {
+/// Decrypts the payment method of a purchase; `None` if it has none, or was paid or undone.
+pub async fn payment_method(
+    store: &Store,
+    vault: &dyn Vault,
+    id: &PurchaseId,
+) -> Result<Option<Secret>, Fault> {
     let Some(item) = store.records.get(&record::payment_method(id)).await? else { return Ok(None) };
     let sealed: String = decode(&item)?.value;
     Ok(Some(vault.open(&sealed).await?))
 }
 
-/// Purchases on their way, those due first.
-pub async fn under_way(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
-    listed(store, index::DUE_PURCHASES, limit).await
+/// Lists purchases that continue by themselves, in the order in which they are due.
+pub async fn list_active(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    list(store, index::DUE_PURCHASES, limit).await
 }
 
-/// Purchases of all tenants that wait for a person, oldest first.
-pub async fn needing_person(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
-    listed(store, index::MANUAL_PURCHASES, limit).await
+/// Lists the purchases of all tenants that wait for an operator, oldest first.
+pub async fn list_manual(store: &Store, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    list(store, index::MANUAL_PURCHASES, limit).await
 }
 
-async fn listed(store: &Store, place: &str, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
-    let listing = store.records.list_index(Index::State, place, None, false, limit).await?;
+async fn list(store: &Store, partition: &str, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+    let listing = store.records.list_index(Index::State, partition, None, false, limit).await?;
     listing.items.iter().map(decode).collect()
 }
 
-/// A tenant's purchases of credits, newest first.
+/// Lists one page of a tenant's purchases, newest first.
 pub async fn list_page(
     store: &Store,
     tenant: &TenantId,

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{telemetry::metrics::*, time::until};
 
-/// Events of an account were stored with a job's.
-pub(crate) fn credits_moved(events: &[AccountEvent]) {
+/// Records account events that were stored with those of a job.
+pub(crate) fn credits_changed(events: &[AccountEvent]) {
     for event in events {
         match event {
             AccountEvent::Reserved { credits, .. } => CREDITS_RESERVED.count([], *credits),
@@ -17,8 +17,8 @@ pub(crate) fn credits_moved(events: &[AccountEvent]) {
     }
 }
 
-/// `events` of a purchase were stored.
-pub(crate) fn purchase_moved(after: &Purchase, events: &[PurchaseEvent]) {
+/// Records stored events of a purchase.
+pub(crate) fn purchase_changed(after: &Purchase, events: &[PurchaseEvent]) {
     for event in events {
         match event {
             PurchaseEvent::UndoDone { .. } => SAGA_COMPENSATIONS.count(["done".into()], 1),

@@ -7,13 +7,13 @@ use crate::{
     invariants::{Checked, check},
 };
 
-/// Published in order per aggregate, none missing, each at least once.
+/// Every stored event was published at least once, in order per aggregate and without gaps.
 pub fn published_in_order(published: &[Event], stored: &[Event]) -> Checked {
     let mut reached: HashMap<String, u64> = HashMap::new();
     for event in published {
         let last = reached.entry(event.aggregate.to_string()).or_default();
         check(event.sequence <= *last + 1, || {
-            format!("{} jumped from event {last} to {}", event.aggregate, event.sequence)
+            format!("{}: event {last} was published, then event {}", event.aggregate, event.sequence)
         })?;
         *last = event.sequence.max(*last);
     }

@@ -1,4 +1,4 @@
-//! Long lists in pieces, for callers who come back with where they were.
+//! Lists events page by page.
 
 use crate::{
     event::Event,
@@ -9,7 +9,7 @@ use crate::{
     records::{ListPage, decode, list_page},
 };
 
-/// What happened to a tenant's things that `wanted` holds for, oldest first.
+/// Lists the events of a tenant for which `wanted` returns true, oldest first.
 pub async fn tenant_events(
     store: &Store,
     tenant: &TenantId,
@@ -21,7 +21,7 @@ pub async fn tenant_events(
         .await
 }
 
-/// A job's trail and then those of its pages, page by page.
+/// Lists the trail of a job, then the trails of its pages in page order.
 pub async fn job_events(
     store: &Store,
     job: &JobId,
@@ -39,13 +39,13 @@ pub async fn job_events(
             return Ok(ListPage { items, next: Some(next) });
         }
     }
-    let left = limit.saturating_sub(items.len());
-    if left == 0 {
-        // Whether a page has a trail is seen next time.
+    let remaining = limit.saturating_sub(items.len());
+    if remaining == 0 {
+        // The next request finds out whether pages have events.
         return Ok(ListPage { items, next: Some(record::PAGE_EVENTS.to_owned()) });
     }
     let after = after.filter(|after| after.starts_with(record::PAGE_EVENTS) && after != record::PAGE_EVENTS);
-    let listing = store.records.list(&partition, record::PAGE_EVENTS, after.as_deref(), left).await?;
+    let listing = store.records.list(&partition, record::PAGE_EVENTS, after.as_deref(), remaining).await?;
     for item in &listing.items {
         items.push(decode(item)?.value);
     }

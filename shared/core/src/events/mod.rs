@@ -1,4 +1,5 @@
-//! The audit trail: events, their storage with the state that they describe, and the outbox of unpublished ones.
+//! The audit trail: events, stored together with the state that they describe, and the outbox of
+//! unpublished events.
 
 pub mod invariants;
 pub mod listing;

@@ -1,5 +1,5 @@
-//! Processes that store events and may vanish without a word, such as instances of a function: who
-//! falls silent may have left events unpublished.
+//! Heartbeats of processes that store events and may end without notice, such as instances of a
+//! function. One that stops sending heartbeats may have left events unpublished.
 
 use std::time::Duration;
 
@@ -20,32 +20,33 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     pub node: String,
+    /// Its last heartbeat.
     pub seen: Timestamp,
 }
 
-/// Tells that this process is there. Call it before storing events, and again long before the time
-/// after which others take it for gone.
-pub async fn seen(store: &Store) -> Result<(), Fault> {
+/// Records a heartbeat of this process. Called before events are stored, and again well before the
+/// time after which other processes consider this one dead.
+pub async fn record_heartbeat(store: &Store) -> Result<(), Fault> {
     let key = record::node(&store.node);
     let known = store.records.get(&key).await?;
     let when = known.map_or(When::Absent, |item| When::Version(item.version));
     let node = Node { node: store.node.clone(), seen: store.clock.now() };
     let change = Change::Put { draft: Draft::new(key, encode(&node)?), when };
-    // Refused when it was just forgotten as silent: the next call tells again.
+    // Refused if the record was just deleted as silent: the next heartbeat creates it again.
     store.write(vec![change]).await?;
     Ok(())
 }
 
-/// Those not heard of for `time`.
-pub async fn silent(store: &Store, time: Duration) -> Result<Vec<Versioned<Node>>, Fault> {
+/// Lists the nodes without a heartbeat for `time`.
+pub async fn list_silent(store: &Store, time: Duration) -> Result<Vec<Versioned<Node>>, Fault> {
     let now = store.clock.now();
     let mut all: Vec<Versioned<Node>> = read_all(store.records.as_ref(), record::NODES, "").await?;
-    all.retain(|kept| after(kept.value.seen, time) <= now);
+    all.retain(|node| after(node.value.seen, time) <= now);
     Ok(all)
 }
 
-/// Unless it was heard of since.
-pub async fn forget(store: &Store, node: &Versioned<Node>) -> Result<(), Fault> {
+/// Deletes a node, unless it has sent a heartbeat since it was read.
+pub async fn delete(store: &Store, node: &Versioned<Node>) -> Result<(), Fault> {
     let change = Change::Delete { key: record::node(&node.value.node), version: node.version };
     store.write(vec![change]).await?;
     Ok(())

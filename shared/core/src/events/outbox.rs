@@ -1,15 +1,13 @@
-//! Events that this process has stored and not published yet, as it remembers them.
+//! The events that this process has stored and not published yet, in memory.
 //!
-//! The store knows them too, by their mark, and lists them in an index. That index lags behind on AWS,
-//! and to ask it costs a read for what is known here anyway. It is for those whom memory can't help:
-//! whoever takes over from the dead, and this process where a reply was lost or there were too many.
+//! The store lists them too, in an index by node. That index lags behind on AWS, and reading it costs a
+//! request for what this process knows already. It is read where memory can't help: by the process that
+//! takes over from a dead one, and by this process after a lost response or an overflow.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{self, Notify};
 
 use crate::{
@@ -18,28 +16,27 @@ use crate::{
     time::after,
 };
 
-/// As many as are remembered while the bus can't be reached; the others are marked, and found.
-const MOST: usize = 1000;
+/// Events in memory while the bus can't be reached; further ones are found through the index.
+const MAX_WAITING: usize = 1000;
 
 #[derive(Default)]
 pub struct Outbox {
     events: Mutex<Events>,
     added: Notify,
-    /// Whoever publishes has it, so that order is kept.
-    pub turn: sync::Mutex<()>,
+    /// Held while events are published, so that their order is kept.
+    pub publishing: sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Events {
     waiting: Vec<Item>,
-    /// There were more than are remembered.
-    more: bool,
-    /// When the index was asked last.
-    asked: Option<Timestamp>,
+    /// More than [`MAX_WAITING`] events were added.
+    overflowed: bool,
+    scanned_at: Option<Timestamp>,
 }
 
 impl Outbox {
-    /// Takes note of the events in a batch that was written; false where there are none.
+    /// Adds the events of a written batch; returns false if it has none.
     pub fn add(&self, batch: Batch) -> bool {
         let Batch { stamp, changes } = batch;
         let mut stored = changes.into_iter().filter_map(|change| match change {
@@ -48,12 +45,12 @@ impl Outbox {
             }
             _ => None,
         });
-        let mut events = self.events();
+        let mut events = self.events.lock();
         let before = events.waiting.len();
-        events.waiting.extend(stored.by_ref().take(MOST.saturating_sub(before)));
-        let more = stored.next().is_some();
-        events.more |= more;
-        let added = more || events.waiting.len() > before;
+        events.waiting.extend(stored.by_ref().take(MAX_WAITING.saturating_sub(before)));
+        let overflowed = stored.next().is_some();
+        events.overflowed |= overflowed;
+        let added = overflowed || events.waiting.len() > before;
         drop(events);
         if added {
             self.added.notify_one();
@@ -61,45 +58,43 @@ impl Outbox {
         added
     }
 
-    /// Ends when events were added since the last time.
+    /// Waits until events were added since the last call.
     pub async fn added(&self) {
         self.added.notified().await;
     }
 
     pub fn is_empty(&self) -> bool {
-        self.events().waiting.is_empty()
+        self.events.lock().waiting.is_empty()
     }
 
-    /// Those that wait, oldest first.
+    /// The unpublished events, oldest first.
     pub fn waiting(&self) -> Vec<Item> {
-        let mut waiting = self.events().waiting.clone();
-        waiting.sort_by(|a, b| place(a).cmp(&place(b)));
+        let mut waiting = self.events.lock().waiting.clone();
+        waiting.sort_by(|a, b| position(a).cmp(&position(b)));
         waiting
     }
 
-    /// They are published.
-    pub fn forget(&self, published: &[Item]) {
-        self.events().waiting.retain(|item| !published.iter().any(|other| other.draft.key == item.draft.key));
+    /// Removes published events.
+    pub fn remove(&self, published: &[Item]) {
+        let is_published = |item: &Item| published.iter().any(|other| other.draft.key == item.draft.key);
+        self.events.lock().waiting.retain(|item| !is_published(item));
     }
 
-    /// Were there more than are remembered, or has nobody asked the index for so long?
-    pub fn needs_index_scan(&self, now: Timestamp, for_long: Duration) -> bool {
-        let mut events = self.events();
-        let asked = *events.asked.get_or_insert(now);
-        events.more || after(asked, for_long) <= now
+    /// Whether the index may list events that are not in memory: after an overflow, and once per
+    /// `interval`.
+    pub fn needs_index_scan(&self, now: Timestamp, interval: Duration) -> bool {
+        let mut events = self.events.lock();
+        let scanned_at = *events.scanned_at.get_or_insert(now);
+        events.overflowed || after(scanned_at, interval) <= now
     }
 
-    /// The index was asked at that time.
-    pub fn mark_scanned(&self, asked: Timestamp) {
-        let mut events = self.events();
-        (events.more, events.asked) = (false, Some(asked));
-    }
-
-    fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Records that the index was read at that time.
+    pub fn mark_scanned(&self, at: Timestamp) {
+        let mut events = self.events.lock();
+        (events.overflowed, events.scanned_at) = (false, Some(at));
     }
 }
 
-fn place(item: &Item) -> Option<&str> {
+fn position(item: &Item) -> Option<&str> {
     item.draft.state_index.as_ref().map(|entry| entry.sort.as_str())
 }

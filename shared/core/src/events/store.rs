@@ -15,13 +15,13 @@ use crate::{
     telemetry::spans::Tracer,
 };
 
-/// The records as one process reads and writes them: under which node, at what time, with which ids.
-/// Events that it writes wait in its outbox for the relay.
+/// How one process reads and writes records: with its node name, clock and ids. Events that it
+/// writes wait in its outbox for the relay.
 #[derive(Clone)]
 pub struct Store {
     /// Retries faults.
     pub records: Arc<dyn Records>,
-    /// Does not retry: for the breakers, which fail open instead of waiting.
+    /// Does not retry; for the breakers, which fail open instead of waiting.
     pub records_once: Arc<dyn Records>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -30,16 +30,16 @@ pub struct Store {
     pub node: String,
     pub environment: String,
     pub outbox: Arc<Outbox>,
-    pub(crate) news: watch::Sender<()>,
+    pub(crate) stored: watch::Sender<()>,
 }
 
 impl Store {
-    /// A unique holder of a lease, for one piece of work of this process.
+    /// Returns a new lease holder, for one unit of work of this process.
     pub fn holder(&self) -> String {
         format!("{}/{}", self.node, self.ids.fresh())
     }
 
-    /// Applies all changes or none. Events among them wait for the relay from then on.
+    /// Applies all changes or none, and adds the events among them to the outbox.
     pub async fn write(&self, changes: Vec<Change>) -> Result<Written, Fault> {
         self.write_to(self.records.as_ref(), changes).await
     }
@@ -53,13 +53,13 @@ impl Store {
         let batch = Batch { stamp: self.ids.fresh(), changes };
         let written = records.write(&batch).await?;
         if written == Written::Applied && self.outbox.add(batch) {
-            self.news.send_replace(());
+            self.stored.send_replace(());
         }
         Ok(written)
     }
 
-    /// Changes with every event that this process stores, not with those of other processes.
-    pub fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
+    /// A channel that changes when this process stores an event; other processes do not change it.
+    pub fn watch_stored(&self) -> watch::Receiver<()> {
+        self.stored.subscribe()
     }
 }

@@ -12,8 +12,8 @@ use crate::{
     records::{encode, read_all, read_index},
 };
 
-/// The write that stores an event. It is marked as unpublished by being listed in the outbox of
-/// the process that wrote it; the mark is part of the same record, so neither is without the other.
+/// Returns the write that stores an event. The event's own record lists it in the outbox of this
+/// process, which marks it as unpublished: an event is never stored without that mark.
 pub fn append(store: &Store, event: &Event) -> Result<Change, Fault> {
     let key = record::event(&event.aggregate, event.sequence);
     let time = format!("{:.3}#{}#{:010}", event.timestamp, event.aggregate, event.sequence);
@@ -29,23 +29,23 @@ pub fn is_unpublished(draft: &Draft) -> bool {
     draft.state_index.as_ref().is_some_and(|entry| entry.partition.starts_with(index::OUTBOX))
 }
 
-/// The whole trail of one aggregate, in order.
+/// Reads the whole trail of an aggregate, in order.
 pub async fn read(store: &Store, aggregate: &Aggregate) -> Result<Vec<Event>, Fault> {
     let (partition, prefix) = record::trail(aggregate);
     read_prefix(store, &partition, &prefix).await
 }
 
-/// The trails of all pages of a job, page by page.
+/// Reads the trails of all pages of a job, in page order.
 pub async fn read_pages(store: &Store, job: &crate::ids::JobId) -> Result<Vec<Event>, Fault> {
     read_prefix(store, &record::job_partition(job), record::PAGE_EVENTS).await
 }
 
 async fn read_prefix(store: &Store, partition: &str, prefix: &str) -> Result<Vec<Event>, Fault> {
     let all = read_all(store.records.as_ref(), partition, prefix).await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|event| event.value).collect())
 }
 
-/// What happened to a tenant's things since a time, of one type or of all.
+/// Reads up to `limit` events of a tenant since a time, of one type or of all.
 pub async fn since(
     store: &Store,
     tenant: &TenantId,
@@ -56,5 +56,5 @@ pub async fn since(
     let (partition, after) = (index::events(tenant), since.map(|time| format!("{time:.3}")));
     let wanted = |event: &Event| kind.is_none_or(|kind| kind == event.kind);
     let all = read_index(store.records.as_ref(), Index::Tenant, &partition, after, limit, wanted).await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|event| event.value).collect())
 }

@@ -190,7 +190,7 @@ async fn late_images(finisher: &Finisher, job: &Job) -> Result<HashMap<PageNumbe
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
     let mut stored = prepare::all_stored_images(finisher.blobs.as_ref(), &job.id, ranges).await?;
     for (range, images) in ranges.iter().zip(&mut stored).filter(|(_, images)| images.is_none()) {
-        match prepare::make_images(&finisher.preparer, job, range).await {
+        match prepare::render_images(&finisher.preparer, job, range).await {
             Ok(()) => {}
             Err(error @ (StepError::Document(_) | StepError::Fault(Fault::ParserUnavailable { .. }))) => {
                 warn!(job = %job.id, %error, "images not rendered")

@@ -42,7 +42,8 @@ pub struct Turn(Versioned<Healing>);
 
 async fn find(store: &Store, job: &JobId) -> Result<Versioned<Healing>, Fault> {
     let found = store.records.get(&record::healing(job)).await?.as_ref().map(decode).transpose()?;
-    let none = || Versioned { value: Healing { job: job.clone(), registered: 0, publisher: None }, version: 0 };
+    let none =
+        || Versioned { value: Healing { job: job.clone(), registered: 0, publisher: None }, version: 0 };
     Ok(found.unwrap_or_else(none))
 }
 
@@ -59,7 +60,12 @@ async fn save(store: &Store, before: &Versioned<Healing>, value: Healing) -> Res
 
 /// Registers a late page. Returns the caller's turn to publish, for `time`; `None` when another worker
 /// publishes, which then includes this page.
-pub async fn register(store: &Store, job: &JobId, holder: &str, time: Duration) -> Result<Option<Turn>, Fault> {
+pub async fn register(
+    store: &Store,
+    job: &JobId,
+    holder: &str,
+    time: Duration,
+) -> Result<Option<Turn>, Fault> {
     loop {
         let kept = find(store, job).await?;
         let now = store.clock.now();

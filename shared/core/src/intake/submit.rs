@@ -1,4 +1,4 @@
-//! From a request to an accepted job: once, however often it is asked.
+//! Accepts a request as a job: exactly once, however often it is repeated.
 
 use std::{
     io::Read,
@@ -30,29 +30,29 @@ use crate::{
     trace::TraceContext,
 };
 
-/// Within this the same document with the same options is the same request.
-const SAME_REQUEST_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Within this time, a request with the same document and options is a repetition.
+const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3600);
 
 pub struct Submission {
     pub tenant: TenantId,
     pub user: Option<String>,
-    /// The door: `cli`, `api` or `s3`.
+    /// Where the request came from: `cli`, `api` or `s3`.
     pub source: String,
-    /// What people call the document.
+    /// The document's name, for people.
     pub name: String,
     pub file: PathBuf,
     pub password: Option<Secret>,
     pub options: JobOptions,
-    /// The caller's own name for the request.
+    /// The caller's name for the request.
     pub idempotency_key: Option<String>,
-    /// Where in their own trace the caller is.
+    /// The caller's trace context.
     pub traceparent: Option<TraceContext>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
     pub job: Job,
-    /// The job was there before: the request is a repetition.
+    /// The request was a repetition: the job existed before.
     pub existed: bool,
 }
 
@@ -64,65 +64,67 @@ pub enum SubmitError {
     TooLarge { file: String, bytes: u64, limit: u64 },
     #[error("the idempotency key {key:?} was used before for another document or other options")]
     KeyReused { key: String },
-    #[error("the options can't be used: {0}")]
+    #[error("invalid options: {0}")]
     BadOptions(String),
-    #[error("there is no tenant {0} here; TENANTS names those that there are")]
+    #[error("unknown tenant {0:?}: TENANTS does not include it", .0.as_str())]
     UnknownTenant(TenantId),
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// Makes the job durable and answers with it. Nothing is lost once this has answered; before
-/// that, nothing but an unused copy of the file can be left behind.
+/// Creates the job, or finds the job of the same request, and starts its flow.
+///
+/// When it has returned, the job is durable. If it fails, at most an unused copy of the file is left.
 pub async fn submit(intake: &Intake, submission: Submission) -> Result<Submitted, SubmitError> {
     submit_as(intake, None, submission).await
 }
 
-/// The same under an id that was chosen, and written down, for this very document: whoever comes
-/// back with it after a crash is answered with the job that it made before.
+/// Like [`submit`], with a job id that the caller chose and recorded for this document: a retry after a
+/// crash finds the job that was created before.
 pub async fn submit_as(
     intake: &Intake,
     chosen: Option<JobId>,
     submission: Submission,
 ) -> Result<Submitted, SubmitError> {
-    if !intake.settings.knows(&submission.tenant) {
+    if !intake.settings.allows_tenant(&submission.tenant) {
         return Err(SubmitError::UnknownTenant(submission.tenant));
     }
     if submission.options.job_timeout_ms == 0 {
-        return Err(SubmitError::BadOptions("the deadline must be later than now".into()));
+        return Err(SubmitError::BadOptions("the deadline must be in the future".into()));
     }
-    let came = intake.store.clock.now();
+    let arrived_at = intake.store.clock.now();
     let document = describe(intake, &submission).await?;
-    // Without the password: nothing that could be guessed from is kept. Another try with another
-    // password is a new request all the same, because the first has failed by then.
+    // Without the password, so that nothing is stored from which it could be guessed. A request with another
+    // password is a new one all the same, because the first has failed by then.
     let fingerprint =
         sha256_hex(format!("{}/{}", document.sha256, submission.options.fingerprint()).as_bytes());
-    let named = submission.idempotency_key.clone();
-    let request = named.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
+    let caller_key = submission.idempotency_key.clone();
+    let request = caller_key.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = record::idempotency(&submission.tenant, &request);
 
     let id = chosen.clone().unwrap_or_else(|| JobId::new(intake.store.ids.fresh()));
     loop {
         if let Some(chosen) = &chosen
-            && let Some(made) = jobs::find(&intake.store, chosen).await?
+            && let Some(created) = jobs::find(&intake.store, chosen).await?
         {
-            if !made.value.state.is_terminal() {
-                intake.flow.start(chosen, made.value.redrives, &made.value.trace()).await?;
+            if !created.value.state.is_terminal() {
+                intake.flow.start(chosen, created.value.redrives, &created.value.trace()).await?;
             }
-            return Ok(Submitted { job: made.value, existed: true });
+            return Ok(Submitted { job: created.value, existed: true });
         }
         let now = intake.store.clock.now();
         let known = jobs::find_idempotency(&intake.store, &key).await?;
         if let Some(known) = known.as_ref().filter(|known| now < known.value.expires) {
             if known.value.fingerprint != fingerprint {
-                return Err(SubmitError::KeyReused { key: named.unwrap_or_default() });
+                return Err(SubmitError::KeyReused { key: caller_key.unwrap_or_default() });
             }
             let job = jobs::load(&intake.store, &known.value.job).await.map_err(unexpected)?.value;
-            // Who sends the same document again after a cancel or a failure wants it done; who names
-            // the request wants to know what became of it.
+            // A document that is sent again after it was cancelled or failed becomes a new job; with an
+            // idempotency key, the caller gets the earlier job.
             let ended_badly = matches!(job.state, State::Cancelled | State::Failed | State::Rejected);
-            if named.is_some() || !ended_badly {
-                // Whoever made it may have died before starting its flow; starting twice is harmless.
+            if caller_key.is_some() || !ended_badly {
+                // The process that created it may have crashed before it started the flow; starting it twice is
+                // harmless.
                 if !job.state.is_terminal() {
                     intake.flow.start(&job.id, job.redrives, &job.trace()).await?;
                 }
@@ -143,29 +145,29 @@ pub async fn submit_as(
         };
         let deadline = after(now, submission.options.job_timeout());
         let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
-        let (job, mut changes) = jobs::moves(&intake.store, Actor::Intake, None, &id, &correlation, &events)
+        let (job, mut changes) = jobs::changes(&intake.store, Actor::Intake, None, &id, &correlation, &events)
             .map_err(unexpected)?;
         let record = Idempotency {
             job: id.clone(),
             fingerprint: fingerprint.clone(),
-            expires: after(now, SAME_REQUEST_FOR),
+            expires: after(now, IDEMPOTENCY_WINDOW),
         };
-        let when = known.map_or(When::Absent, |kept| When::Version(kept.version));
+        let when = known.map_or(When::Absent, |known| When::Version(known.version));
         changes.push(Change::Put { draft: jobs::idempotency_draft(key.clone(), &record)?, when });
         if let Some(password) = &submission.password {
-            changes.push(passwords::keep(&intake.store, intake.vault.as_ref(), &id, password).await?);
+            changes.push(passwords::put_change(&intake.store, intake.vault.as_ref(), &id, password).await?);
         }
         match intake.store.write(changes).await? {
             Written::Applied => {
                 intake.flow.start(&id, 0, &job.trace()).await?;
-                job_telemetry::submitted(&intake.store, &job, came);
+                job_telemetry::submitted(&intake.store, &job, arrived_at);
                 return Ok(Submitted { job, existed: false });
             }
-            // The same request arrived twice at once; the other one made the job.
+            // The request arrived twice concurrently; the other one created the job.
             Written::Refused { .. } if chosen.is_none() => {
                 intake.blobs.delete_all(&blob::job(&id)).await?;
             }
-            // A chosen id may be somebody else's as well by now, and the copy with it.
+            // Another process may have created the job with the chosen id: the copy belongs to it.
             Written::Refused { .. } => {}
         }
     }
@@ -189,17 +191,17 @@ async fn describe(intake: &Intake, submission: &Submission) -> Result<DocumentIn
     Ok(DocumentInfo { name, bytes, sha256 })
 }
 
-/// Size and SHA-256; a file over `limit` is not read.
+/// Size and SHA-256 of a file; if it is larger than `limit` bytes, it is not read and the hash is empty.
 pub(super) async fn hash_file(path: PathBuf, limit: u64) -> std::io::Result<(u64, String)> {
-    // One thread has no other to leave it to, and a simulation must find the same order each time.
+    // On a single-threaded runtime another thread would make the order of a simulation random.
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-        return hash_here(&path, limit);
+        return hash_blocking(&path, limit);
     }
-    let hashed = tokio::task::spawn_blocking(move || hash_here(&path, limit)).await;
+    let hashed = tokio::task::spawn_blocking(move || hash_blocking(&path, limit)).await;
     hashed.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
-fn hash_here(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
+fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     let mut file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {

@@ -1,4 +1,4 @@
-//! Jobs: loaded, moved by events, listed.
+//! The store of jobs: load, list, and advance by events.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub enum JobError {
     Unknown(JobId),
     #[error(transparent)]
     Illegal(#[from] Illegal),
-    /// The tenant's account does not allow it.
+    /// The tenant's account refused the change.
     #[error(transparent)]
     Credits(#[from] Refused),
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub async fn load(store: &Store, id: &JobId) -> Result<Versioned<Job>, JobError>
     find(store, id).await?.ok_or_else(|| JobError::Unknown(id.clone()))
 }
 
-/// Those of them that are there.
+/// The existing jobs among `ids`.
 pub async fn find_many(store: &Store, ids: impl Iterator<Item = JobId>) -> Result<Vec<Job>, Fault> {
     let keys: Vec<Key> = ids.map(|id| record::job(&id)).collect();
     let found = store.records.get_many(&keys).await?;
@@ -67,9 +67,10 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
     })
 }
 
-/// The job after `events`, and the writes that make it so: the record and its new events, which
-/// are stored together or not at all.
-pub fn moves(
+/// The job after `events`, and the writes of its record and the new events.
+///
+/// The caller stores them in one transaction. An illegal event is an error.
+pub fn changes(
     store: &Store,
     actor: Actor,
     before: Option<&Versioned<Job>>,
@@ -77,7 +78,7 @@ pub fn moves(
     correlation: &CorrelationId,
     events: &[JobEvent],
 ) -> Result<(Job, Vec<Change>), JobError> {
-    let mut job = before.map(|kept| kept.value.clone());
+    let mut job = before.map(|before| before.value.clone());
     let mut changes = Vec::with_capacity(events.len() + 1);
     for event in events {
         let head = job.as_ref().map(|job| job.head.clone()).unwrap_or_default();
@@ -92,15 +93,16 @@ pub fn moves(
         job = Some(next);
     }
     let job = job.ok_or_else(|| JobError::Unknown(id.clone()))?;
-    let published = before.and_then(|kept| kept.value.result.as_ref());
+    let published = before.and_then(|before| before.value.result.as_ref());
     invariants::assert(|| super::invariants::versions_count_up(published, job.result.as_ref()));
-    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let when = before.map_or(When::Absent, |before| When::Version(before.version));
     changes.insert(0, Change::Put { draft: draft(&job)?, when });
     Ok((job, changes))
 }
 
-/// Reads the job, asks `decide` what should happen to it as it is now, and makes that so; asks
-/// again when somebody else was faster. `decide` answering nothing leaves the job as it is.
+/// Loads the job and stores the events that `decide` returns for it; no events leave it unchanged.
+///
+/// If another process changed the job in between, `decide` is called again with the new state.
 pub async fn advance(
     store: &Store,
     actor: Actor,
@@ -110,7 +112,7 @@ pub async fn advance(
     advance_with(store, actor, id, decide, false).await
 }
 
-/// The same for a step that ends intake: the document's password goes with it, in one write.
+/// Like [`advance`], and deletes the document's password in the same transaction.
 pub async fn advance_and_delete_password(
     store: &Store,
     actor: Actor,
@@ -125,45 +127,45 @@ async fn advance_with(
     actor: Actor,
     id: &JobId,
     decide: impl Fn(&Job) -> Vec<JobEvent>,
-    forget_secret: bool,
+    delete_password: bool,
 ) -> Result<Versioned<Job>, JobError> {
     loop {
-        let kept = load(store, id).await?;
-        let events = decide(&kept.value);
+        let job = load(store, id).await?;
+        let events = decide(&job.value);
         if events.is_empty() {
-            return Ok(kept);
+            return Ok(job);
         }
-        let more = match forget_secret {
-            true => passwords::forget(store, id).await?.into_iter().collect(),
+        let more = match delete_password {
+            true => passwords::delete_change(store, id).await?.into_iter().collect(),
             false => vec![],
         };
-        if let Some(moved) = advance_once(store, actor, &kept, &events, more).await? {
-            return Ok(moved);
+        if let Some(advanced) = advance_once(store, actor, &job, &events, more).await? {
+            return Ok(advanced);
         }
     }
 }
 
-/// The same for somebody who has decided on the job as it was, and writes `more` with it; `None` when
-/// somebody else was faster.
+/// Stores `events` of the job as it was loaded, and `more` in the same transaction; `None` if another
+/// process changed the job in between.
 pub async fn advance_once(
     store: &Store,
     actor: Actor,
-    kept: &Versioned<Job>,
+    before: &Versioned<Job>,
     events: &[JobEvent],
     more: Vec<Change>,
 ) -> Result<Option<Versioned<Job>>, JobError> {
-    let (id, correlation) = (&kept.value.id, &kept.value.correlation_id);
-    let (job, mut changes) = moves(store, actor, Some(kept), id, correlation, events)?;
-    let (credits, account) = holds::follow(store, actor, &kept.value, &job, events).await?;
+    let (id, correlation) = (&before.value.id, &before.value.correlation_id);
+    let (job, mut changes) = changes(store, actor, Some(before), id, correlation, events)?;
+    let (credits, account) = holds::account_changes(store, actor, &before.value, &job, events).await?;
     changes.extend(account);
     changes.extend(more);
     if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    job_telemetry::count_transition(&kept.value, &job, events);
-    billing_telemetry::credits_moved(&credits);
-    job_telemetry::record_job_span(store, &kept.value, &job);
-    Ok(Some(Versioned { value: job, version: kept.version + 1 }))
+    job_telemetry::count_transition(&before.value, &job, events);
+    billing_telemetry::credits_changed(&credits);
+    job_telemetry::record_job_span(store, &before.value, &job);
+    Ok(Some(Versioned { value: job, version: before.version + 1 }))
 }
 
 /// A tenant's jobs, newest first.
@@ -173,19 +175,19 @@ pub async fn list(store: &Store, tenant: &TenantId, limit: usize) -> Result<Vec<
     listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
 }
 
-/// Every job that has not ended, the nearest deadline first.
+/// Every job that is not in a terminal state, by deadline.
 pub async fn open(store: &Store) -> Result<Vec<Job>, Fault> {
     let all =
         read_index(store.records.as_ref(), Index::State, index::OPEN_JOBS, None, usize::MAX, |_: &Job| true)
             .await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|job| job.value).collect())
 }
 
-/// Which job a request made, so that the same request makes no second one.
+/// The job that a request created, so that a repeated request creates no second one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
     pub job: JobId,
-    /// What was asked, to refuse the same key for something else.
+    /// Hash of the request, to refuse the key for a different request.
     pub fingerprint: String,
     pub expires: jiff::Timestamp,
 }
@@ -198,7 +200,7 @@ pub fn idempotency_draft(key: Key, record: &Idempotency) -> Result<Draft, Fault>
     Ok(Draft { expires: Some(record.expires), ..Draft::new(key, encode(record)?) })
 }
 
-/// A tenant's jobs that `wanted` holds for, newest first.
+/// A page of a tenant's jobs for which `wanted` is true, newest first.
 pub async fn list_page(
     store: &Store,
     tenant: &TenantId,

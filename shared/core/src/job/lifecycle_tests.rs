@@ -88,7 +88,7 @@ impl Trail {
         Self { job: None, events: vec![] }
     }
 
-    fn take(&mut self, event: &JobEvent) -> Result<State, Illegal> {
+    fn apply(&mut self, event: &JobEvent) -> Result<State, Illegal> {
         let id = JobId::new("j");
         let correlation = CorrelationId::new("c");
         let at = Timestamp::UNIX_EPOCH;
@@ -106,20 +106,20 @@ impl Trail {
 }
 
 #[test]
-fn the_straight_way_leads_from_received_to_audited() {
+fn a_job_without_incidents_goes_from_received_to_audited() {
     let mut trail = Trail::new();
     let events = every_event();
     let states: Vec<State> =
-        [0, 1, 2, 3, 5, 9, 10].iter().map(|index| trail.take(&events[*index]).unwrap()).collect();
+        [0, 1, 2, 3, 5, 9, 10].iter().map(|index| trail.apply(&events[*index]).unwrap()).collect();
     use State::*;
     assert_eq!(states, [Received, Acked, Understood, Proposed, Approved, Executed, Audited]);
     assert_eq!(trail.job.unwrap().status(), Status::Success);
 }
 
 #[test]
-fn the_table_of_transitions_is_exactly_the_drawing() {
+fn the_transitions_are_exactly_those_of_the_diagram() {
     use State::*;
-    let drawn = [
+    let diagram = [
         (Received, Acked),
         (Acked, Understood),
         (Understood, Proposed),
@@ -131,10 +131,10 @@ fn the_table_of_transitions_is_exactly_the_drawing() {
         (Executed, Audited),
         (Failed, Acked),
     ];
-    for from in State::ALL {
-        for to in State::ALL {
+    for &from in State::ALL {
+        for &to in State::ALL {
             let open = !from.is_terminal();
-            let expected = drawn.contains(&(from, to))
+            let expected = diagram.contains(&(from, to))
                 || (to == Cancelled && open && from != Executed)
                 || (to == Failed && open);
             assert_eq!(from.may_become(to), expected, "{from} → {to}");
@@ -147,22 +147,22 @@ fn a_job_is_cancelled_or_timed_out_once_and_only_while_it_runs() {
     let events = every_event();
     let mut trail = Trail::new();
     for index in [0, 1] {
-        trail.take(&events[index]).unwrap();
+        trail.apply(&events[index]).unwrap();
     }
-    trail.take(&events[8]).unwrap();
+    trail.apply(&events[8]).unwrap();
     assert_eq!(trail.job.as_ref().unwrap().halt, Some(Halt::Cancelled));
-    assert!(trail.take(&events[7]).is_err());
+    assert!(trail.apply(&events[7]).is_err());
 }
 
 proptest! {
-    /// Whatever is thrown at a job: it changes by legal steps only, and its trail tells it all.
+    /// After any sequence of events, a job changed by legal transitions only and its trail rebuilds it.
     #[test]
     fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..15, 0..60)) {
         let events = every_event();
         let mut trail = Trail::new();
         for pick in picks {
             let before = trail.job.clone();
-            match trail.take(&events[pick]) {
+            match trail.apply(&events[pick]) {
                 Ok(_) => {}
                 Err(_) => prop_assert_eq!(&before, &trail.job),
             }
@@ -174,11 +174,11 @@ proptest! {
     }
 
     #[test]
-    fn any_change_to_a_stored_event_is_found(pick in 0usize..6, field in 0u8..4) {
+    fn any_change_to_a_stored_event_is_detected(pick in 0usize..6, field in 0u8..4) {
         let events = every_event();
         let mut trail = Trail::new();
         for index in [0, 1, 2, 3, 5, 9] {
-            trail.take(&events[index]).unwrap();
+            trail.apply(&events[index]).unwrap();
         }
         let head = trail.job.unwrap().head;
         let event = &mut trail.events[pick];

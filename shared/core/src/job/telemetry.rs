@@ -11,12 +11,12 @@ use crate::{
     trace::{Span, SpanKind},
 };
 
-/// `events` of a job were stored, by this process and nobody else.
+/// Counts a transition that this process stored. Exactly one process stores each transition.
 pub(crate) fn count_transition(before: &Job, after: &Job, events: &[JobEvent]) {
     for event in events {
         match event {
             JobEvent::DeadlineReached {} => TIMEOUTS.count(["job".into()], 1),
-            JobEvent::Executed(result) | JobEvent::Cancelled { result: Some(result) } => published(result),
+            JobEvent::Executed(result) | JobEvent::Cancelled { result: Some(result) } => count_published_pages(result),
             JobEvent::Healed { result, .. } => {
                 let earlier = before.result.as_ref().map_or(0, |result| result.metadata.final_ai_pages);
                 pages(Source::AI, result.metadata.final_ai_pages.saturating_sub(earlier));
@@ -25,20 +25,20 @@ pub(crate) fn count_transition(before: &Job, after: &Job, events: &[JobEvent]) {
         }
     }
     if after.state.is_terminal() && !before.state.is_terminal() {
-        let began = after.began();
-        let ended = after.finished_at.unwrap_or(began);
-        JOB_DURATION.record([after.status().to_string().into()], until(began, ended).as_secs_f64());
+        let start = after.run_started_at();
+        let end = after.finished_at.unwrap_or(start);
+        JOB_DURATION.record([after.status().to_string().into()], until(start, end).as_secs_f64());
     }
 }
 
-fn published(result: &ResultRef) {
+fn count_published_pages(result: &ResultRef) {
     let metadata = &result.metadata;
-    let late = metadata.final_timeout_fallback_pages;
-    let fallback = metadata.mupdf_fallback_count.saturating_sub(late);
+    let timeout_fallback = metadata.final_timeout_fallback_pages;
+    let fallback = metadata.mupdf_fallback_count.saturating_sub(timeout_fallback);
     pages(Source::AI, metadata.final_ai_pages);
     pages(Source::MUPDF, metadata.final_mupdf_pages.saturating_sub(fallback));
     pages(Source::MUPDF_FALLBACK, fallback);
-    pages(Source::MUPDF_TIMEOUT_FALLBACK, late);
+    pages(Source::MUPDF_TIMEOUT_FALLBACK, timeout_fallback);
 }
 
 fn pages(source: Source, count: u32) {
@@ -51,11 +51,11 @@ fn of_job<'a>(store: &'a Store, job: &Job, name: &'static str, kind: SpanKind) -
     Open::new(&store.tracer, job.trace(), name, kind).with("everypage.job", job.id.as_str())
 }
 
-/// The span of the whole job, when `after` is its end and `before` was not.
+/// Records the span of the whole job if this transition finished it.
 pub(crate) fn record_job_span(store: &Store, before: &Job, after: &Job) {
     let context = after.trace();
     let Some(end) = after.finished_at.filter(|_| before.finished_at.is_none()) else { return };
-    if !store.tracer.traces.is_on() || !context.sampled {
+    if !store.tracer.traces.is_enabled() || !context.sampled {
         return;
     }
     let mut attributes = vec![
@@ -72,14 +72,14 @@ pub(crate) fn record_job_span(store: &Store, before: &Job, after: &Job) {
         parent: after.received.traceparent.map(|caller| caller.span),
         name: "job",
         kind: SpanKind::Internal,
-        start: after.began(),
+        start: after.run_started_at(),
         end,
         attributes,
         error: after.failure.as_ref().map(|failure| failure.code.clone()),
     });
 }
 
-/// A job was accepted; its request came at `start`.
+/// Records the span of accepting a job, from the arrival of the request at `start`.
 pub(crate) fn submitted(store: &Store, job: &Job, start: Timestamp) {
     let mut open = of_job(store, job, "submit", SpanKind::Internal)
         .with("everypage.door", job.received.source.as_str())

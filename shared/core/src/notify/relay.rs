@@ -1,4 +1,4 @@
-//! The outbox: stored events are published, in order, at least once, never before they are stored.
+//! Publishes the events in the outbox to the event bus: in order, at least once, after they are stored.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use crate::{
     records::decode,
 };
 
-/// A bus that could not be reached is tried again after this.
+/// Pause before a retry when the bus could not be reached.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// How often the index is asked for what this process has stored and does not remember.
+/// How often the index is scanned for events that this process stored but does not have in memory.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
-/// As many as one write may change on AWS.
+/// The limit of items in one transaction on AWS.
 const BATCH_SIZE: usize = 100;
 
-/// Publishes what this process has stored, as it remembers it.
+/// Publishes the events that this process stored: those in memory, and periodically those in the index.
 pub async fn relay_own(publisher: &Publisher) -> Result<(), Fault> {
-    let _turn = publisher.store.outbox.turn.lock().await;
+    let _publishing = publisher.store.outbox.publishing.lock().await;
     loop {
         let waiting = publisher.store.outbox.waiting();
         if waiting.is_empty() {
             break;
         }
-        for some in waiting.chunks(BATCH_SIZE) {
-            publish(publisher, some.to_vec()).await?;
-            publisher.store.outbox.forget(some);
+        for batch in waiting.chunks(BATCH_SIZE) {
+            publish(publisher, batch.to_vec()).await?;
+            publisher.store.outbox.remove(batch);
         }
     }
     let now = publisher.store.clock.now();
@@ -44,7 +44,7 @@ pub async fn relay_own(publisher: &Publisher) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Publishes what `node` has stored and not yet published; answers how many that were.
+/// Publishes the unpublished events that `node` stored; returns how many.
 pub async fn relay(publisher: &Publisher, node: &str) -> Result<usize, Fault> {
     let (partition, mut after, mut published) = (index::outbox(node), None, 0);
     loop {
@@ -53,7 +53,7 @@ pub async fn relay(publisher: &Publisher, node: &str) -> Result<usize, Fault> {
             .records
             .list_index(Index::State, &partition, after.as_deref(), false, BATCH_SIZE)
             .await?;
-        // The index lags behind: some of these may be published by now.
+        // The index is eventually consistent: some of these may be published already.
         let keys: Vec<Key> = listing.items.into_iter().map(|item| item.draft.key).collect();
         let items = publisher.store.records.get_many(&keys).await?.into_iter().flatten();
         let items: Vec<Item> = items.filter(|item| trail::is_unpublished(&item.draft)).collect();
@@ -65,9 +65,11 @@ pub async fn relay(publisher: &Publisher, node: &str) -> Result<usize, Fault> {
     }
 }
 
-/// An aggregate's times never run backwards and these are sorted by time, so its events go out in
-/// order. Those that another process stored before and has not published yet go out first. The
-/// mark goes away after publishing: a crash in between publishes twice.
+/// Publishes events and removes their outbox marks; returns how many were published.
+///
+/// The times of an aggregate's events never decrease and `stored` is sorted by time, so its events are
+/// published in order. Earlier events that another process stored and has not published yet are published
+/// first. The marks are removed last: after a crash in between, events are published twice.
 async fn publish(publisher: &Publisher, stored: Vec<Item>) -> Result<usize, Fault> {
     let mut items: Vec<Item> = Vec::with_capacity(stored.len());
     for item in stored {
@@ -79,16 +81,16 @@ async fn publish(publisher: &Publisher, stored: Vec<Item>) -> Result<usize, Faul
         return Ok(0);
     }
     let events = items.iter().map(|item| Ok(decode(item)?.value)).collect::<Result<Vec<Event>, Fault>>()?;
-    // Before the marks go, so that no end is forgotten.
-    deliver::announce(publisher, &events).await?;
+    // Before the marks are removed, so that no webhook is lost.
+    deliver::enqueue(publisher, &events).await?;
     publisher.bus.publish(&events).await?;
-    for some in items.chunks(BATCH_SIZE) {
-        unmark(&publisher.store, some).await?;
+    for batch in items.chunks(BATCH_SIZE) {
+        unmark(&publisher.store, batch).await?;
     }
     Ok(events.len())
 }
 
-/// Takes published events off the outbox, all in one write where nobody else is at it.
+/// Removes published events from the outbox: in one transaction, or one by one if that is refused.
 async fn unmark(store: &Store, items: &[Item]) -> Result<(), Fault> {
     let change = |item: &Item| {
         let draft = Draft { state_index: None, ..item.draft.clone() };
@@ -98,20 +100,19 @@ async fn unmark(store: &Store, items: &[Item]) -> Result<(), Fault> {
     if store.write(changes).await? == Written::Applied {
         return Ok(());
     }
-    // Another process relayed some of them at the same moment: published twice, fine.
+    // Another process published some of them concurrently, which is allowed.
     for item in items {
         store.write(vec![change(item)]).await?;
     }
     Ok(())
 }
 
-/// The events of the same aggregate that come before `event` and are neither published nor among
-/// those about to be, oldest first.
-async fn unpublished_before(store: &Store, event: &Event, about_to_be: &[Item]) -> Result<Vec<Item>, Fault> {
+/// The unpublished events of the same aggregate before `event` that are not in `batch`, oldest first.
+async fn unpublished_before(store: &Store, event: &Event, batch: &[Item]) -> Result<Vec<Item>, Fault> {
     let mut earlier = Vec::new();
     for sequence in (1..event.sequence).rev() {
         let key = record::event(&event.aggregate, sequence);
-        if about_to_be.iter().any(|item| item.draft.key == key) {
+        if batch.iter().any(|item| item.draft.key == key) {
             break;
         }
         match store.records.get(&key).await? {
@@ -122,18 +123,18 @@ async fn unpublished_before(store: &Store, event: &Event, about_to_be: &[Item]) 
     Ok(earlier)
 }
 
-/// Publishes what processes stored that have not been heard of for `silent`, and forgets them.
-/// Where processes come and go without a word, each tells by [`nodes::seen`] that it is there.
+/// Publishes the events of processes that have not reported by [`nodes::record_heartbeat`] for `silent`, and deletes
+/// their records; returns how many events were published. On AWS, processes end without notice.
 pub async fn relay_silent(publisher: &Publisher, silent: Duration) -> Result<usize, Fault> {
     let mut published = 0;
-    for kept in nodes::silent(&publisher.store, silent).await? {
-        published += relay(publisher, &kept.value.node).await?;
-        nodes::forget(&publisher.store, &kept).await?;
+    for node in nodes::list_silent(&publisher.store, silent).await? {
+        published += relay(publisher, &node.value.node).await?;
+        nodes::delete(&publisher.store, &node).await?;
     }
     Ok(published)
 }
 
-/// Relays this process's events as they come, for ever.
+/// Publishes the events of this process as they are stored, until it is dropped.
 pub async fn run(publisher: &Publisher) {
     loop {
         tokio::select! {
@@ -141,7 +142,7 @@ pub async fn run(publisher: &Publisher) {
             () = publisher.store.outbox.added() => {}
             () = publisher.store.clock.sleep(POLL_INTERVAL) => {}
         }
-        // Nothing is lost: the marks stay.
+        // No event is lost: the marks stay until it is published.
         while let Err(fault) = relay_own(publisher).await {
             warn!(%fault, "events not published yet");
             publisher.store.clock.sleep(RETRY_INTERVAL).await;

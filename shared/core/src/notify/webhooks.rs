@@ -1,4 +1,4 @@
-//! Where a tenant wants to be told of ends, and what is on its way there.
+//! The store of webhooks of tenants and of their deliveries.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use crate::{
     trace::TraceContext,
 };
 
-/// Dice of 64 bits in a secret: 192 bits, as the specification wants at least.
-const DICE: usize = 3;
-/// A delivery that is over, in whatever way, can be looked at for a month.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Random 64-bit words in a secret: 192 bits, the minimum of the specification.
+const SECRET_WORDS: usize = 3;
+/// How long a delivery is stored after it was delivered, dropped or given up.
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A tenant's receiver.
+/// The URL that is notified when a tenant's jobs end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub url: String,
-    /// As the vault sealed it.
+    /// Sealed by the vault.
     pub sealed_secret: String,
     pub created_at: Timestamp,
 }
@@ -41,16 +41,16 @@ pub struct Webhook {
 pub enum Progress {
     Waiting,
     Delivered,
-    /// Given up; it is among the dead letters.
+    /// Given up: there is a dead letter for it.
     Dead,
-    /// There was nobody to tell any more.
+    /// Not sent, because the tenant removed its webhook.
     Dropped,
 }
 
-/// One message to a tenant about one end of a job.
+/// The message to a tenant's webhook that a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The event's: the same however often it is sent, so that receivers know it again.
+    /// Derived from the event: constant over all attempts, so that receivers can deduplicate.
     pub id: String,
     pub tenant: TenantId,
     pub job: JobId,
@@ -58,34 +58,36 @@ pub struct Delivery {
     pub correlation_id: Option<CorrelationId>,
     pub body: String,
     pub progress: Progress,
-    /// Sendings so far, and of those the ones since it was last redriven.
+    /// Attempts to send it, in total.
     pub attempts: u32,
-    pub tries: u32,
+    #[serde(rename = "tries")]
+    pub attempts_since_redrive: u32,
     pub redrives: u32,
-    /// When it may be sent; while somebody sends it, when others may.
+    /// When it may be sent; while a process sends it, when that process's lease expires.
     pub due: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// The job's; for the sending and for the receiver's own trace.
+    /// The job's trace context, for the span of each attempt and for the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceContext>,
 }
 
-/// Which message tells of this end: the same however often it is written down.
+/// The id of the delivery of an event.
 pub fn delivery_id(end: &Event) -> String {
     format!("msg_{}", end.id)
 }
 
+/// The tenant's webhook; `None` if it has none.
 pub async fn of_tenant(store: &Store, tenant: &TenantId) -> Result<Option<Webhook>, Fault> {
     let item = store.records.get(&record::tenant_webhook(tenant)).await?;
     item.as_ref().map(|item| Ok(decode(item)?.value)).transpose()
 }
 
-/// Sets where the tenant is told, with a new secret. It is in the answer and nowhere else in clear.
+/// Sets the tenant's webhook and returns its new secret, which is stored sealed only.
 pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str) -> Result<Secret, Fault> {
-    let dice: Vec<u8> = (0..DICE).flat_map(|_| store.ids.roll(u64::MAX).to_be_bytes()).collect();
-    let secret = webhook::secret(&dice);
-    let made = Webhook {
+    let random: Vec<u8> = (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
+    let secret = webhook::secret(&random);
+    let webhook = Webhook {
         url: url.to_owned(),
         sealed_secret: vault.seal(&secret).await?,
         created_at: store.clock.now(),
@@ -93,15 +95,14 @@ pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str)
     loop {
         let known = store.records.get(&record::tenant_webhook(tenant)).await?;
         let when = known.map_or(When::Absent, |item| When::Version(item.version));
-        let change = Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&made)?), when };
+        let change = Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&webhook)?), when };
         if write(store, change).await? {
             return Ok(secret);
         }
     }
 }
 
-/// From now on the tenant is told of nothing; what is on its way is dropped. False when there was
-/// nothing to take back.
+/// Removes the tenant's webhook; its waiting deliveries are dropped. False if it had none.
 pub async fn unset(store: &Store, tenant: &TenantId) -> Result<bool, Fault> {
     loop {
         let Some(item) = store.records.get(&record::tenant_webhook(tenant)).await? else { return Ok(false) };
@@ -120,47 +121,48 @@ pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Delivery>>
     store.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
 }
 
-/// Writes it on the condition that nobody did since `before`; `None` when somebody did.
-pub async fn store(
+/// Stores a delivery that was `before`; `None` if another process changed it in between.
+pub async fn save(
     store: &Store,
     before: Option<&Versioned<Delivery>>,
     delivery: Delivery,
 ) -> Result<Option<Versioned<Delivery>>, Fault> {
-    let waits = delivery.progress == Progress::Waiting;
-    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let is_waiting = delivery.progress == Progress::Waiting;
+    let when = before.map_or(When::Absent, |before| When::Version(before.version));
     let draft = Draft {
-        state_index: waits
+        state_index: is_waiting
             .then(|| IndexEntry::new(index::DUE_WEBHOOKS, format!("{:.3}#{}", delivery.due, delivery.id))),
-        expires: (!waits).then(|| after(store.clock.now(), KEPT)),
+        expires: (!is_waiting).then(|| after(store.clock.now(), RETENTION)),
         ..Draft::new(record::webhook_delivery(&delivery.id), encode(&delivery)?)
     };
     let written = write(store, Change::Put { draft, when }).await?;
     Ok(written.then_some(Versioned { value: delivery, version: when.next_version() }))
 }
 
-/// It was never there: neither sent nor looked at any more.
-pub async fn forget(store: &Store, id: &str) -> Result<(), Fault> {
-    while let Some(kept) = find(store, id).await? {
-        if write(store, Change::Delete { key: record::webhook_delivery(id), version: kept.version }).await? {
+/// Deletes a delivery, sent or not.
+pub async fn delete(store: &Store, id: &str) -> Result<(), Fault> {
+    while let Some(delivery) = find(store, id).await? {
+        if write(store, Change::Delete { key: record::webhook_delivery(id), version: delivery.version }).await? {
             break;
         }
     }
     Ok(())
 }
 
-/// The deliveries that wait, those due first.
+/// The first `limit` waiting deliveries, by the time when they are due.
 pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Versioned<Delivery>>, Fault> {
-    Ok(waiting_from(store, None, limit).await?.0)
+    Ok(list_waiting(store, None, limit).await?.0)
 }
 
-/// The same from a place on, with the place where it goes on.
-pub async fn waiting_from(
+/// A page of the waiting deliveries after `after`, by the time when they are due, and where the next page
+/// starts.
+pub async fn list_waiting(
     store: &Store,
-    place: Option<String>,
+    after: Option<String>,
     limit: usize,
 ) -> Result<(Vec<Versioned<Delivery>>, Option<String>), Fault> {
     let listing =
-        store.records.list_index(Index::State, index::DUE_WEBHOOKS, place.as_deref(), false, limit).await?;
-    let some: Result<Vec<_>, Fault> = listing.items.iter().map(decode).collect();
-    Ok((some?, listing.next))
+        store.records.list_index(Index::State, index::DUE_WEBHOOKS, after.as_deref(), false, limit).await?;
+    let deliveries: Result<Vec<_>, Fault> = listing.items.iter().map(decode).collect();
+    Ok((deliveries?, listing.next))
 }

@@ -1,4 +1,4 @@
-//! The plan: which pages go to AI, with what, at what cost, and who has to agree.
+//! Proposes the plan: which pages go to AI, with which input, at what cost, and whether it needs approval.
 
 use std::collections::HashMap;
 
@@ -23,16 +23,16 @@ use crate::{
     tenants,
 };
 
-/// Proposes a plan for an understood job and, where no person has to agree, approves it.
+/// Proposes a plan for an understood job, and approves it unless a person has to.
 pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }
-    let plan = job_telemetry::plan(&planner.store, job).around(draw_up(planner, job, 1)).await?;
+    let plan = job_telemetry::plan(&planner.store, job).run(build_plan(planner, job, 1)).await?;
     let proposed = |job: &Job, verdict: Option<&JobEvent>| match job.state {
         State::Understood => {
-            // One that ends before it began holds no credits, and is not rejected for want of them:
-            // finalize gives it its text.
+            // A job that is halted before it was approved reserves no credits and is not rejected for too few:
+            // finalize publishes its text.
             let verdict = verdict.filter(|_| job.halt.is_none());
             [JobEvent::Proposed(plan.clone())].into_iter().chain(verdict.cloned()).collect()
         }
@@ -49,11 +49,11 @@ pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
     .await
 }
 
-/// A plan for the job as it is, with its manifest stored.
-pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan, StepError> {
+/// Builds the plan of a job and stores its manifest.
+pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Plan, StepError> {
     let survey = job.survey.as_ref().ok_or_else(|| StepError::Broken {
         code: StepCode::IllegalTransition,
-        reason: "a plan needs an understood document".into(),
+        reason: "the document must be understood before it is planned".into(),
     })?;
     let options = &job.received.options;
     let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
@@ -71,15 +71,15 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
                 has_text: !page.text.trim().is_empty(),
             };
             let route = route(&facts, options.ai_pages, options.image_for_all);
-            // Of the pages that were prepared, a changed plan may leave some out.
+            // A modified plan may exclude some of the prepared pages.
             if route != Route::Keep && options.pages.contains(page.page) {
                 let image = match (route, image) {
-                    (Route::SendImage, Image::Made(image)) => Some(image.clone()),
+                    (Route::SendImage, Image::Rendered(image)) => Some(image.clone()),
                     _ => None,
                 };
                 let text =
                     context_of(&planner.settings, &pages, index, survey.document_pages, image.is_some());
-                let context = keep_context(planner.blobs.as_ref(), &job.id, page.page, text).await?;
+                let context = store_context(planner.blobs.as_ref(), &job.id, page.page, text).await?;
                 messages.push(page_message(&settings, job, version, key, page, image, context));
             }
         }
@@ -90,10 +90,10 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
     let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
     let approval =
         settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
-            format!("the estimate of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
+            format!("the estimated cost of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
         });
     let bytes = encode(&messages)?;
-    // Named by its content: a plan that was drawn up but not proposed in time never stands in the way.
+    // Named by its content, so that it never conflicts with a plan that was built but not proposed.
     let manifest = blob::manifest(&job.id, version, &sha256_hex(&bytes)[..16]);
     planner.blobs.put_new(&manifest, bytes).await?;
     Ok(Plan {
@@ -112,17 +112,17 @@ pub async fn draw_up(planner: &Planner, job: &Job, version: u32) -> Result<Plan,
     })
 }
 
-/// The messages of a plan, one per page for AI.
+/// The page messages of a plan, one for each page that goes to AI.
 pub async fn manifest(blobs: &dyn Blobs, plan: &Plan) -> Result<Vec<PageMessage>, StepError> {
     let broken = |reason: String| StepError::Broken { code: StepCode::Manifest, reason };
     let bytes = blobs.get(&plan.manifest).await?;
-    let bytes = bytes.ok_or_else(|| broken(format!("{} is gone", plan.manifest)))?;
+    let bytes = bytes.ok_or_else(|| broken(format!("{} is missing", plan.manifest)))?;
     serde_json::from_slice(&bytes).map_err(|error| broken(format!("{}: {error}", plan.manifest)))
 }
 
-/// A page as planning sees it.
+/// A page with its image, as input of the plan.
 struct Prepared {
-    /// Blob of its range's text.
+    /// The blob with the text of its range.
     key: String,
     page: StoredPage,
     image: Image,
@@ -130,23 +130,23 @@ struct Prepared {
 
 enum Image {
     None,
-    Made(ImageRef),
-    /// The deadline came before it was made, or it could not be made: the page goes with what text there
-    /// is, and may be healed with its image.
-    Unmade,
+    Rendered(ImageRef),
+    /// The deadline passed before it was rendered, or rendering failed: the page is sent with its text, if
+    /// any, and may be healed with its image.
+    Missing,
 }
 
 async fn all_pages(blobs: &dyn Blobs, job: &Job, survey: &Survey) -> Result<Vec<Prepared>, StepError> {
     let mut pages = Vec::with_capacity(survey.page_count() as usize);
-    let made = all_stored_images(blobs, &job.id, &survey.ranges).await?;
+    let rendered = all_stored_images(blobs, &job.id, &survey.ranges).await?;
     let stored = stored_ranges(blobs, &job.id, &survey.ranges).await?;
-    for ((range, made), stored) in survey.ranges.iter().zip(made).zip(stored) {
+    for ((range, rendered), stored) in survey.ranges.iter().zip(rendered).zip(stored) {
         let key = blob::range_text(&job.id, range.first, range.last);
-        let mut images: HashMap<PageNumber, ImageRef> = made.into_iter().flatten().collect();
+        let mut images: HashMap<PageNumber, ImageRef> = rendered.into_iter().flatten().collect();
         for page in stored.unwrap_or_default() {
             let image = match images.remove(&page.page) {
-                Some(image) => Image::Made(image),
-                None if wants_image(job, &page) => Image::Unmade,
+                Some(image) => Image::Rendered(image),
+                None if wants_image(job, &page) => Image::Missing,
                 None => Image::None,
             };
             pages.push(Prepared { key: key.clone(), page, image });
@@ -155,22 +155,22 @@ async fn all_pages(blobs: &dyn Blobs, job: &Job, survey: &Survey) -> Result<Vec<
     Ok(pages)
 }
 
-/// What a message says of the words around its page: the text itself, or where it is.
+/// The context of a page message: the text itself, or the blob with it.
 struct Context {
     text: String,
     key: Option<String>,
 }
 
-async fn keep_context(
+async fn store_context(
     blobs: &dyn Blobs,
     job: &JobId,
     page: PageNumber,
     text: String,
 ) -> Result<Context, StepError> {
     let text = sendable(text);
-    // As it will be written: of a garbled layer's control characters each takes six bytes there.
-    let written = serde_json::to_string(&text).map_or(usize::MAX, |written| written.len());
-    if written <= MAX_INLINE_CONTEXT {
+    // The length as JSON: each control character of a garbled text layer takes six bytes there.
+    let length = serde_json::to_string(&text).map_or(usize::MAX, |json| json.len());
+    if length <= MAX_INLINE_CONTEXT {
         return Ok(Context { text, key: None });
     }
     let key = blob::page_context(job, page, &sha256_hex(text.as_bytes())[..16]);
@@ -181,17 +181,17 @@ async fn keep_context(
 fn context_of(settings: &Settings, pages: &[Prepared], index: usize, of: u32, has_image: bool) -> String {
     let radius = settings.context_radius as usize;
     let number = pages[index].page.page.get();
-    // Neighbours by page number: with a selection, the page beside it in the list may be far away.
+    // Neighbours by page number: with a selection, the next page in the list may be far away.
     let joined = |range: std::ops::Range<usize>| {
-        let near = range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
-        near.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
+        let neighbours = range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
+        neighbours.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
     };
     let current = &pages[index].page.text;
-    // Without an image the page's own text is all there is: it is never cut.
-    let room = settings.max_context_bytes + if has_image { 0 } else { current.len() };
+    // Without an image the page's own text is the only input: it is never cut.
+    let max_bytes = settings.max_context_bytes + if has_image { 0 } else { current.len() };
     let before = joined(index.saturating_sub(radius)..index);
     let after = joined(index + 1..(index + 1 + radius).min(pages.len()));
-    context::build(number, of, &before, current, &after, room)
+    context::build(number, of, &before, current, &after, max_bytes)
 }
 
 fn page_message(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::ports::Fault;
 
-/// A file to read a blob from; what was downloaded for it goes away with it.
+/// A file that holds a blob; a downloaded copy is removed when this is dropped.
 pub struct LocalFile {
     path: PathBuf,
     /// Removes a temporary copy when dropped.
@@ -14,7 +14,7 @@ pub struct LocalFile {
 }
 
 impl LocalFile {
-    /// The blob's own home: nothing to clean up.
+    /// The stored blob itself: nothing to clean up.
     pub fn permanent(path: PathBuf) -> Self {
         Self { path, _guard: None }
     }
@@ -31,25 +31,25 @@ impl LocalFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     Created,
-    /// Somebody was first; what is there was not touched.
+    /// The key was taken; the existing blob was not changed.
     Existed,
 }
 
-/// A blob is whole or absent; a reader never sees half of one.
+/// A blob is complete or absent; a reader never sees a part of one.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Of any number of simultaneous callers exactly one is told `Created`.
+    /// Stores a blob under a new key. Of any number of concurrent callers exactly one gets `Created`.
     async fn put_new(&self, key: &str, bytes: Vec<u8>) -> Result<Stored, Fault>;
 
-    /// Takes in a file without holding it in memory; an existing blob is left as it is.
+    /// Stores a file without holding it in memory; an existing blob is not changed.
     async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault>;
 
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault>;
 
-    /// The blob as a file, for readers that need to seek.
+    /// Returns the blob as a file, for readers that need to seek.
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault>;
 
-    /// Removes one blob; one that is not there is gone already.
+    /// Removes one blob; succeeds if there is none.
     async fn delete(&self, key: &str) -> Result<(), Fault>;
 
     /// Removes every blob whose key starts with `prefix`.

@@ -1,4 +1,4 @@
-//! Where stored events are made known: EventBridge on AWS, in-process listeners on one machine.
+//! Publishes stored events: to EventBridge on AWS, to in-process listeners on one machine.
 
 use async_trait::async_trait;
 
@@ -6,9 +6,8 @@ use crate::{event::Event, ports::Fault};
 
 #[async_trait]
 pub trait Bus: Send + Sync {
-    /// Publishes in the given order, however many there are; none is published after one that failed.
-    /// Listeners hear each event as it is stored, at least once. Those in this process hear them in
-    /// order; behind EventBridge they may come in any, and an event's `sequence` tells its place.
-    /// Only the outbox relay calls this, and only with stored events.
+    /// Publishes any number of events in the given order and stops at the first failure. Delivery is
+    /// at least once: in order to listeners in this process; in any order through EventBridge, where
+    /// receivers order events by `sequence`. Only the outbox relay calls this, with stored events.
     async fn publish(&self, events: &[Event]) -> Result<(), Fault>;
 }

@@ -1,4 +1,4 @@
-//! Time, told and passed by the same source, so that no test moves one and forgets the other.
+//! The current time and sleeping, from one source, so that a test controls both together.
 
 use std::time::Duration;
 

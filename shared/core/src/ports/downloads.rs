@@ -1,4 +1,4 @@
-//! Downloads that go past us, straight from the store of blobs.
+//! Links for downloads straight from blob storage.
 
 use std::time::Duration;
 
@@ -6,9 +6,10 @@ use async_trait::async_trait;
 
 use crate::ports::Fault;
 
-/// Signed links on AWS; an engine without them carries whatever is asked for itself.
+/// Presigned URLs on AWS; a backend without links serves the content itself.
 #[async_trait]
 pub trait DownloadLinks: Send + Sync {
-    /// An address where whoever knows it may read the blob under `key`, as `media_type`, for `time`.
+    /// Returns a URL that lets anyone who knows it read the blob under `key`, served as `media_type`,
+    /// for `time`.
     async fn link(&self, key: &str, media_type: &str, time: Duration) -> Result<String, Fault>;
 }

@@ -1,8 +1,8 @@
-//! Why a port did not answer, named for what the caller can do about it.
+//! Failures of a port, classified by what the caller can do about them.
 
 use std::time::Duration;
 
-/// What a caller does next about a [`Fault`]. Retry code looks at this and nothing else.
+/// How a caller reacts to a [`Fault`]. Retry code decides by this alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Retry,
@@ -10,19 +10,19 @@ pub enum Next {
     GiveUp,
 }
 
-/// A storage, queue or flow call that went unanswered. The call may or may not have taken effect,
-/// except for `Throttled`, which promises that it did not.
+/// A storage, queue or flow call that failed. It may or may not have taken effect, except for
+/// `Throttled`, which guarantees that it did not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    #[error("{service} asks for a pause")]
+    #[error("{service} throttled the request")]
     Throttled { service: &'static str, retry_after: Option<Duration> },
     #[error("{service} could not be reached: {detail}")]
     Unreachable { service: &'static str, detail: String },
-    /// This process has no PDF parser, or can't get one now.
+    /// This process has no PDF parser, or could not start one.
     #[error("no PDF parser: {detail}")]
     ParserUnavailable { detail: String },
-    /// What came back can't be used; asking again would give the same.
-    #[error("{service} answered with something unusable: {detail}")]
+    /// The response is unusable, and a retry would return the same.
+    #[error("{service} returned an unusable response: {detail}")]
     Broken { service: &'static str, detail: String },
 }
 

@@ -1,19 +1,19 @@
-//! Telling a tenant's own server.
+//! Sends webhooks to the servers of tenants.
 
 use async_trait::async_trait;
 
-/// One message, ready to be sent.
+/// One webhook request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct WebhookRequest {
     pub url: String,
     pub headers: Vec<(&'static str, String)>,
     pub body: String,
 }
 
-/// Why a message counts as not delivered, in words for people and without the address's secrets.
+/// Why a webhook was not delivered. The text is shown to people and holds no secrets of the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
-    /// The address may not be called, or is none: trying again ends the same way.
+    /// The URL is invalid or not allowed; a retry would fail in the same way.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -21,7 +21,7 @@ pub enum HookError {
 }
 
 impl HookError {
-    /// The same for the same kind of error, and without anything of the message or its receiver.
+    /// A stable name of the kind of error, without details of the request or its receiver.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Refused(_) => "refused",
@@ -32,10 +32,10 @@ impl HookError {
 
 #[async_trait]
 pub trait Hooks: Send + Sync {
-    /// What is wrong with an address, as far as it is seen without looking its name up.
+    /// Checks a URL without resolving its host name; returns what is wrong with it.
     fn check(&self, url: &str) -> Result<(), String>;
 
-    /// Sends it once, within a time of its own. An answer of 2xx counts as delivered; redirects are
-    /// never followed.
-    async fn post(&self, call: &Call) -> Result<(), HookError>;
+    /// Sends the request once, with its own timeout. A 2xx response counts as delivered; redirects
+    /// are never followed.
+    async fn post(&self, call: &WebhookRequest) -> Result<(), HookError>;
 }

@@ -1,11 +1,11 @@
-//! Chance, behind a port so that a test or a simulation can repeat it.
+//! Randomness, behind a port so that a test or a simulation can reproduce it.
 
-/// Fresh names and dice.
+/// Generates unique ids and random numbers.
 pub trait Ids: Send + Sync {
-    /// Never the same twice; sorts by the time of its making, to the millisecond.
+    /// Returns a new unique id; ids sort by creation time, to the millisecond.
     fn fresh(&self) -> String;
 
-    /// Evenly spread over `0..bound`; 0 when `bound` is 0. Nobody outside can foretell it: API keys
-    /// are made of it.
-    fn roll(&self, bound: u64) -> u64;
+    /// Returns a number evenly distributed over `0..bound`; 0 if `bound` is 0. It must be
+    /// cryptographically unpredictable, because API keys are made of it.
+    fn random_below(&self, bound: u64) -> u64;
 }

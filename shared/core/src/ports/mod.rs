@@ -1,6 +1,6 @@
-//! What the core asks of the world. Docs state the guarantees that it relies on; an adapter that
-//! can't keep one is not an adapter. Expected outcomes are values; `Err` means that the question
-//! went unanswered.
+//! The interfaces that backends implement. Their docs state the guarantees that the core relies on,
+//! and every adapter must keep all of them. Expected outcomes are values; `Err` means that the call
+//! itself failed.
 
 pub mod blobs;
 pub mod bus;

@@ -1,4 +1,4 @@
-//! Telling the responsible person: SNS on AWS, the log on one machine.
+//! Notifies the responsible person: through SNS on AWS, in the log on one machine.
 
 use async_trait::async_trait;
 
@@ -9,15 +9,15 @@ pub struct Notice {
     pub tenant: TenantId,
     /// The tenant's `default_responsible`, where one is set.
     pub responsible: Option<String>,
-    /// Of any length and content. Its first [`SUBJECT_CHARACTERS`] are told in any case; line breaks
-    /// and control characters may become blanks.
+    /// Of any length and content. At least its first [`MAX_SUBJECT_CHARS`] are sent; line breaks and
+    /// control characters may be replaced with spaces.
     pub subject: String,
-    /// What happened, why, and what can be done; never document text. Told whole, and never empty.
+    /// What happened, why, and what to do; never document text. Sent in full, and never empty.
     pub body: String,
 }
 
-/// SNS takes fewer than 100.
-pub const SUBJECT_CHARACTERS: usize = 99;
+/// SNS accepts subjects of fewer than 100 characters.
+pub const MAX_SUBJECT_CHARS: usize = 99;
 
 #[async_trait]
 pub trait Notifier: Send + Sync {

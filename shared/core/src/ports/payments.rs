@@ -1,48 +1,48 @@
-//! Taking money for credits, and giving it back.
+//! Charges and refunds payments for credits.
 
 use async_trait::async_trait;
 
 use crate::{ids::TenantId, money::MicroUsd, secret::Secret};
 
-/// One payment, named by its key.
+/// One payment, identified by its idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
     pub key: String,
     pub tenant: TenantId,
     pub credits: u64,
     pub amount: MicroUsd,
-    /// What the service knows the payer's card or account by; without it, its own default for the
-    /// tenant.
+    /// The payment service's token for the payer's card or account; without it, the service uses its
+    /// default for the tenant.
     pub method: Option<Secret>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refund {
     pub key: String,
-    /// Key of the charge that is taken back.
+    /// Key of the charge to refund.
     pub charge: String,
     pub tenant: TenantId,
     pub amount: MicroUsd,
 }
 
-/// In words for people, without anything of the payer's method.
+/// Why a payment call failed. The text is shown to people and holds nothing of the payment method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PaymentError {
-    /// The service said no: nothing was taken, and asking again ends the same way.
+    /// The service declined: nothing was charged, and a retry would be declined again.
     #[error("{0}")]
     Declined(String),
-    /// No answer, or none that says what happened.
+    /// No response, or none that shows whether the payment was made.
     #[error("{0}")]
     Unavailable(String),
 }
 
 #[async_trait]
 pub trait Payments: Send + Sync {
-    /// Takes the money once per key, however often it is asked; answers with the service's own name for
-    /// the payment.
+    /// Charges the payer once per key, however often it is called; returns the service's id of the
+    /// payment.
     async fn charge(&self, charge: &Charge) -> Result<String, PaymentError>;
 
-    /// Gives back what was taken under the charge's key, once. Where nothing was taken, nothing will be:
-    /// a charge that is still on its way is declined from now on.
+    /// Refunds the charge with that key, once. If nothing was charged, nothing will be: a charge with
+    /// that key that arrives later is declined.
     async fn refund(&self, refund: &Refund) -> Result<(), PaymentError>;
 }

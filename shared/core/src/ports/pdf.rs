@@ -1,4 +1,4 @@
-//! Reading a PDF.
+//! Reads PDF files.
 
 use std::{path::Path, time::Duration};
 
@@ -11,16 +11,16 @@ use crate::{
     secret::Secret,
 };
 
-/// What a document may ask of us before it is refused.
+/// Limits on documents; one that exceeds a limit is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfLimits {
     pub max_file_bytes: u64,
     pub max_pages: u32,
     /// Longest side of a page, in PDF points (1/72 inch).
     pub max_page_points: u32,
-    /// After this a page is given up and the document goes on.
+    /// After this a page is given up, and the document continues with the next one.
     pub page_timeout: Duration,
-    /// Address space of the process that parses; a bomb dies there and nowhere else.
+    /// Address space of the child process that parses: a decompression bomb ends that process only.
     pub max_memory_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for PdfLimits {
 #[serde(rename_all = "lowercase")]
 pub enum RenderPages {
     None,
-    /// Those classified `HAS_GRAPHICS`.
+    /// Pages classified `HAS_GRAPHICS`.
     Graphics,
     All,
 }
@@ -54,7 +54,7 @@ pub struct ReadOptions {
     pub style: ImageStyle,
 }
 
-/// Why a document as a whole can't be processed. The wording is shown to the person who sent it.
+/// Why a document as a whole can't be processed. The text is shown to the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PdfError {
     #[error("the file is empty (0 bytes)")]
@@ -75,7 +75,8 @@ pub enum PdfError {
     TooManyPages { pages: u32, limit: u32 },
     #[error("the PDF could not be opened: the parser {0}")]
     ParserDied(String),
-    /// Our side is at fault (no child process could be started, file gone); the document may be fine.
+    /// A failure of this installation, not of the document: no child process could be started, or the
+    /// file is gone.
     #[error("the PDF reader is not available: {0}")]
     Unavailable(String),
 }
@@ -98,21 +99,21 @@ impl PdfError {
     }
 }
 
-/// A reader of PDF files that no file can take down.
+/// Reads PDF files, and survives any file.
 #[async_trait]
 pub trait Pdf: Send + Sync {
-    /// False where documents are read elsewhere: nobody need fetch one to find that out.
-    fn is_here(&self) -> bool {
+    /// Whether this process can read PDFs. Checked before a document is downloaded.
+    fn is_available(&self) -> bool {
         true
     }
 
-    /// Opens the document, checks the document-wide limits and counts its pages. Opening may take
-    /// `time`; waiting for a free reader is not counted.
+    /// Opens the document, checks the document-wide limits and returns the page count. `time` limits
+    /// the opening, without the wait for a free parser process.
     async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError>;
 
-    /// Reads `pages` (ascending). Answers one reading per page asked for, in order: a page that
-    /// crashes the parser, runs over its time or breaks a limit comes back `Unreadable` with its
-    /// `fault`, and the others are not affected. `Err` means that the document itself won't open.
+    /// Reads `pages` (ascending) and returns one reading per page, in order. A page that crashes the
+    /// parser, times out or exceeds a limit is returned as `Unreadable` with its `fault`, and the
+    /// other pages are not affected. `Err` means that the document can't be opened.
     async fn read(
         &self,
         file: &Path,

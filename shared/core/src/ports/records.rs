@@ -2,8 +2,8 @@
 //!
 //! Everything that must be decided once (claims, breakers, slots, job states, events) is a record
 //! that is read, decided on by a pure function and written back on the condition that it has not
-//! changed. The version that a writer holds is its fencing token: whoever writes in between makes
-//! every older holder's write fail.
+//! changed. The version that a writer holds is its fencing token: a write in between makes every
+//! write with an older version fail.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -25,9 +25,9 @@ impl Key {
 /// The two sparse indexes: an item is listed in one when it has an entry for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
-    /// What a tenant has, by time.
+    /// What a tenant owns, by time.
     Tenant,
-    /// What is waiting for somebody, by time: open jobs, unpublished events.
+    /// What needs further work, by time: open jobs, unpublished events.
     State,
 }
 
@@ -43,7 +43,7 @@ impl IndexEntry {
     }
 }
 
-/// What is stored under a key.
+/// The content of an item, to be stored under its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub key: Key,
@@ -51,7 +51,7 @@ pub struct Draft {
     pub body: String,
     pub tenant_index: Option<IndexEntry>,
     pub state_index: Option<IndexEntry>,
-    /// After this the store may drop the item; until it does, readers still see it.
+    /// The store may delete the item after this time; until it does, readers still see the item.
     pub expires: Option<Timestamp>,
 }
 
@@ -66,10 +66,11 @@ pub struct Item {
     pub draft: Draft,
     /// 1 when first written, one more with every write.
     pub version: u64,
-    /// Names the batch that wrote it, so that a writer whose reply was lost knows its own work.
+    /// The batch that wrote it, so that a writer that lost the response recognizes its own write.
     pub stamp: String,
 }
 
+/// The condition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Absent,
@@ -84,7 +85,7 @@ impl When {
         }
     }
 
-    /// The version that a write under this condition makes.
+    /// The version of the item after a write under this condition.
     pub fn next_version(self) -> u64 {
         match self {
             Self::Absent => 1,
@@ -115,12 +116,12 @@ impl Change {
     }
 }
 
-/// Changes that happen together or not at all.
+/// Changes that are applied together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Unique for each attempt to decide something; kept when the same batch is sent again.
+    /// Unique for each decision; unchanged when the same batch is retried.
     pub stamp: String,
-    /// At most 100, each of another key.
+    /// At most 100, each with a different key.
     pub changes: Vec<Change>,
 }
 
@@ -138,19 +139,20 @@ pub enum Written {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     pub items: Vec<Item>,
-    /// Where to go on; `None` at the end.
+    /// Cursor of the next page; `None` at the end.
     pub next: Option<String>,
 }
 
 #[async_trait]
 pub trait Records: Send + Sync {
-    /// Strongly consistent: sees every write that was acknowledged before.
+    /// Reads one item, strongly consistent: it sees every write that was acknowledged before.
     async fn get(&self, key: &Key) -> Result<Option<Item>, Fault>;
 
-    /// Answers in the order of `keys`; each as strongly consistent as [`Records::get`].
+    /// Reads items in the order of `keys`, each as strongly consistent as [`Records::get`].
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault>;
 
-    /// Items of one partition whose sort key starts with `prefix`, ascending, strongly consistent.
+    /// Lists the items of a partition whose sort key starts with `prefix`, ascending, strongly
+    /// consistent.
     async fn list(
         &self,
         partition: &str,
@@ -159,8 +161,8 @@ pub trait Records: Send + Sync {
         limit: usize,
     ) -> Result<Listing, Fault>;
 
-    /// Items listed under `partition` of an index, ascending by the entry's sort key; may lag
-    /// behind writes by seconds. `descending` starts from the end.
+    /// Lists the items of an index partition by the sort key of their entry, ascending or
+    /// `descending`. The index may lag behind writes by seconds.
     async fn list_index(
         &self,
         index: Index,
@@ -170,7 +172,7 @@ pub trait Records: Send + Sync {
         limit: usize,
     ) -> Result<Listing, Fault>;
 
-    /// Atomic and durable once `Applied` is answered. Of any number of simultaneous batches with
-    /// conditions on one key, exactly one is applied.
+    /// Applies a batch atomically; it is durable once `Applied` is returned. Of any number of
+    /// concurrent batches with the same condition on one key, exactly one is applied.
     async fn write(&self, batch: &Batch) -> Result<Written, Fault>;
 }

@@ -1,4 +1,4 @@
-//! Where spans go: an OTLP collector, X-Ray, or nowhere.
+//! Exports spans: to an OTLP collector, to X-Ray, or nowhere.
 
 use async_trait::async_trait;
 
@@ -6,27 +6,27 @@ use crate::trace::Span;
 
 #[async_trait]
 pub trait Traces: Send + Sync {
-    /// Never waits and never fails: what can't be taken is lost, and the work goes on.
+    /// Records a span. It never blocks and never fails: a span that can't be stored is dropped.
     fn record(&self, span: Span);
 
-    /// Tells what was recorded and not told yet, within a short time; for a process that ends, or is
-    /// put to sleep.
+    /// Sends the recorded spans within a short time; for a process that is about to exit or to be
+    /// frozen.
     async fn flush(&self) {}
 
-    /// Is there anybody to record for?
-    fn is_on(&self) -> bool {
+    /// Whether spans are recorded at all.
+    fn is_enabled(&self) -> bool {
         true
     }
 }
 
-/// Nobody traces.
+/// Drops every span.
 pub struct NoTraces;
 
 #[async_trait]
 impl Traces for NoTraces {
     fn record(&self, _: Span) {}
 
-    fn is_on(&self) -> bool {
+    fn is_enabled(&self) -> bool {
         false
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads that go past us, straight into the store of blobs.
+//! Links for uploads straight into blob storage.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::ports::Fault;
 
-/// What a caller does to upload an object: this method to this address, with these headers.
+/// How a caller uploads an object: a request with this method and these headers to this URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadLink {
     pub method: &'static str,
@@ -14,10 +14,10 @@ pub struct UploadLink {
     pub headers: Vec<(String, String)>,
 }
 
-/// Signed links on AWS; an engine without them takes documents in the request's body only.
+/// Presigned URLs on AWS; a backend without links accepts documents in the request body only.
 #[async_trait]
 pub trait UploadLinks: Send + Sync {
-    /// A link that stores one object under `key` and does nothing else, good for `time`. An object
-    /// that arrives is told to `usecases::upload::arrived`.
+    /// Returns a link that can only store one object under `key`, valid for `time`. The backend
+    /// reports an object that arrives to `intake::accept::accept`.
     async fn put(&self, key: &str, time: Duration) -> Result<UploadLink, Fault>;
 }

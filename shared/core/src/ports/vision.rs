@@ -1,4 +1,4 @@
-//! Asking a vision model to read a page.
+//! Calls a vision model to read a page.
 
 use std::time::Duration;
 
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{document::ImageFormat, providers::target::Target};
 
-/// What is sent: the instructions, the words around the page, and its image where it has one.
+/// The content of a model call: the instructions, the text around the page, and its image if it has
+/// one.
 #[derive(Clone)]
 pub struct PageRequest {
     pub system_prompt: String,
     /// The page's own text layer and its neighbours', marked before / current / after.
     pub context_text: String,
     pub image: Option<RequestImage>,
-    /// Upper bound for the answer.
+    /// Upper bound for the length of the answer.
     pub max_output_tokens: u32,
 }
 
@@ -24,14 +25,14 @@ pub struct RequestImage {
     pub bytes: std::sync::Arc<[u8]>,
 }
 
-/// How the model says that its answer ended.
+/// Why the model's answer ended, as the provider reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     Complete,
     /// Cut off at the output limit.
     Length,
-    /// The model or its filter declined.
+    /// The model or the provider's content filter declined.
     Refusal,
 }
 
@@ -56,21 +57,21 @@ pub struct Answer {
     pub usage: Usage,
 }
 
-/// Where a configuration error bites.
+/// What a configuration error affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Bad or missing key: no model of this provider will answer.
+    /// Bad or missing key: no model of this provider can be called.
     Provider,
-    /// Unknown model: the provider's others may be fine.
+    /// Unknown model: the provider's other models may work.
     Model,
 }
 
-/// Why there is no answer, named for what can be done about it. `detail` is for people and never
-/// holds document text, a prompt or a key.
+/// Why a model call failed, classified by what can be done about it. `detail` is shown to people and
+/// never holds document text, a prompt or a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VisionError {
-    /// Connection refused or reset, 5xx, 529, a body that is not what the API promises.
+    /// Connection refused or reset, 5xx, 529, or a body that does not follow the API.
     #[error("{detail}")]
     Transient { detail: String },
     /// 429 or quota; `retry_after` from `Retry-After` or the rate-limit headers.
@@ -79,7 +80,7 @@ pub enum VisionError {
     /// 401, 403, unknown model, missing key.
     #[error("{detail}")]
     Configuration { detail: String, scope: Scope },
-    /// 400, 413, 422: this page can't be sent, to anybody.
+    /// 400, 413, 422: the page can't be sent to any model.
     #[error("{detail}")]
     Request { detail: String },
     /// Anything else.
@@ -87,13 +88,13 @@ pub enum VisionError {
     Unknown { detail: String },
 }
 
-/// A model behind an API. One call is one request on the wire: no retries in here.
+/// The models of all providers. One call sends exactly one request; adapters never retry.
 ///
-/// The caller bounds the call by dropping the future; an adapter must not leave work running then.
+/// The caller ends a call early by dropping its future; an adapter must not leave work running then.
 #[async_trait]
 pub trait Vision: Send + Sync {
     async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError>;
 
-    /// What a model costs; zero where nobody knows.
+    /// Returns the price of a model; zero if it is not known.
     fn price(&self, target: &Target) -> Price;
 }

@@ -1,4 +1,4 @@
-//! Opening a document: counting its pages and splitting the selected ones into ranges.
+//! Opens a document, counts its pages and splits the selected ones into ranges.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +24,15 @@ struct Inspected {
     pages: u32,
 }
 
+/// A local copy of the source. An error if the parser is not in this process or the source is missing.
 pub(super) async fn source(preparer: &Preparer, job: &Job) -> Result<LocalFile, StepError> {
-    // It may be large: who can't read it has no use for it.
-    if !preparer.pdf.is_here() {
-        return Err(PdfError::Unavailable("documents are read elsewhere".into()).into());
+    // The source may be large: do not download it to a process that can't open it.
+    if !preparer.pdf.is_available() {
+        return Err(PdfError::Unavailable("this process has no PDF parser".into()).into());
     }
     preparer.blobs.open(&blob::source(&job.id)).await?.ok_or_else(|| StepError::Broken {
         code: StepCode::SourceMissing,
-        reason: "the stored copy of the document is gone".into(),
+        reason: "the stored copy of the document is missing".into(),
     })
 }
 
@@ -47,13 +48,14 @@ pub(super) async fn read(
     Ok(preparer.pdf.read(file.path(), password.as_ref(), pages, &options).await?)
 }
 
-/// Opens the document and answers with the ranges to prepare, those of the selected pages.
+/// Opens the document and returns the ranges of the selected pages. The page count is stored, so that a
+/// retry does not open the document again.
 pub async fn inspect(preparer: &Preparer, job: &Job) -> Result<Vec<PageRange>, StepError> {
     if let Some(pages) = inspected(preparer.blobs.as_ref(), job).await? {
-        return selected(&preparer.settings, job, pages);
+        return selected_ranges(&preparer.settings, job, pages);
     }
-    let pages = job_telemetry::inspect(&preparer.store, job).around(count_pages(preparer, job)).await?;
-    selected(&preparer.settings, job, pages)
+    let pages = job_telemetry::inspect(&preparer.store, job).run(count_pages(preparer, job)).await?;
+    selected_ranges(&preparer.settings, job, pages)
 }
 
 pub(super) async fn count_pages(preparer: &Preparer, job: &Job) -> Result<u32, StepError> {
@@ -76,17 +78,17 @@ pub(super) async fn inspected(blobs: &dyn Blobs, job: &Job) -> Result<Option<u32
         .map(|inspected| inspected.pages))
 }
 
-pub(super) fn selected(settings: &Settings, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepError> {
+pub(super) fn selected_ranges(settings: &Settings, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepError> {
     let selection = &job.received.options.pages;
     let ranges = split(selection, pages, settings.range_pages);
     if ranges.is_empty() {
-        let reason = format!("pages {selection} were asked for, but the document has {pages}");
+        let reason = format!("pages {selection} were requested, but the document has {pages}");
         return Err(StepError::Broken { code: StepCode::NoSuchPages, reason });
     }
     Ok(ranges)
 }
 
-/// The selected pages in ranges of at most `size`.
+/// Splits the selected pages into ranges of at most `size` pages.
 pub(super) fn split(selection: &PageSelection, pages: u32, size: u32) -> Vec<PageRange> {
     let numbers: Vec<PageNumber> = selection.pages(pages).collect();
     numbers

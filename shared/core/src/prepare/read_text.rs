@@ -1,4 +1,4 @@
-//! Reading the text of every page, range by range.
+//! Reads the text of every page, range by range.
 
 use crate::{
     ids::PageNumber,
@@ -12,15 +12,13 @@ use crate::{
     },
 };
 
-/// Reads the text of one range and stores it.
+/// Reads the text of a range and stores it, unless it is stored already.
 pub async fn read_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
     let key = blob::range_text(&job.id, range.first, range.last);
     if preparer.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    job_telemetry::read_text(&preparer.store, job, range)
-        .around(store_texts(preparer, job, range, &key))
-        .await
+    job_telemetry::read_text(&preparer.store, job, range).run(store_texts(preparer, job, range, &key)).await
 }
 
 pub(super) async fn store_texts(

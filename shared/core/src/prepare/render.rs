@@ -1,4 +1,4 @@
-//! Rendering the images of pages that may be sent with one.
+//! Renders the images of pages that may be sent to AI with an image.
 
 use crate::{
     document::{Classification, PageImage, Reason},
@@ -13,23 +13,23 @@ use crate::{
     },
 };
 
-/// Makes and stores the images of those pages of a range that may be sent with one. The list of
-/// them comes last: when it is there, the range is done.
+/// Renders the images of a range, unless no provider is configured: rendering is the most expensive part of
+/// preparing, and without a provider no image is sent.
 pub async fn render_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
-    // Nobody to send images to: making them would be the dearest part of the work for nothing.
     if preparer.settings.failover_order().providers.is_empty() {
         return Ok(());
     }
-    make_images(preparer, job, range).await
+    render_images(preparer, job, range).await
 }
 
-/// The same for somebody who need not know whom the images will be sent to.
-pub async fn make_images(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
+/// Renders and stores the images of the pages in a range that may be sent with one. The list of the images is
+/// stored last: if it exists, the range is complete.
+pub async fn render_images(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
     let key = blob::range_images(&job.id, range.first, range.last);
     if preparer.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    job_telemetry::render(&preparer.store, job, range).around(store_images(preparer, job, range, &key)).await
+    job_telemetry::render(&preparer.store, job, range).run(store_images(preparer, job, range, &key)).await
 }
 
 pub(super) async fn store_images(
@@ -56,10 +56,10 @@ pub(super) async fn store_images(
     Ok(())
 }
 
-/// May this page be sent with an image? What the parser could not even read, it can't draw.
+/// Whether the page may be sent with an image. A page that the parser can't read can't be rendered either.
 pub fn wants_image(job: &Job, page: &StoredPage) -> bool {
-    let needs_eyes = page.reason.classification() == Classification::HasGraphics;
-    page.reason != Reason::Unreadable && (needs_eyes || job.received.options.image_for_all)
+    let has_graphics = page.reason.classification() == Classification::HasGraphics;
+    page.reason != Reason::Unreadable && (has_graphics || job.received.options.image_for_all)
 }
 
 pub(super) async fn store_image(
@@ -74,9 +74,13 @@ pub(super) async fn store_image(
     Ok(ImageRef { key, mime, width_px, height_px })
 }
 
-/// Draws a page for somebody who wants to look at it. Nothing is kept; an encrypted document can't
-/// be drawn any more once its password is gone.
-pub async fn draw(preparer: &Preparer, job: &Job, page: PageNumber) -> Result<Option<PageImage>, StepError> {
+/// Renders a page for display, without storing the image. Fails for an encrypted document whose password was
+/// deleted.
+pub async fn render_page(
+    preparer: &Preparer,
+    job: &Job,
+    page: PageNumber,
+) -> Result<Option<PageImage>, StepError> {
     let readings = read(preparer, job, &[page], RenderPages::All).await?;
     Ok(readings.into_iter().find(|reading| reading.number == page).and_then(|reading| reading.image))
 }

@@ -1,16 +1,15 @@
-//! Whom to ask, in which order.
+//! The order in which models are called.
 
 use crate::providers::target::{Models, Provider, Target, Tier};
 
-/// The providers that can be asked at all, first the preferred one.
+/// The providers that can be called, the preferred one first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailoverOrder {
     pub providers: Vec<(Provider, Models)>,
 }
 
 impl FailoverOrder {
-    /// Primary provider with the tier's model, then its secondary model; then the same of the
-    /// secondary provider. Nobody is asked twice.
+    /// For each provider in order, the tier's model and then its secondary model, without duplicates.
     pub fn steps(&self, tier: Tier) -> Vec<Target> {
         let mut steps: Vec<Target> = Vec::with_capacity(4);
         for (provider, models) in &self.providers {
@@ -24,7 +23,7 @@ impl FailoverOrder {
         steps
     }
 
-    /// Puts `first` in front, where it is available at all.
+    /// Moves `first` to the front, if it is in the list.
     pub fn starting_with(mut self, first: Provider) -> Self {
         self.providers.sort_by_key(|(provider, _)| *provider != first);
         self
@@ -49,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_is_asked_with_the_tiers_model_and_then_its_secondary() {
+    fn each_provider_is_called_with_the_tiers_model_and_then_its_secondary() {
         assert_eq!(
             names(Tier::Primary),
             ["openai:o-primary", "openai:o-secondary", "anthropic:a-primary", "anthropic:a-secondary"]
@@ -58,18 +57,18 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_twice() {
+    fn no_model_is_called_twice() {
         assert_eq!(names(Tier::Secondary), ["openai:o-secondary", "anthropic:a-secondary"]);
     }
 
     proptest! {
-        /// Whatever the models are called and whoever leads: at most four steps, none twice, the
-        /// leader's first, and everybody who can be asked is.
+        /// With any model names and any preferred provider: at most two steps per provider, none twice,
+        /// and the preferred provider's first.
         #[test]
-        fn the_order_holds_for_any_roster(
+        fn the_order_holds_for_any_providers_and_models(
             names in prop::collection::vec("[ab]", 6),
             providers in 0usize..3,
-            lead: bool,
+            anthropic_first: bool,
             tier in prop::sample::select(vec![Tier::Primary, Tier::Fast, Tier::Secondary]),
         ) {
             let models = |from: usize| Models {
@@ -78,7 +77,7 @@ mod tests {
                 fast: names[from + 2].clone(),
             };
             let all = [(Provider::OpenAi, models(0)), (Provider::Anthropic, models(3))];
-            let first = if lead { Provider::Anthropic } else { Provider::OpenAi };
+            let first = if anthropic_first { Provider::Anthropic } else { Provider::OpenAi };
             let failover_order = FailoverOrder { providers: all[..providers].to_vec() }.starting_with(first);
             let steps = failover_order.steps(tier);
             prop_assert!(steps.len() <= 2 * providers);
@@ -90,7 +89,7 @@ mod tests {
             if let Some((provider, models)) = failover_order.providers.first() {
                 prop_assert_eq!(&steps[0], &Target::new(*provider, models.of_tier(tier)));
             }
-            // A provider's steps stand together.
+            // The steps of a provider are adjacent.
             let changes = steps.windows(2).filter(|pair| pair[0].provider != pair[1].provider).count();
             prop_assert!(changes < providers.max(1));
         }

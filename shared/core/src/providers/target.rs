@@ -1,11 +1,11 @@
 //! The targets of model calls: providers, their models, and one model of one provider.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-/// Whose models read pages. The first one is the default of `PRIMARY_ENGINE`.
+/// A provider of vision models. The first one is the default of `PRIMARY_ENGINE`.
 ///
 /// To add one, see docs/adding-a-provider.md.
 #[derive(
@@ -49,7 +49,7 @@ pub struct ProviderVariables {
 }
 
 impl ProviderVariables {
-    /// The variables that a tenant may have values of its own for.
+    /// The variables that a tenant may override.
     pub fn of_models(&self) -> [&'static str; 3] {
         [self.primary_model, self.secondary_model, self.fast_model]
     }
@@ -68,7 +68,7 @@ macro_rules! variables {
     };
 }
 
-/// What is known of a provider before it is called: its row of the table of providers.
+/// The row of a provider in the table of providers.
 pub struct ProviderProfile {
     pub variables: ProviderVariables,
     pub base_url: &'static str,
@@ -79,8 +79,8 @@ pub struct ProviderProfile {
 }
 
 impl Provider {
-    /// The table of providers: everything but the dialect that its API speaks (everypage-vision) and
-    /// the prices of its models.
+    /// The table of providers: everything except the dialect of the API (everypage-vision) and the
+    /// prices of the models.
     pub const fn profile(self) -> ProviderProfile {
         match self {
             Self::OpenAi => ProviderProfile {
@@ -132,9 +132,24 @@ impl ApiKeyRule {
     }
 }
 
-/// Which of a provider's models a job is read with at first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Which of a provider's models is called first for the pages of a job.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+#[strum(parse_err_ty = String, parse_err_fn = unknown_tier)]
 pub enum Tier {
     #[default]
     Primary,
@@ -142,27 +157,12 @@ pub enum Tier {
     Secondary,
 }
 
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Primary => "primary",
-            Self::Fast => "fast",
-            Self::Secondary => "secondary",
-        })
-    }
+fn unknown_tier(text: &str) -> String {
+    format!("unknown tier {text:?} (accepted: {})", Tier::NAMES.join(", "))
 }
 
-impl FromStr for Tier {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "primary" => Ok(Self::Primary),
-            "fast" => Ok(Self::Fast),
-            "secondary" => Ok(Self::Secondary),
-            _ => Err(format!("{text:?} is not a tier: primary, fast or secondary")),
-        }
-    }
+impl Tier {
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
 /// The models of one provider.

@@ -82,11 +82,7 @@ impl Breaker {
         // After a cooldown that is longer than the expiry, a probe has the same time to be sent.
         let is_expired = self.changed_at.is_some_and(|at| {
             let expires_at = after(at, policy.reset_after);
-            now >= if open_until < expires_at {
-                expires_at
-            } else {
-                after(open_until, policy.reset_after)
-            }
+            now >= if open_until < expires_at { expires_at } else { after(open_until, policy.reset_after) }
         });
         if is_expired && *self != Breaker::default() {
             return Breaker { generation: self.generation + 1, ..Breaker::default() };

@@ -1,7 +1,7 @@
 //! Giving a message up: it becomes a dead letter and its page falls back, so that the job continues.
 
 use crate::{
-    dead_letters::add::{NewDeadLetter, bury},
+    dead_letters::add::{self, NewDeadLetter},
     ids::{JobId, PageNumber, TaskToken},
     job::{
         StepError, jobs,
@@ -29,7 +29,7 @@ pub enum Exhausted {
 /// Gives up a message that can't be parsed. If it still names its page, that page falls back, so that no
 /// flow waits for it.
 pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone())).await?;
+    add::add(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone())).await?;
     let PartialMessage { job, page, token, .. } = PartialMessage::of(&delivery.body);
     match (job, page) {
         (Some(job), Some(page)) => fall_back(reader, &job, page, 0, token.as_ref(), reason).await,
@@ -39,7 +39,7 @@ pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String
 
 /// Gives up a message of a deleted job, without keeping its text.
 async fn on_deleted_job(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    bury(
+    add::add(
         &reader.dead_letters,
         NewDeadLetter { message: None, ..NewDeadLetter::of_message(&reader.settings, delivery, reason) },
     )
@@ -67,7 +67,7 @@ pub async fn add_page_dead_letter(
     message: &PageMessage,
     reason: String,
 ) -> Result<(), Fault> {
-    bury(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
+    add::add(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
 }
 
 /// Gives up a message that was delivered too often without being settled: its worker died each time.
@@ -95,7 +95,7 @@ pub async fn on_exhausted(
     }
     let death =
         NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
-    bury(&reader.dead_letters, death).await?;
+    add::add(&reader.dead_letters, death).await?;
     fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)
 }

@@ -31,7 +31,7 @@ pub async fn revived(
         // A receive count that continues from before was never redriven. Neither was a copy of a message that
         // we gave up ourselves: the queue's own dead-letter queue has only those delivered too often.
         let queue_has_it = letter.receive_count >= reader.settings.max_receive_count;
-        if !letter.waits() || !queue_has_it || delivery.receive_count > letter.receive_count {
+        if !letter.is_waiting() || !queue_has_it || delivery.receive_count > letter.receive_count {
             return Ok(None);
         }
         let job = jobs::load(&reader.store, &message.job_id).await?.value;

@@ -256,12 +256,13 @@ enum Examined {
 
 impl Examined {
     fn by(letter: &DeadLetter) -> Self {
-        if letter.waits() { Self::Waiting } else { Self::Obsolete }
+        if letter.is_waiting() { Self::Waiting } else { Self::Obsolete }
     }
 }
 
 async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, StepError> {
-    let unreadable = dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
+    let unreadable =
+        dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
     let mut message = match (unreadable, PageMessage::parse(&delivery.body)) {
         (Some(letter), _) => return Ok(Examined::by(&letter.value)),
         (None, Ok(message)) => message,

@@ -2,25 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which pages an AI should read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Which pages are read by a vision model.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+#[strum(parse_err_ty = String, parse_err_fn = unknown_choice)]
 pub enum AiPages {
-    /// Those that need eyes; the others keep MuPDF's text.
+    /// Pages with graphics; the others keep MuPDF's text.
     #[default]
     Graphics,
-    /// Also those with sound text, sent as text without an image.
+    /// All pages; those with a sound text layer are sent as text without an image.
     All,
 }
 
-impl std::str::FromStr for AiPages {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "graphics" => Ok(Self::Graphics),
-            "all" => Ok(Self::All),
-            _ => Err(format!("{text:?} is not a choice of pages: graphics or all")),
-        }
-    }
+fn unknown_choice(text: &str) -> String {
+    format!("unknown choice of AI pages {text:?} (accepted: graphics, all)")
 }

@@ -10,8 +10,8 @@ pub struct BreakerPolicy {
     pub half_open_successes: u32,
     pub base_cooldown: Duration,
     pub max_cooldown: Duration,
-    /// A record not changed for this long is as good as none.
-    pub forget_after: Duration,
+    /// A breaker whose record has not changed for this long is treated as new.
+    pub reset_after: Duration,
     /// How long a probe may take before another worker may send one.
     pub probe_lease: Duration,
 }
@@ -23,18 +23,18 @@ impl Default for BreakerPolicy {
             half_open_successes: 1,
             base_cooldown: Duration::from_secs(30),
             max_cooldown: Duration::from_secs(300),
-            forget_after: Duration::from_secs(600),
+            reset_after: Duration::from_secs(600),
             probe_lease: Duration::from_secs(150),
         }
     }
 }
 
-/// After its call has ended a probe has this long to report the outcome.
-const TO_REPORT: Duration = Duration::from_secs(15);
+/// Time that a probe has after its call to report the outcome.
+const REPORT_GRACE: Duration = Duration::from_secs(15);
 
 impl BreakerPolicy {
-    /// The same where a call may take so long: a probe that has not reported by then never will.
-    pub fn for_calls_of(self, longest: Duration) -> Self {
-        Self { probe_lease: longest + TO_REPORT, ..self }
+    /// This policy for calls that take up to `timeout`: a probe that has not reported by then is lost.
+    pub fn with_call_timeout(self, timeout: Duration) -> Self {
+        Self { probe_lease: timeout + REPORT_GRACE, ..self }
     }
 }

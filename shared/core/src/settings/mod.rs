@@ -1,10 +1,11 @@
-//! Settings: read once, checked together, typed afterwards.
+//! Settings: read once, validated together, typed afterwards.
 //!
-//! The reader is an argument, so that nothing here touches the process's environment and a test
-//! can hand in any. After [`Settings::read`] succeeded nothing else can be misconfigured.
+//! The source of variables is an argument, so that this module never reads the process environment
+//! and a test can pass any values. After [`Settings::read`] nothing else validates a setting.
 
 mod ai_pages;
 mod breaker_policy;
+mod definitions;
 mod reader;
 mod strategy;
 
@@ -26,7 +27,7 @@ use crate::{
     secret::Secret,
 };
 
-/// What the models are told unless `AI_SYSTEM_PROMPT` says otherwise.
+/// The instructions for the models unless `AI_SYSTEM_PROMPT` is set.
 pub const DEFAULT_SYSTEM_PROMPT: &str = "\
 You transcribe one page of a document. Answer with the page's complete content as Markdown and nothing else: \
 headings, paragraphs, lists and tables in reading order, tables as Markdown tables, formulas as LaTeX. \
@@ -40,7 +41,7 @@ pub struct ProviderSettings {
     pub provider: Provider,
     pub models: Models,
     pub api_key: Option<Secret>,
-    /// Set when the calls go to another server than the provider's own.
+    /// Set if calls go to another server than the provider's own.
     pub base_url: Option<String>,
 }
 
@@ -59,44 +60,44 @@ pub struct LogSettings {
 }
 
 impl LogSettings {
-    /// Whose lines are logged: ours from `level` on. Of other crates only errors, because what they say
-    /// in passing may be a whole request, with a document's text and a caller's key in it.
+    /// The log filter: Everypage from `level` on, other crates only errors, because their lower levels
+    /// may log whole requests, with a document's text and a caller's key.
     pub fn filter(level: &str) -> String {
         if level == "off" { level.to_owned() } else { format!("error,everypage={level}") }
     }
 }
 
-/// Where traces go; named as every OpenTelemetry program names them.
+/// Export of traces; the variables are those of every OpenTelemetry program.
 #[derive(Clone, Debug)]
 pub struct TraceSettings {
-    /// Of an OTLP collector that is spoken to in HTTP; nothing is traced when unset.
+    /// URL of an OTLP collector over HTTP; nothing is traced if unset.
     pub endpoint: Option<String>,
-    /// Sent along, for a collector that wants to know who sends.
+    /// Sent with each request, for a collector that needs authentication.
     pub headers: Vec<(String, Secret)>,
-    /// What this program is called there, if not by its own name.
+    /// The service name in traces, if not the program's own.
     pub service: Option<String>,
 }
 
-/// Whether a tenant has to have credits for the pages that an AI reads.
+/// Whether a tenant needs credits for the pages that AI reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credits {
     Unlimited,
-    /// A job whose plan the account does not cover is rejected.
+    /// A job is rejected if the account does not cover its plan.
     Prepaid,
 }
 
-/// How credits are bought.
+/// Settings for buying credits.
 #[derive(Clone, Debug)]
 pub struct Purchasing {
-    /// Of the payment service.
+    /// URL of the payment service.
     pub url: String,
     pub api_key: Option<Secret>,
-    /// Of one credit, which is one page read by AI.
+    /// Price of one credit, which pays for one page that AI reads.
     pub price_usd: f64,
     pub strategy: Strategy,
 }
 
-/// The variables that a tenant may have values of its own for; see `store::tenants`.
+/// The variables that a tenant may override; see [`crate::tenants`].
 pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
     ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
@@ -118,7 +119,7 @@ pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The variables as they were given, secrets among them.
+/// The variables as they were set, including secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, String>);
 
@@ -130,11 +131,11 @@ impl fmt::Debug for Variables {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What these settings were read from.
+    /// The variables that these settings were read from.
     pub variables: Variables,
     pub request_timeout: Duration,
     pub job_timeout: Duration,
-    /// For one step of our own, such as opening the document.
+    /// For one processing step, such as opening the document.
     pub step_timeout: Duration,
     /// In order of preference.
     pub providers: Vec<ProviderSettings>,
@@ -151,44 +152,45 @@ pub struct Settings {
     pub max_inflight_per_model: usize,
     pub breaker: BreakerPolicy,
     pub retry_intervals: Vec<Duration>,
-    /// How long a worker that fell silent keeps its page.
+    /// How long an unresponsive worker keeps its page.
     pub page_visibility: Duration,
     pub max_receive_count: u32,
-    /// Plans dearer than this wait for a person; none waits when unset.
+    /// Plans above this cost need approval; none does if unset.
     pub approval_threshold_usd: Option<f64>,
     pub credits: Credits,
-    /// Unset where no credits can be bought.
+    /// Unset if credits can't be bought.
     pub purchasing: Option<Purchasing>,
     pub pdf: PdfLimits,
     pub range_pages: u32,
     pub tenant: String,
-    /// Besides that one; none where everybody is welcome.
+    /// Tenants that are allowed besides `tenant`; if empty, every tenant is.
     pub tenants: Vec<String>,
     pub responsible: Option<String>,
-    /// Of jobs that do not say.
+    /// The priority of jobs that set none.
     pub priority: Priority,
     pub environment: String,
     pub data_dir: Option<String>,
     pub log: LogSettings,
     pub traces: TraceSettings,
     pub port: u16,
-    /// Webhooks may go to addresses of this machine and of private networks.
+    /// Allows webhooks to addresses of this machine and of private networks.
     pub webhook_allow_private: bool,
-    /// Requests a second that one caller may make of the API, over a while; none is counted when 0.
+    /// API requests per second that one caller may make on average; 0 for no limit.
     pub rate_limit: u32,
 }
 
-/// One variable as it was understood; for `everypage config check`.
+/// One variable with its effective value; for `everypage config check`.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: &'static str,
     /// Hidden for secrets.
     pub value: String,
     pub from_environment: bool,
+    /// What it sets, in a few words; also the text in docs/settings.md.
     pub about: &'static str,
 }
 
-/// Settings and what there is to say about them.
+/// Settings, with their entries and warnings.
 #[derive(Clone, Debug)]
 pub struct Reading {
     pub settings: Settings,
@@ -197,8 +199,8 @@ pub struct Reading {
 }
 
 impl Settings {
-    /// Reads every variable through `var`; answers all mistakes together, each naming the
-    /// variable, the value and what is accepted.
+    /// Reads every variable through `var`; returns all errors together, each with the variable, the
+    /// value and what is accepted.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Reading, Vec<String>> {
         let mut reader = Reader::new(&var);
         let mut settings = reader.settings();
@@ -210,7 +212,8 @@ impl Settings {
         }
     }
 
-    /// These settings with some variables set otherwise.
+    /// Returns these settings with some variables overridden; fails like [`Settings::read`], and if a
+    /// tenant may not override a variable or raises a limit.
     pub fn overridden(&self, by: &BTreeMap<String, String>) -> Result<Settings, Vec<String>> {
         let faults: Vec<String> = by
             .keys()
@@ -224,7 +227,7 @@ impl Settings {
         }
         let read = Self::read(|name| by.get(name).or_else(|| self.variables.0.get(name)).cloned());
         let settings = read?.settings;
-        // The reader of PDFs is shared by all: a tenant can have less of it, not more.
+        // All tenants share the PDF parser: a tenant can lower its limits, not raise them.
         let mut raised = Vec::new();
         if settings.pdf.max_pages > self.pdf.max_pages {
             raised.push(format!(
@@ -233,19 +236,19 @@ impl Settings {
             ));
         }
         if settings.pdf.max_file_bytes > self.pdf.max_file_bytes {
-            let (asked, most) = (settings.pdf.max_file_bytes, self.pdf.max_file_bytes);
-            raised.push(format!("MAX_FILE_BYTES is {asked}; accepted: up to {most}"));
+            let (value, limit) = (settings.pdf.max_file_bytes, self.pdf.max_file_bytes);
+            raised.push(format!("MAX_FILE_BYTES is {value}; accepted: up to {limit}"));
         }
         if raised.is_empty() { Ok(settings) } else { Err(raised) }
     }
 
-    /// Is it one of the tenants that were named, where any were?
-    pub fn knows(&self, tenant: &TenantId) -> bool {
+    /// Whether `TENANTS` lists the tenant, or is not set.
+    pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
         let names = self.tenants.iter().chain([&self.tenant]);
         self.tenants.is_empty() || names.into_iter().any(|name| name == tenant.as_str())
     }
 
-    /// Who can be asked, the preferred engine first; those without a key are left out.
+    /// The providers that can be called, the preferred one first; without those that have no key.
     pub fn failover_order(&self) -> FailoverOrder {
         let usable = self.providers.iter().filter(|provider| provider.is_usable());
         FailoverOrder {
@@ -254,13 +257,13 @@ impl Settings {
     }
 }
 
-/// `5m`, `120s`, `1h30m`, `250ms`.
+/// Parses a duration such as `5m`, `120s`, `1h30m` or `250ms`; on failure returns what is accepted.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wanted = "a time with its unit such as 250ms, 30s, 5m or 1h30m";
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wanted.to_owned())?;
+    let accepted = "a time with its unit such as 250ms, 30s, 5m or 1h30m";
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
     match Duration::try_from(parsed) {
         Ok(time) if !time.is_zero() => Ok(time),
-        _ => Err(format!("{wanted}, more than zero")),
+        _ => Err(format!("{accepted}, more than zero")),
     }
 }
 

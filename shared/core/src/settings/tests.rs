@@ -15,11 +15,11 @@ fn nothing_set_gives_the_documented_defaults() {
     assert_eq!(settings.max_inflight_per_model, 2);
     assert_eq!(settings.retry_intervals, [1, 4, 16].map(Duration::from_secs));
     assert_eq!(settings.providers[0].provider, Provider::OpenAi);
-    assert!(settings.failover_order().providers.is_empty(), "no key, nobody to ask");
+    assert!(settings.failover_order().providers.is_empty(), "without a key, no provider can be called");
 }
 
 #[test]
-fn every_mistake_is_reported_with_variable_value_and_what_is_accepted() {
+fn every_error_names_the_variable_the_value_and_what_is_accepted() {
     let faults = read(&[
         ("REQUEST_TIMEOUT", "120"),
         ("IMAGE_DPI", "5"),
@@ -48,7 +48,7 @@ fn every_mistake_is_reported_with_variable_value_and_what_is_accepted() {
 }
 
 #[test]
-fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
+fn old_names_give_a_warning_and_are_ignored_if_the_new_ones_are_set() {
     let reading = read(&[("PAGE_TOTAL_TIMEOUT", "7s")]).unwrap();
     assert_eq!(reading.settings.request_timeout, Duration::from_secs(7));
     assert!(reading.warnings[0].contains("REQUEST_TIMEOUT"));
@@ -58,7 +58,7 @@ fn old_names_are_honoured_with_a_warning_and_yield_to_the_new_ones() {
 }
 
 #[test]
-fn an_engine_without_a_key_is_left_out_unless_it_has_an_address_of_its_own() {
+fn a_provider_without_a_key_is_used_only_with_its_own_base_url() {
     let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.failover_order();
     assert_eq!(
         one.providers.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(),
@@ -75,21 +75,21 @@ fn a_key_is_never_shown() {
 }
 
 #[test]
-fn an_engine_that_was_asked_for_and_has_no_key_is_told_of() {
+fn a_chosen_provider_without_a_key_gives_a_warning() {
     let warnings = |pairs: &[(&str, &str)]| read(pairs).unwrap().warnings;
-    assert!(warnings(&[("ANTHROPIC_API_KEY", "k")]).is_empty(), "nobody asked for the other");
-    let told = warnings(&[("PRIMARY_ENGINE", "openai"), ("ANTHROPIC_API_KEY", "k")]);
-    assert_eq!(told, ["PRIMARY_ENGINE is openai, which is left out: OPENAI_API_KEY is not set"]);
+    assert!(warnings(&[("ANTHROPIC_API_KEY", "k")]).is_empty(), "the other provider was not chosen");
+    let warned = warnings(&[("PRIMARY_ENGINE", "openai"), ("ANTHROPIC_API_KEY", "k")]);
+    assert_eq!(warned, ["PRIMARY_ENGINE is openai, which is not used: OPENAI_API_KEY is not set"]);
     assert!(warnings(&[("PRIMARY_ENGINE", "openai"), ("OPENAI_BASE_URL", "http://x")]).is_empty());
 }
 
 #[test]
-fn tenants_are_any_or_those_that_are_named() {
+fn any_tenant_is_allowed_unless_tenants_lists_names() {
     let read = |tenants: &str| read(&[("TENANTS", tenants)]).map(|reading| reading.settings);
-    let knows = |tenants: &str, tenant: &str| read(tenants).unwrap().knows(&TenantId::new(tenant));
-    assert!(knows("", "anybody"));
-    assert!(knows("acme, globex", "globex") && !knows("acme, globex", "acem"));
-    assert!(knows("acme", "local"), "the installation's own");
+    let allows = |tenants: &str, tenant: &str| read(tenants).unwrap().allows_tenant(&TenantId::new(tenant));
+    assert!(allows("", "acme"));
+    assert!(allows("acme, globex", "globex") && !allows("acme, globex", "acem"));
+    assert!(allows("acme", "local"), "the installation's own tenant");
     for wrong in ["acme,,globex", "a/b", "acme globex"] {
         let faults = read(wrong).unwrap_err();
         assert!(faults[0].contains("TENANTS") && faults[0].contains("accepted"), "{faults:?}");

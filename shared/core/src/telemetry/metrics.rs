@@ -1,32 +1,32 @@
-//! What is counted and measured: every metric defined once, and the only places that name one.
+//! The metrics: every name and label is defined here, once.
 //!
-//! Recording goes through the `metrics` facade; without a recorder it costs next to nothing. Whoever
-//! runs installs one: a function for CloudWatch, a server for Prometheus, a test for itself.
+//! Recording goes through the `metrics` facade; without a recorder it costs next to nothing. The
+//! process installs one: a function for CloudWatch, a server for Prometheus, a test its own.
 //!
-//! | metric | labels | what it says |
+//! | metric | labels | meaning |
 //! | --- | --- | --- |
-//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | calls to a model, by how they ended: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` for no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete` for one that was not the page; `cut_off` when the job's end or the worker's came first |
-//! | `everypage_provider_latency_seconds` | `provider`, `model` | how long a call took, timeouts included; a call that was cut off says nothing about its model |
+//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | model calls, by result: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` if there was no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete` if the answer was not the page; `cut_off` if the job or the worker ended first |
+//! | `everypage_provider_latency_seconds` | `provider`, `model` | duration of model calls, timeouts included; without calls that were cut off, which show nothing about the model |
 //! | `everypage_provider_tokens_total` | `provider`, `model`, `direction` | tokens of answers, `input` and `output` |
-//! | `everypage_provider_cost_usd_total` | `provider`, `model` | what those tokens cost |
-//! | `everypage_failover_events_total` | `from_provider`, `to_provider` | calls to a model that was not the page's first choice; `from_provider` is the step before, failed or passed by. The two are the same when a provider's other model is asked |
-//! | `everypage_breaker_events_total` | `provider`, `model`, `action` | a breaker `opened`, sent a probe (`half_open`) or `closed`; `fail_open` when its store could not be asked and it was ignored. `model` is `*` for a whole provider |
+//! | `everypage_provider_cost_usd_total` | `provider`, `model` | cost of those tokens |
+//! | `everypage_failover_events_total` | `from_provider`, `to_provider` | calls to a model that was not the page's first choice; `from_provider` is that of the previous step, which failed or was skipped. The two are equal when another model of the same provider is called |
+//! | `everypage_breaker_events_total` | `provider`, `model`, `action` | a breaker `opened`, sent a probe (`half_open`) or `closed`; `fail_open` if its record could not be read and it was ignored. `model` is `*` for a whole provider |
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
-//! | `everypage_pages_processed_total` | `result` | pages by where their text came from: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted once more, as `ai` |
-//! | `everypage_job_duration_seconds` | `status` | from acceptance (of a redriven job: from its redrive) to the result, or to whatever else was its end: `success`, `failed`, `rejected`, `cancelled` |
-//! | `everypage_credits_reserved_total` | | credits that were held for jobs; nothing where they are unlimited |
-//! | `everypage_credits_settled_total` | | credits that jobs paid |
-//! | `everypage_saga_duration_seconds` | `status` | from the beginning of a purchase of credits to its rest: `completed`, `compensated`, `manual`, `resolved` |
-//! | `everypage_sagas_waiting` | | purchases of credits that wait for a person, counted as dead letters are |
-//! | `everypage_saga_compensations_total` | `result` | steps of purchases that were undone (`done`) or could not be (`stuck`) |
-//! | `everypage_timeout_events_total` | `type` | `request`: a call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
-//! | `everypage_operation_retries_total` | | our own storage, queue and flow calls that were tried again |
-//! | `everypage_queue_depth` | `priority` | page messages that wait or are worked on, by lane; on AWS that is SQS's own metric |
-//! | `everypage_dlq_depth` | | dead letters that wait for a person; [`MAX_COUNTED_DEAD_LETTERS`] stands for that many or more |
+//! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
+//! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
+//! | `everypage_credits_reserved_total` | | credits reserved for jobs; not recorded while credits are unlimited |
+//! | `everypage_credits_settled_total` | | credits that jobs spent |
+//! | `everypage_saga_duration_seconds` | `status` | time from the start of a purchase of credits to its end: `completed`, `compensated`, `manual`, `resolved` |
+//! | `everypage_sagas_waiting` | | purchases of credits that wait for an operator, counted like dead letters |
+//! | `everypage_saga_compensations_total` | `result` | steps of purchases that were undone (`done`) or could not be undone (`stuck`) |
+//! | `everypage_timeout_events_total` | `type` | `request`: a model call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
+//! | `everypage_operation_retries_total` | | storage, queue and flow calls that were retried |
+//! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS, SQS reports this itself |
+//! | `everypage_dlq_depth` | | dead letters that wait for an operator; [`MAX_COUNTED_DEAD_LETTERS`] means that many or more |
 //!
-//! Counting follows what was stored: an event that is written once is counted once, however often
-//! its message is delivered. A process that dies between the two loses the count, never doubles it.
-//! Labels are names from settings and lists of ours: no document, tenant or job is ever one.
+//! Counts follow what was stored: an event that is written once is counted once, however often its
+//! message is delivered. A process that dies between the two loses the count and never doubles it.
+//! Labels are names from settings and fixed lists, never a document, tenant or job.
 
 use ::metrics::{
     Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -35,16 +35,16 @@ use ::metrics::{
 
 use crate::ids::Priority;
 
-/// How a metric moves.
+/// How a metric changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Only grows, by whole numbers.
     Counter,
-    /// Only grows, by fractions too. The facade counts whole numbers only, so that this is recorded as
-    /// a gauge that is never set, only incremented.
+    /// Only grows, by fractions too. The facade counts whole numbers only, so this is recorded as a
+    /// gauge that is only ever incremented.
     Sum,
     Gauge,
-    /// With the upper bounds of its buckets, where the recorder needs them.
+    /// With the upper bounds of its buckets, for recorders that need them.
     Histogram(&'static [f64]),
 }
 
@@ -53,10 +53,10 @@ pub struct Definition {
     pub name: &'static str,
     pub kind: Kind,
     pub labels: &'static [&'static str],
-    /// None for money, which the facade knows no unit for.
+    /// `None` for money, for which the facade has no unit.
     pub unit: Option<Unit>,
     pub description: &'static str,
-    /// False for what AWS measures itself.
+    /// False if AWS measures it itself.
     pub on_aws: bool,
 }
 
@@ -103,22 +103,22 @@ impl<const L: usize> Metric<L> {
     }
 }
 
-/// Around the 120 s that a call may take.
+/// Bounds around the 120 s of `REQUEST_TIMEOUT`.
 const LATENCY_BUCKETS: [f64; 7] = [1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0];
-/// Around the 5 minutes that a job may take; some are given more.
+/// Bounds around the 5 minutes of `JOB_TIMEOUT`, with room for jobs that have a longer deadline.
 const DURATION_BUCKETS: [f64; 10] = [1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1800.0];
 
 pub(crate) static PROVIDER_REQUESTS: Metric<3> = Metric::new(
     "everypage_provider_requests_total",
     Kind::Counter,
     &["provider", "model", "result"],
-    "Calls to a model, by how they ended",
+    "Model calls, by result",
 );
 pub(crate) static PROVIDER_LATENCY: Metric<2> = Metric::new(
     "everypage_provider_latency_seconds",
     Kind::Histogram(&LATENCY_BUCKETS),
     &["provider", "model"],
-    "How long calls to a model took, timeouts included",
+    "Duration of model calls, timeouts included",
 );
 pub(crate) static PROVIDER_TOKENS: Metric<3> = Metric::new(
     "everypage_provider_tokens_total",
@@ -142,7 +142,7 @@ pub(crate) static BREAKER_EVENTS: Metric<3> = Metric::new(
     "everypage_breaker_events_total",
     Kind::Counter,
     &["provider", "model", "action"],
-    "Breakers that opened, sent a probe, closed, or were ignored because their store was away",
+    "Breakers that opened, sent a probe, closed, or were ignored because their record could not be read",
 );
 pub(crate) static BREAKERS_OPEN: Metric<0> =
     Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
@@ -150,56 +150,66 @@ pub(crate) static PAGES: Metric<1> = Metric::new(
     "everypage_pages_processed_total",
     Kind::Counter,
     &["result"],
-    "Pages of published results, by where their text came from",
+    "Pages of published results, by the source of their text",
 );
 pub(crate) static JOB_DURATION: Metric<1> = Metric::new(
     "everypage_job_duration_seconds",
     Kind::Histogram(&DURATION_BUCKETS),
     &["status"],
-    "From acceptance to the result, or to whatever else was the job's end",
+    "Time from acceptance of a job to its end",
 );
 pub(crate) static CREDITS_RESERVED: Metric<0> =
-    Metric::new("everypage_credits_reserved_total", Kind::Counter, &[], "Credits held for jobs");
+    Metric::new("everypage_credits_reserved_total", Kind::Counter, &[], "Credits reserved for jobs");
 pub(crate) static CREDITS_SETTLED: Metric<0> =
-    Metric::new("everypage_credits_settled_total", Kind::Counter, &[], "Credits that jobs paid");
+    Metric::new("everypage_credits_settled_total", Kind::Counter, &[], "Credits that jobs spent");
 pub(crate) static SAGA_DURATION: Metric<1> = Metric::new(
     "everypage_saga_duration_seconds",
     Kind::Histogram(&DURATION_BUCKETS),
     &["status"],
-    "From the beginning of a purchase of credits to its rest",
+    "Time from the start of a purchase of credits to its end",
 );
-pub(crate) static SAGAS_WAITING: Metric<0> =
-    Metric::new("everypage_sagas_waiting", Kind::Gauge, &[], "Purchases of credits that wait for a person");
+pub(crate) static SAGAS_WAITING: Metric<0> = Metric::new(
+    "everypage_sagas_waiting",
+    Kind::Gauge,
+    &[],
+    "Purchases of credits that wait for an operator",
+);
 pub(crate) static SAGA_COMPENSATIONS: Metric<1> = Metric::new(
     "everypage_saga_compensations_total",
     Kind::Counter,
     &["result"],
-    "Steps of purchases that were undone, or could not be",
+    "Steps of purchases that were undone or could not be undone",
 );
 pub(crate) static TIMEOUTS: Metric<1> = Metric::new(
     "everypage_timeout_events_total",
     Kind::Counter,
     &["type"],
-    "Calls ended by their timeout, jobs ended by their deadline",
+    "Model calls ended by their timeout, jobs ended by their deadline",
 );
 pub(crate) static RETRIES: Metric<0> = Metric::new(
     "everypage_operation_retries_total",
     Kind::Counter,
     &[],
-    "Storage, queue and flow calls of our own that were tried again",
+    "Storage, queue and flow calls that were retried",
 );
 pub(crate) static QUEUE_DEPTH: Metric<1> = Metric(Definition {
-    // SQS knows it, without anybody having to ask every minute.
+    // SQS reports it without a request every minute.
     on_aws: false,
-    ..Metric::new("everypage_queue_depth", Kind::Gauge, &["priority"], "Page messages not done yet").0
+    ..Metric::new(
+        "everypage_queue_depth",
+        Kind::Gauge,
+        &["priority"],
+        "Page messages that are waiting or being processed",
+    )
+    .0
 });
 pub(crate) static DLQ_DEPTH: Metric<0> =
-    Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for a person");
+    Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for an operator");
 
-/// Where CloudWatch keeps them.
+/// The CloudWatch namespace.
 pub const NAMESPACE: &str = "Everypage";
 
-/// Every metric there is.
+/// Every metric.
 pub static ALL: [&Definition; 18] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
@@ -221,13 +231,13 @@ pub static ALL: [&Definition; 18] = [
     &DLQ_DEPTH.0,
 ];
 
-/// Counting more would mean reading more, every minute.
+/// The upper limit of the dead letter gauge: counting more would mean reading more every minute.
 pub const MAX_COUNTED_DEAD_LETTERS: usize = 1000;
 
-/// Tells the recorder in charge what each metric is; once, after it was installed.
+/// Describes each metric to the installed recorder; called once, after the installation.
 pub fn describe() {
     for Definition { name, kind, unit, description, .. } in ALL {
-        // Money is counted in something, but the facade has no word for it.
+        // Money has no unit in the facade.
         let (name, unit, description) = (*name, unit.unwrap_or(Unit::Count), *description);
         match kind {
             Kind::Counter => describe_counter!(name, unit, description),
@@ -237,7 +247,7 @@ pub fn describe() {
     }
 }
 
-/// A call of our own is tried again.
+/// Counts a retry of a storage, queue or flow call.
 pub(crate) fn retried() {
     RETRIES.count([], 1);
 }
@@ -263,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_are() {
+    fn names_follow_the_prometheus_conventions() {
         let mut names: Vec<&str> = ALL.iter().map(|metric| metric.name).collect();
         names.dedup();
         assert_eq!(names.len(), ALL.len());
@@ -280,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_above_is_whole() {
+    fn the_table_lists_every_metric() {
         let source = include_str!("metrics.rs");
         for metric in ALL {
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -1,18 +1,18 @@
-//! What is traced: every span defined once, and the only places that name one.
+//! Spans: how they are opened, and how they nest.
 //!
 //! ```text
 //! job ─┬─ submit
 //!      ├─ inspect, read_text, render      per range of pages
 //!      ├─ plan
-//!      ├─ page ──── call, call, …         per delivery of its message, per question to a model
+//!      ├─ page ──── call, call, …         per delivery of its message, per model call
 //!      ├─ finalize
-//!      └─ webhook                         per attempt
+//!      └─ webhook                         per try
 //! ```
 //!
-//! All of a job's spans are in one trace: that of whoever submitted it, where a `traceparent` came
-//! along, or else one of its own. The job's own span is told at its end, by whoever stores that end;
-//! its id is known from the start, so that the others can name it as their parent. Attributes are
-//! names and figures: no document's text, prompt, password or key is ever one.
+//! All spans of a job are in one trace: that of the caller, if the request had a `traceparent`, or a
+//! new one. The job's own span is recorded at its end, by the process that stores the end; its id is
+//! known from the start, so that the other spans can name it as their parent. Attributes are names
+//! and numbers, never a document's text, a prompt, a password or a key.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     trace::{Span, SpanKind, TraceContext, Value},
 };
 
-/// Where spans go, and what they take their times and ids from.
+/// Exports spans, with the clock and the ids that they use.
 #[derive(Clone)]
 pub struct Tracer {
     pub traces: Arc<dyn Traces>,
@@ -31,7 +31,7 @@ pub struct Tracer {
     pub ids: Arc<dyn Ids>,
 }
 
-/// An error with a stable name, for the span of the work that it ended.
+/// An error with a stable name, which is recorded in the span of the failed work.
 pub trait ErrorCode {
     fn code(&self) -> &'static str;
 }
@@ -46,10 +46,10 @@ pub struct Open<'a> {
 
 impl<'a> Open<'a> {
     pub fn new(tracer: &'a Tracer, parent: TraceContext, name: &'static str, kind: SpanKind) -> Self {
-        if !tracer.traces.is_on() || !parent.sampled {
+        if !tracer.traces.is_enabled() || !parent.sampled {
             return Self { tracer, context: parent, span: None };
         }
-        let context = TraceContext { span: tracer.ids.roll(u64::MAX - 1) + 1, ..parent };
+        let context = TraceContext { span: tracer.ids.random_below(u64::MAX - 1) + 1, ..parent };
         let now = tracer.clock.now();
         let span = Span {
             context,
@@ -65,41 +65,41 @@ impl<'a> Open<'a> {
     }
 
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.note(name, value);
+        self.set_attribute(name, value);
         self
     }
 
-    pub fn note(&mut self, name: &'static str, value: impl Into<Value>) {
+    pub fn set_attribute(&mut self, name: &'static str, value: impl Into<Value>) {
         if let Some(span) = &mut self.span {
             span.attributes.push((name, value.into()));
         }
     }
 
-    /// The work began before the span was opened.
+    /// Sets an earlier start, for work that started before the span was opened.
     pub fn started_at(&mut self, start: Timestamp) {
         if let Some(span) = &mut self.span {
             span.start = start;
         }
     }
 
-    /// Where this span is: what it causes has this for a parent.
+    /// The context of this span: the parent of spans that it causes.
     pub fn context(&self) -> TraceContext {
         self.context
     }
 
-    /// Does the work of a step, and notes why it failed if it did.
-    pub async fn around<T, E: ErrorCode>(mut self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let done = work.await;
-        if let Err(error) = &done {
+    /// Runs the work of a step, and records the error if it fails.
+    pub async fn run<T, E: ErrorCode>(mut self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let result = work.await;
+        if let Err(error) = &result {
             self.failed(error.code());
         }
-        done
+        result
     }
 
-    /// It did not do what it was to do; `why` is a name that stays the same.
-    pub fn failed(&mut self, why: &str) {
+    /// Marks the span as failed; `code` is the stable name of the reason.
+    pub fn failed(&mut self, code: &str) {
         if let Some(span) = &mut self.span {
-            span.error = Some(why.to_owned());
+            span.error = Some(code.to_owned());
         }
     }
 }
@@ -107,7 +107,7 @@ impl<'a> Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if let Some(mut span) = self.span.take() {
-            // A clock that was set back must not make time run backwards.
+            // A span must not end before it starts, even if the clock was set back.
             span.end = self.tracer.clock.now().max(span.start);
             self.tracer.traces.record(span);
         }

@@ -1,4 +1,4 @@
-//! What a tenant wants otherwise than the installation: variables with values of its own.
+//! Settings that a tenant overrides, and the settings that are effective for each tenant.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,23 +24,23 @@ use crate::{
     time::after,
 };
 
-/// A change reaches every worker within this.
-const CACHED_FOR: Duration = Duration::from_secs(10);
+/// How long settings are cached: a change reaches every worker within this time.
+const CACHE_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Tenants' settings that this process has read lately.
+/// Settings of tenants that this process has read recently.
 #[derive(Default)]
 struct Cache(Mutex<HashMap<TenantId, (Timestamp, Arc<Settings>)>>);
 
-/// Settings as they hold for each tenant.
+/// The effective settings of each tenant.
 #[derive(Clone)]
 pub struct Tenants {
     store: Store,
-    /// Of the installation.
+    /// The settings of the installation.
     pub settings: Arc<Settings>,
     cache: Arc<Cache>,
 }
@@ -53,7 +53,7 @@ impl Tenants {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TenantError {
-    /// Every mistake, each naming the variable, the value and what is accepted.
+    /// Every error, each with the variable, the value and what is accepted.
     #[error("{}", .0.join("\n"))]
     Refused(Vec<String>),
     #[error(transparent)]
@@ -65,21 +65,21 @@ async fn find(tenants: &Tenants, tenant: &TenantId) -> Result<Option<Versioned<O
 }
 
 pub async fn overrides(tenants: &Tenants, tenant: &TenantId) -> Result<Overrides, Fault> {
-    Ok(find(tenants, tenant).await?.map(|kept| kept.value).unwrap_or_default())
+    Ok(find(tenants, tenant).await?.map(|overrides| overrides.value).unwrap_or_default())
 }
 
-/// The settings that hold for a tenant.
+/// Returns the effective settings of a tenant.
 pub async fn settings(tenants: &Tenants, tenant: &TenantId) -> Result<Arc<Settings>, Fault> {
     let now = tenants.store.clock.now();
     if let Some((at, settings)) = tenants.cache.0.lock().await.get(tenant)
-        && now < after(*at, CACHED_FOR)
+        && now < after(*at, CACHE_TIME)
     {
         return Ok(settings.clone());
     }
     let overrides = overrides(tenants, tenant).await?;
     let settings = tenants.settings.overridden(&overrides.variables).unwrap_or_else(|faults| {
-        // Checked when it was set, so written by another version: the installation's settings hold.
-        warn!(%tenant, faults = faults.join("; "), "a tenant's settings can't be used");
+        // Checked when they were set, so another version wrote them.
+        warn!(%tenant, faults = faults.join("; "), "invalid tenant settings: using those of the installation");
         tenants.settings.as_ref().clone()
     });
     let settings = Arc::new(settings);
@@ -87,7 +87,7 @@ pub async fn settings(tenants: &Tenants, tenant: &TenantId) -> Result<Arc<Settin
     Ok(settings)
 }
 
-/// Sets variables of a tenant, or takes them back (`None`); answers with all that it then has.
+/// Sets variables of a tenant, or removes them (`None`); returns all overrides of the tenant.
 pub async fn change(
     tenants: &Tenants,
     tenant: &TenantId,
@@ -95,7 +95,7 @@ pub async fn change(
 ) -> Result<Overrides, TenantError> {
     loop {
         let before = find(tenants, tenant).await?;
-        let mut next = before.as_ref().map(|kept| kept.value.clone()).unwrap_or_default();
+        let mut next = before.as_ref().map(|before| before.value.clone()).unwrap_or_default();
         for (name, value) in changes {
             match value {
                 Some(value) => next.variables.insert(name.clone(), value.clone()),
@@ -103,7 +103,7 @@ pub async fn change(
             };
         }
         tenants.settings.overridden(&next.variables).map_err(TenantError::Refused)?;
-        let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+        let when = before.map_or(When::Absent, |before| When::Version(before.version));
         let put = Change::Put { draft: Draft::new(record::overrides(tenant), encode(&next)?), when };
         if tenants.store.write(vec![put]).await? == Written::Applied {
             tenants.cache.0.lock().await.remove(tenant);

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_core::{
     notify::webhook,
-    ports::hooks::{Call, HookError, Hooks},
+    ports::hooks::{HookError, Hooks, WebhookRequest},
     secret::Secret,
 };
 use everypage_outbound::HttpWebhooks;
@@ -13,10 +13,10 @@ use sha2::Sha256;
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-fn call(url: &str) -> Call {
+fn call(url: &str) -> WebhookRequest {
     let (id, body) = ("msg_1", "{\"type\":\"job.success\"}");
     let secret = Secret::new(format!("whsec_{SECRET}"));
-    Call {
+    WebhookRequest {
         url: format!("{url}/hook?x=1"),
         headers: vec![
             ("content-type", "application/json".into()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use everypage_core::{
     ids::TenantId,
-    ports::notifier::{Notice, Notifier, SUBJECT_CHARACTERS},
+    ports::notifier::{MAX_SUBJECT_CHARS, Notice, Notifier},
 };
 
 /// The recipient of the notifier's notices.
@@ -65,7 +65,7 @@ pub async fn a_long_body_arrives_complete(subject: &Subject) {
 pub async fn a_long_subject_arrives(subject: &Subject) {
     let long = Notice { subject: "gave up on ä ".repeat(50), ..notice() };
     let received = subject.delivered(long.clone()).await;
-    let guaranteed: String = long.subject.chars().take(SUBJECT_CHARACTERS).collect();
+    let guaranteed: String = long.subject.chars().take(MAX_SUBJECT_CHARS).collect();
     assert!(received.subject.starts_with(&guaranteed), "{}", received.subject);
     assert_eq!(received.body, long.body);
 }

@@ -134,7 +134,7 @@ pub async fn a_message_keeps_its_id_over_deliveries(subject: &Subject) {
 pub async fn dead_letters_stay_until_they_are_deleted(subject: &Subject) {
     let queue = &subject.queue;
     assert!(receive(subject).await.is_empty(), "a dead letter must not be received as work");
-    let dead = async || queue.receive_dead(10, subject.minute).await.unwrap();
+    let dead = async || queue.receive_dead_letters(10, subject.minute).await.unwrap();
     let found = dead().await;
     if !subject.has_dead_letter_queue {
         assert!(found.is_empty());

@@ -159,7 +159,7 @@ impl Queue for MemoryQueue {
         Ok(())
     }
 
-    async fn receive_dead(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
+    async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let now = self.clock.now();
         let mut state = self.state();
         let visible = state.dead.iter_mut().filter(|message| message.visible_at <= now).take(max);

@@ -12,7 +12,7 @@ use everypage_core::{
     ports::{
         Fault,
         bus::Bus,
-        hooks::{Call, HookError, Hooks},
+        hooks::{HookError, Hooks, WebhookRequest},
         notifier::{Notice, Notifier},
         traces::Traces,
     },
@@ -62,7 +62,7 @@ impl Notifier for RecordingNotifier {
 /// A webhook receiver that records its calls and answers as the test configures.
 #[derive(Default)]
 pub struct RecordingHooks {
-    calls: Mutex<Vec<Call>>,
+    calls: Mutex<Vec<WebhookRequest>>,
     /// How many of the next calls fail.
     failing: AtomicU32,
     /// This address never answers; its callers time out after this duration.
@@ -70,7 +70,7 @@ pub struct RecordingHooks {
 }
 
 impl RecordingHooks {
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<WebhookRequest> {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
@@ -95,7 +95,7 @@ impl Hooks for RecordingHooks {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a receiver has its own clock, which tests pause")]
-    async fn post(&self, call: &Call) -> Result<(), HookError> {
+    async fn post(&self, call: &WebhookRequest) -> Result<(), HookError> {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(call.clone());
         if let Some(time) = self.hangs_for(&call.url) {
             tokio::time::sleep(time).await;

@@ -1,6 +1,11 @@
 use proptest::prelude::{Just, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
+use crate::{
+    billing::purchase::Order,
+    ids::{PurchaseId, TenantId},
+    money::MicroUsd,
+};
 
 fn id() -> PurchaseId {
     PurchaseId::new("p")
@@ -22,15 +27,15 @@ fn start() -> Timestamp {
 
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
 
-/// What becomes of one try.
+/// The outcome of one try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    Works,
+    Done,
     Refused,
     Unknown,
 }
 
-/// A purchase and all that was done for it, as `usecases::purchase` does it.
+/// A purchase and the log of its steps, run as `billing::buy` runs them.
 struct Run {
     purchase: Purchase,
     now: Timestamp,
@@ -42,183 +47,181 @@ impl Run {
         Self { purchase: Purchase::new(id(), order(strategy), start()), now: start(), log: vec![] }
     }
 
-    fn note(&mut self, events: &[PurchaseEvent]) {
+    fn record_all(&mut self, events: &[PurchaseEvent]) {
         for event in events {
             self.purchase = Purchase::apply(Some(&self.purchase), &id(), event, self.now).unwrap();
         }
     }
 
-    /// Goes on until it rests; `fate` says what becomes of each try.
-    fn rest(&mut self, mut fate: impl FnMut(Task) -> Fate) -> State {
+    /// Runs the purchase until it stops; `fate` decides the outcome of each try.
+    fn finish(&mut self, mut fate: impl FnMut(Task) -> Fate) -> State {
         for _ in 0..1000 {
             let now = self.purchase.due;
             self.now = now;
-            let task = self.purchase.task();
-            let Some(starting) = self.purchase.starting(task, now) else {
-                match self.purchase.compensated() {
-                    Some(end) => self.note(&[end]),
+            let Some(task) = self.purchase.next_task() else {
+                match self.purchase.end_compensation() {
+                    Some(end) => self.record_all(&[end]),
                     None => return self.purchase.state,
                 }
                 continue;
             };
-            self.note(&[starting]);
+            self.record_all(&[self.purchase.start(task, now)]);
             match (task, fate(task)) {
-                (Task::Take(step), Fate::Works) => {
+                (Task::Run(step), Fate::Done) => {
                     self.log.push(step.name().to_owned());
                     let payment = (step == Step::TakePayment).then(|| "pay".to_owned());
-                    self.note(&self.purchase.taken(step, payment));
+                    self.record_all(&self.purchase.step_done(step, payment));
                 }
-                (Task::Take(step), fate) => {
-                    let why = "it was made to fail".to_owned();
-                    let why = match fate {
-                        Fate::Refused => NotTaken::Refused(why),
-                        _ => NotTaken::Unknown(why),
+                (Task::Run(step), fate) => {
+                    let reason = "it was made to fail".to_owned();
+                    let failure = match fate {
+                        Fate::Refused => StepFailure::Refused(reason),
+                        _ => StepFailure::Unknown(reason),
                     };
-                    self.note(&self.purchase.not_taken(step, why, now, &PAUSES));
+                    self.record_all(&self.purchase.step_failed(step, failure, now, &PAUSES));
                 }
-                (Task::Undo(step), Fate::Works) => {
+                (Task::Undo(step), Fate::Done) => {
                     self.log.push(format!("-{}", step.name()));
-                    self.note(&self.purchase.undone(step));
+                    self.record_all(&self.purchase.undo_done(step));
                 }
                 (Task::Undo(step), _) => {
-                    let failed = self.purchase.not_undone(step, "it was made to fail".into(), now, &PAUSES);
-                    self.note(&[failed]);
+                    let failed = self.purchase.undo_failed(step, "it was made to fail".into(), now, &PAUSES);
+                    self.record_all(&[failed]);
                 }
-                (Task::Rest, _) => unreachable!("resting is not started"),
             }
         }
-        panic!("it never rests: {:?}", self.purchase);
+        panic!("it never stops: {:?}", self.purchase);
     }
 }
 
 fn failing(step: Step, fate: Fate) -> impl FnMut(Task) -> Fate {
-    move |task| if task == Task::Take(step) { fate } else { Fate::Works }
+    move |task| if task == Task::Run(step) { fate } else { Fate::Done }
 }
 
 #[test]
-fn four_steps_and_it_is_done() {
+fn a_purchase_completes_after_four_steps() {
     let mut run = Run::new(Strategy::Rollback);
-    assert_eq!(run.rest(|_| Fate::Works), State::Completed);
+    assert_eq!(run.finish(|_| Fate::Done), State::Completed);
     assert_eq!(run.log, ["reserve", "take_payment", "allocate", "enter"]);
     assert_eq!(run.purchase.payment.as_deref(), Some("pay"));
     assert!(run.purchase.ended_at.is_some());
 }
 
 #[test]
-fn what_was_done_is_undone_in_reverse() {
+fn completed_steps_are_undone_in_reverse_order() {
     let mut run = Run::new(Strategy::Rollback);
-    assert_eq!(run.rest(failing(Step::Enter, Fate::Refused)), State::Compensated);
+    assert_eq!(run.finish(failing(Step::Enter, Fate::Refused)), State::Compensated);
     assert_eq!(run.log, ["reserve", "take_payment", "allocate", "-allocate", "-take_payment", "-reserve"]);
 }
 
 #[test]
-fn a_payment_that_nobody_knows_of_is_given_back_and_a_declined_one_is_not() {
+fn an_unconfirmed_payment_is_refunded_and_a_declined_one_is_not() {
     let mut run = Run::new(Strategy::Rollback);
-    assert_eq!(run.rest(failing(Step::TakePayment, Fate::Unknown)), State::Compensated);
+    assert_eq!(run.finish(failing(Step::TakePayment, Fate::Unknown)), State::Compensated);
     assert_eq!(run.log, ["reserve", "-take_payment", "-reserve"]);
     assert_eq!(run.purchase.due, start() + Duration::from_secs(21), "after pauses of 1 s, 4 s and 16 s");
     let mut run = Run::new(Strategy::Rollback);
-    assert_eq!(run.rest(failing(Step::TakePayment, Fate::Refused)), State::Compensated);
+    assert_eq!(run.finish(failing(Step::TakePayment, Fate::Refused)), State::Compensated);
     assert_eq!(run.log, ["reserve", "-reserve"]);
 }
 
 #[test]
-fn a_way_back_that_is_stuck_goes_to_a_person_and_the_others_are_gone_all_the_same() {
+fn a_step_that_cannot_be_undone_needs_an_operator_and_the_others_are_still_undone() {
     let fate = |task| match task {
-        Task::Take(Step::Enter) => Fate::Refused,
+        Task::Run(Step::Enter) => Fate::Refused,
         Task::Undo(Step::TakePayment) => Fate::Unknown,
-        _ => Fate::Works,
+        _ => Fate::Done,
     };
     let mut run = Run::new(Strategy::Rollback);
-    assert_eq!(run.rest(fate), State::Manual);
+    assert_eq!(run.finish(fate), State::Manual);
     assert_eq!(run.log, ["reserve", "take_payment", "allocate", "-allocate", "-reserve"]);
     let reason = run.purchase.reason.clone().unwrap();
     assert_eq!(reason, "it was made to fail; could not be undone: take_payment");
 
-    // The person has it tried once more.
-    let again = run.purchase.decided("ann", Decision::RollBack { reason: "service is back".into() });
-    run.note(&[again.unwrap()]);
-    assert_eq!(run.rest(|_| Fate::Works), State::Compensated);
+    // The operator rolls it back again.
+    let event = run.purchase.decide("ann", Decision::RollBack { reason: "service is back".into() });
+    run.record_all(&[event.unwrap()]);
+    assert_eq!(run.finish(|_| Fate::Done), State::Compensated);
     assert_eq!(run.log.last().unwrap(), "-take_payment");
-    assert!(run.purchase.decided("ann", Decision::Resume).is_err(), "the money is back");
+    assert!(run.purchase.decide("ann", Decision::Resume).is_err(), "the payment was refunded");
 }
 
 #[test]
-fn a_partial_way_back_keeps_the_money_until_a_person_decides() {
+fn a_partial_rollback_keeps_the_payment_until_an_operator_decides() {
     let mut run = Run::new(Strategy::Partial);
-    assert_eq!(run.rest(failing(Step::Enter, Fate::Refused)), State::Manual);
+    assert_eq!(run.finish(failing(Step::Enter, Fate::Refused)), State::Manual);
     assert_eq!(run.log, ["reserve", "take_payment", "allocate", "-allocate"]);
-    run.note(&[run.purchase.decided("ann", Decision::Resume).unwrap()]);
-    assert_eq!(run.rest(|_| Fate::Works), State::Completed);
+    run.record_all(&[run.purchase.decide("ann", Decision::Resume).unwrap()]);
+    assert_eq!(run.finish(|_| Fate::Done), State::Completed);
     assert_eq!(run.log[4..], ["allocate", "enter"]);
-    // Without money there is nothing to keep.
+    // Without a payment there is nothing to keep.
     let mut run = Run::new(Strategy::Partial);
-    assert_eq!(run.rest(failing(Step::TakePayment, Fate::Unknown)), State::Compensated);
+    assert_eq!(run.finish(failing(Step::TakePayment, Fate::Unknown)), State::Compensated);
 }
 
 #[test]
-fn forward_tries_on_and_rolls_back_only_what_is_refused() {
+fn the_forward_strategy_retries_and_rolls_back_only_a_refused_step() {
     let mut tries = 0;
     let mut run = Run::new(Strategy::Forward);
     let stubborn = |task| match task {
-        Task::Take(Step::TakePayment) => {
+        Task::Run(Step::TakePayment) => {
             tries += 1;
-            if tries < 10 { Fate::Unknown } else { Fate::Works }
+            if tries < 10 { Fate::Unknown } else { Fate::Done }
         }
-        _ => Fate::Works,
+        _ => Fate::Done,
     };
-    assert_eq!(run.rest(stubborn), State::Completed);
+    assert_eq!(run.finish(stubborn), State::Completed);
     let mut run = Run::new(Strategy::Forward);
-    assert_eq!(run.rest(failing(Step::TakePayment, Fate::Unknown)), State::Manual);
+    assert_eq!(run.finish(failing(Step::TakePayment, Fate::Unknown)), State::Manual);
     assert_eq!(run.purchase.steps[1].tries, 20);
     assert_eq!(run.log, ["reserve"]);
     let mut run = Run::new(Strategy::Forward);
-    assert_eq!(run.rest(failing(Step::TakePayment, Fate::Refused)), State::Compensated);
+    assert_eq!(run.finish(failing(Step::TakePayment, Fate::Refused)), State::Compensated);
 }
 
 #[test]
-fn manual_leaves_everything_to_a_person() {
+fn the_manual_strategy_leaves_everything_to_an_operator() {
     let mut run = Run::new(Strategy::Manual);
-    assert_eq!(run.rest(failing(Step::Allocate, Fate::Refused)), State::Manual);
+    assert_eq!(run.finish(failing(Step::Allocate, Fate::Refused)), State::Manual);
     assert_eq!(run.log, ["reserve", "take_payment"]);
-    run.note(&[run.purchase.decided("ann", Decision::RollBack { reason: "asked for".into() }).unwrap()]);
-    assert_eq!(run.rest(|_| Fate::Works), State::Compensated);
+    run.record_all(&[run.purchase.decide("ann", Decision::RollBack { reason: "requested".into() }).unwrap()]);
+    assert_eq!(run.finish(|_| Fate::Done), State::Compensated);
     assert_eq!(run.log[2..], ["-take_payment", "-reserve"]);
 
     let mut run = Run::new(Strategy::Manual);
-    run.rest(failing(Step::Allocate, Fate::Refused));
-    run.note(&[run.purchase.decided("ann", Decision::Resolve { note: "cheque sent".into() }).unwrap()]);
-    assert_eq!(run.rest(|_| Fate::Works), State::Resolved);
+    run.finish(failing(Step::Allocate, Fate::Refused));
+    run.record_all(&[run.purchase.decide("ann", Decision::Resolve { note: "cheque sent".into() }).unwrap()]);
+    assert_eq!(run.finish(|_| Fate::Done), State::Resolved);
     assert_eq!(run.purchase.reason.as_deref(), Some("cheque sent"));
 }
 
 #[test]
-fn a_completed_purchase_can_be_taken_back() {
+fn a_completed_purchase_can_be_rolled_back() {
     let mut run = Run::new(Strategy::Forward);
-    run.rest(|_| Fate::Works);
-    let refused = run.purchase.decided("ann", Decision::Resume).unwrap_err();
+    run.finish(|_| Fate::Done);
+    let refused = run.purchase.decide("ann", Decision::Resume).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "a purchase that is completed can't be resumed: it does not wait for a person"
+        "a purchase that is completed can't be resumed: it does not wait for an operator"
     );
-    run.note(&[run.purchase.decided("ann", Decision::RollBack { reason: "returned".into() }).unwrap()]);
-    assert_eq!(run.rest(|_| Fate::Works), State::Compensated);
+    run.record_all(&[run.purchase.decide("ann", Decision::RollBack { reason: "returned".into() }).unwrap()]);
+    assert_eq!(run.finish(|_| Fate::Done), State::Compensated);
     assert_eq!(run.log[4..], ["-enter", "-allocate", "-take_payment", "-reserve"]);
 }
 
 proptest! {
     #[test]
-    fn whatever_fails_it_comes_to_rest_with_all_done_or_all_undone_or_a_person_knowing(
+    fn after_any_failures_every_step_is_done_or_undone_or_an_operator_is_needed(
         strategy in prop_oneof![
             Just(Strategy::Rollback), Just(Strategy::Partial), Just(Strategy::Forward), Just(Strategy::Manual)
         ],
         fates in prop::collection::vec(
-            prop_oneof![3 => Just(Fate::Works), 1 => Just(Fate::Refused), 2 => Just(Fate::Unknown)], 0..80
+            prop_oneof![3 => Just(Fate::Done), 1 => Just(Fate::Refused), 2 => Just(Fate::Unknown)], 0..80
         ),
     ) {
         let mut run = Run::new(strategy);
         let mut fates = fates.into_iter();
-        let state = run.rest(|_| fates.next().unwrap_or(Fate::Works));
+        let state = run.finish(|_| fates.next().unwrap_or(Fate::Done));
         let states = run.purchase.steps.each_ref().map(|record| record.state);
         match state {
             State::Completed => prop_assert_eq!(states, [StepState::Done; 4]),
@@ -228,10 +231,10 @@ proptest! {
             State::Manual => prop_assert!(run.purchase.reason.is_some()),
             other => prop_assert!(false, "{:?}", other),
         }
-        // Taken in order, undone in reverse, each at most once.
-        let taken = run.log.iter().filter(|name| !name.starts_with('-')).cloned().collect::<Vec<_>>();
+        // Run in order, undone in reverse, each at most once.
+        let done = run.log.iter().filter(|name| !name.starts_with('-')).cloned().collect::<Vec<_>>();
         let names = Step::ALL.map(Step::name);
-        prop_assert_eq!(&taken[..], &names[..taken.len()]);
+        prop_assert_eq!(&done[..], &names[..done.len()]);
         let undone: Vec<usize> = run.log.iter()
             .filter_map(|name| names.iter().position(|step| name.strip_prefix('-') == Some(*step)))
             .collect();

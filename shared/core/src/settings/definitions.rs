@@ -1,0 +1,444 @@
+//! Every setting: its variable, default, limits and description.
+
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+
+use super::reader::{Reader, show_duration};
+use crate::{
+    document::{ImageColor, ImageFormat, ImageStyle},
+    ids::Priority,
+    ports::pdf::PdfLimits,
+    providers::target::{Models, Provider, ProviderProfile, Tier},
+    secret::Secret,
+    settings::{
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, LogSettings, ProviderSettings, Purchasing,
+        Settings, Strategy, TraceSettings, Variables, parse_duration,
+    },
+};
+
+/// Limits of `CREDIT_PRICE_USD`.
+const MIN_CREDIT_PRICE: f64 = 0.000_001;
+const MAX_CREDIT_PRICE: f64 = 1000.0;
+
+impl Reader<'_> {
+    pub fn settings(&mut self) -> Settings {
+        let request_timeout = self.duration(
+            "REQUEST_TIMEOUT",
+            Some("PAGE_TOTAL_TIMEOUT"),
+            120_000,
+            "timeout of one model call",
+        );
+        let job_timeout = self.duration(
+            "JOB_TIMEOUT",
+            Some("DOCUMENT_PROCESSING_TIMEOUT"),
+            300_000,
+            "time from acceptance of a job to its result; pages without AI text by then get MuPDF's",
+        );
+        let step_timeout = self.duration(
+            "STEP_TIMEOUT",
+            None,
+            60_000,
+            "timeout of one processing step, such as opening the file",
+        );
+        let names = Provider::NAMES.join(" or ");
+        let primary =
+            self.parsed("PRIMARY_ENGINE", Provider::default(), &names, "provider that is called first");
+        let other = Provider::ALL.iter().copied().find(|provider| *provider != primary);
+        let other = other.unwrap_or(primary);
+        let secondary = self.parsed(
+            "SECONDARY_ENGINE",
+            other,
+            &names,
+            "provider that is called when the first one fails",
+        );
+        let mut providers: Vec<ProviderSettings> =
+            Provider::ALL.iter().map(|provider| self.provider(*provider)).collect();
+        for (name, chosen) in [("PRIMARY_ENGINE", primary), ("SECONDARY_ENGINE", secondary)] {
+            let is_usable = providers.iter().any(|one| one.provider == chosen && one.is_usable());
+            if self.raw(name).is_some() && !is_usable {
+                let key = chosen.profile().variables.api_key;
+                self.warnings.push(format!("{name} is {chosen}, which is not used: {key} is not set"));
+            }
+        }
+        providers.sort_by_key(|one| one.provider != primary);
+        providers.retain(|one| one.provider == primary || one.provider == secondary);
+
+        let image = ImageStyle {
+            dpi: self.bounded("IMAGE_DPI", 100, 20, 600, "resolution of page images, in dots per inch"),
+            color: self.choice(
+                "IMAGE_COLOR",
+                &[("rgb", ImageColor::Rgb), ("gray", ImageColor::Gray)],
+                "color mode of page images",
+            ),
+            format: self.choice(
+                "IMAGE_FORMAT",
+                &[("jpeg", ImageFormat::Jpeg), ("png", ImageFormat::Png)],
+                "file format of page images",
+            ),
+            jpeg_quality: self.bounded("IMAGE_JPEG_QUALITY", 70, 1, 100, "quality of JPEG page images"),
+        };
+        let breaker = BreakerPolicy {
+            failure_threshold: self.bounded(
+                "BREAKER_FAILURE_THRESHOLD",
+                1,
+                1,
+                1000,
+                "consecutive failures that open a model's circuit breaker",
+            ),
+            half_open_successes: self.bounded(
+                "BREAKER_HALF_OPEN_SUCCESSES",
+                1,
+                1,
+                1000,
+                "successful probes that close an open circuit breaker",
+            ),
+            base_cooldown: self.duration(
+                "BREAKER_BASE_BACKOFF",
+                None,
+                30_000,
+                "first cooldown of an open circuit breaker; doubled each time it opens again",
+            ),
+            max_cooldown: self.duration(
+                "BREAKER_MAX_BACKOFF",
+                None,
+                300_000,
+                "longest cooldown of an open circuit breaker",
+            ),
+            ..BreakerPolicy::default()
+        };
+        let breaker = breaker.with_call_timeout(request_timeout);
+        if breaker.base_cooldown > breaker.max_cooldown {
+            self.faults.push(format!(
+                "BREAKER_BASE_BACKOFF is {} and BREAKER_MAX_BACKOFF is {}; accepted: a longest cooldown that is not shorter than the first",
+                show_duration(&breaker.base_cooldown),
+                show_duration(&breaker.max_cooldown)
+            ));
+        }
+        let limits = PdfLimits::default();
+        Settings {
+            variables: Variables::default(),
+            request_timeout,
+            job_timeout,
+            step_timeout,
+            providers,
+            tier: self.parsed(
+                "MODEL_TIER",
+                Tier::Primary,
+                "primary, fast or secondary",
+                "model of each provider that is called first",
+            ),
+            ai_pages: self.choice(
+                "AI_PAGES",
+                &[("graphics", AiPages::Graphics), ("all", AiPages::All)],
+                "pages that go to AI: only those with graphics, or all",
+            ),
+            image,
+            image_for_all: self.flag("IMAGE_SEND_ALL_PAGES", "send an image with every page that goes to AI"),
+            context_radius: self.bounded(
+                "IMAGE_CONTEXT_RADIUS",
+                1,
+                0,
+                20,
+                "pages before and after each page whose text is sent as context",
+            ),
+            max_context_bytes: self.bounded(
+                "IMAGE_MAX_CONTEXT_BYTES",
+                3000,
+                0,
+                100_000,
+                "maximum size of the context text of a page, in bytes",
+            ),
+            max_output_tokens: self.bounded(
+                "AI_MAX_OUTPUT_TOKENS",
+                8192,
+                256,
+                200_000,
+                "maximum length of the answer for a page, in tokens",
+            ),
+            system_prompt: self
+                .text("AI_SYSTEM_PROMPT", "instructions for the models (default: built in)")
+                .unwrap_or_else(|| DEFAULT_SYSTEM_PROMPT.to_owned()),
+            model_prices: self
+                .text("MODEL_PRICES", "prices of models, in USD per million tokens: model=input/output,…")
+                .unwrap_or_default(),
+            worker_concurrency: self.bounded(
+                "WORKER_CONCURRENCY",
+                8,
+                1,
+                1000,
+                "pages that one worker processes concurrently",
+            ),
+            max_inflight_per_model: self.bounded(
+                "MAX_INFLIGHT_PER_MODEL",
+                2,
+                1,
+                1000,
+                "concurrent calls to one model, by all workers together",
+            ),
+            breaker,
+            retry_intervals: self.intervals(),
+            page_visibility: self.duration(
+                "PAGE_VISIBILITY",
+                None,
+                60_000,
+                "time after which the page of an unresponsive worker goes to another worker",
+            ),
+            max_receive_count: self.bounded(
+                "MAX_RECEIVE_COUNT",
+                3,
+                1,
+                100,
+                "deliveries of a page message before it becomes a dead letter",
+            ),
+            approval_threshold_usd: self.optional_usd(
+                "APPROVAL_THRESHOLD_USD",
+                "plans above this cost need approval (default: none do)",
+            ),
+            credits: self.choice(
+                "CREDITS",
+                &[("unlimited", Credits::Unlimited), ("prepaid", Credits::Prepaid)],
+                "whether pages that go to AI need prepaid credits",
+            ),
+            purchasing: self.purchasing(),
+            pdf: PdfLimits {
+                max_file_bytes: self.bounded(
+                    "MAX_FILE_BYTES",
+                    limits.max_file_bytes,
+                    1,
+                    u64::MAX,
+                    "maximum size of a file, in bytes",
+                ),
+                max_pages: self.bounded(
+                    "MAX_PAGES",
+                    limits.max_pages,
+                    1,
+                    1_000_000,
+                    "maximum number of pages of a document",
+                ),
+                max_page_points: self.bounded(
+                    "MAX_PAGE_POINTS",
+                    limits.max_page_points,
+                    72,
+                    1_000_000,
+                    "maximum length of a page's longer side, in points (1/72 inch)",
+                ),
+                page_timeout: self.duration(
+                    "PAGE_TIMEOUT",
+                    None,
+                    limits.page_timeout.as_millis() as u64,
+                    "timeout of reading one page with MuPDF",
+                ),
+                max_memory_bytes: self.bounded(
+                    "PDF_MAX_MEMORY_BYTES",
+                    limits.max_memory_bytes,
+                    64 << 20,
+                    1 << 40,
+                    "maximum memory of the process that parses PDFs, in bytes",
+                ),
+            },
+            range_pages: self.bounded("RANGE_PAGES", 32, 1, 1000, "pages that are prepared in one step"),
+            tenant: self
+                .text("TENANT", "tenant of jobs that name none (default: local)")
+                .unwrap_or_else(|| "local".into()),
+            tenants: self.tenants(),
+            priority: self.choice(
+                "PRIORITY",
+                &[
+                    ("normal", Priority::Normal),
+                    ("low", Priority::Low),
+                    ("high", Priority::High),
+                    ("critical", Priority::Critical),
+                    ("urgent", Priority::Urgent),
+                ],
+                "priority of jobs that set none",
+            ),
+            responsible: self.text(
+                "DEFAULT_RESPONSIBLE",
+                "person who is notified of dead letters, such as an email address",
+            ),
+            environment: self
+                .text("ENVIRONMENT", "name of this installation in events (default: local)")
+                .unwrap_or_else(|| "local".into()),
+            data_dir: self.text(
+                "EVERYPAGE_DATA",
+                "folder of jobs and results on one machine (default: ~/.local/share/everypage)",
+            ),
+            log: LogSettings {
+                level: self.log_level(),
+                pretty: self.flag("LOG_PRETTY", "write logs as readable text instead of JSON"),
+                file: self.text("LOG_FILE", "file to which logs are written instead of standard error"),
+            },
+            traces: TraceSettings {
+                endpoint: self.trace_endpoint(),
+                headers: self.trace_headers(),
+                service: self
+                    .text("OTEL_SERVICE_NAME", "service name in traces (default: the name of the program)"),
+            },
+            port: self.bounded("PORT", 8080, 1, 65_535, "port of the HTTP server"),
+            webhook_allow_private: self.flag(
+                "WEBHOOK_ALLOW_PRIVATE",
+                "allow webhooks to addresses of this machine and of private networks",
+            ),
+            rate_limit: self.bounded(
+                "RATE_LIMIT",
+                100,
+                0,
+                1_000_000,
+                "API requests per second that one caller may make on average; 0 for no limit",
+            ),
+        }
+    }
+
+    fn provider(&mut self, provider: Provider) -> ProviderSettings {
+        let ProviderProfile { variables, primary_model, secondary_model, fast_model, .. } =
+            provider.profile();
+        let mut model = |variable, default: &str, about| {
+            self.parsed(variable, default.to_owned(), "a model's name", about)
+        };
+        let models = Models {
+            primary: model(variables.primary_model, primary_model, "model of the primary tier"),
+            secondary: model(
+                variables.secondary_model,
+                secondary_model,
+                "model of the secondary tier, called when the first one fails",
+            ),
+            fast: model(variables.fast_model, fast_model, "model of the fast tier"),
+        };
+        let api_key = self.secret(variables.api_key, "API key of the provider");
+        let base_url = self.url(
+            variables.base_url,
+            "(the provider's)",
+            "base URL of the provider's API, or of a compatible server",
+        );
+        ProviderSettings { provider, models, api_key, base_url }
+    }
+
+    /// Credits can be bought if both the payment service and the price are set.
+    fn purchasing(&mut self) -> Option<Purchasing> {
+        let url = self.url(
+            "PAYMENT_URL",
+            "(not set)",
+            "URL of the payment service through which credits are bought",
+        );
+        let api_key = self.secret("PAYMENT_API_KEY", "API key of the payment service");
+        let price = self.credit_price();
+        let strategy = self.parsed(
+            "PURCHASE_STRATEGY",
+            Strategy::Rollback,
+            "rollback, partial, forward or manual",
+            "what happens to a purchase of credits when a step fails",
+        );
+        match (url, price) {
+            (Some(url), Some(price_usd)) => Some(Purchasing { url, api_key, price_usd, strategy }),
+            (Some(_), None) => {
+                self.faults
+                    .push("PAYMENT_URL is set and CREDIT_PRICE_USD is not; set both or neither".into());
+                None
+            }
+            (None, _) => None,
+        }
+    }
+
+    fn credit_price(&mut self) -> Option<f64> {
+        let name = "CREDIT_PRICE_USD";
+        let price = self.optional_usd(name, "price of one credit, which pays for one page that AI reads")?;
+        if !(MIN_CREDIT_PRICE..=MAX_CREDIT_PRICE).contains(&price) {
+            self.fault(name, &price.to_string(), "an amount from 0.000001 to 1000 US dollars");
+            return None;
+        }
+        Some(price)
+    }
+
+    fn intervals(&mut self) -> Vec<Duration> {
+        let raw = self.raw("RETRY_INTERVALS");
+        let text = raw.clone().unwrap_or_else(|| "1s,4s,16s".into());
+        let mut intervals = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            match parse_duration(part) {
+                Ok(time) => intervals.push(time),
+                Err(accepted) => self.fault("RETRY_INTERVALS", &text, &format!("a list, each {accepted}")),
+            }
+        }
+        self.add_entry(
+            "RETRY_INTERVALS",
+            text,
+            raw.is_some(),
+            "pauses before retries of storage, queue and flow calls",
+        );
+        let max_retries: usize =
+            self.bounded("MAX_RETRIES", 3, 0, 20, "maximum number of retries of those calls");
+        if let Some(last) = intervals.last().copied() {
+            intervals.resize(max_retries, last);
+        }
+        intervals
+    }
+
+    fn tenants(&mut self) -> Vec<String> {
+        let text = self
+            .text("TENANTS", "names of the tenants that are allowed, separated by commas (default: any)")
+            .unwrap_or_default();
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        if text.is_empty() {
+            return vec![];
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if names.iter().any(|name| name.is_empty() || !name.chars().all(plain)) {
+            self.fault(
+                "TENANTS",
+                &text,
+                "names of letters, digits, . _ and -, separated by commas, such as acme,globex",
+            );
+        }
+        names
+    }
+
+    fn trace_endpoint(&mut self) -> Option<String> {
+        const NAME: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let endpoint =
+            self.text(NAME, "URL of the OTLP collector for traces, over HTTP (default: no traces)");
+        if let Some(url) = &endpoint
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            self.fault(NAME, url, "a URL such as http://localhost:4318");
+        }
+        endpoint
+    }
+
+    /// Values are percent-encoded, as OpenTelemetry specifies, and may be keys: they are never shown.
+    fn trace_headers(&mut self) -> Vec<(String, Secret)> {
+        const NAME: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+        let raw = self.raw(NAME);
+        let shown = if raw.is_some() { "(set)" } else { "(not set)" };
+        self.add_entry(NAME, shown.into(), raw.is_some(), "headers for that collector: name=value,…");
+        let mut headers = Vec::new();
+        for entry in raw.iter().flat_map(|raw| raw.split(',')).filter(|entry| !entry.trim().is_empty()) {
+            let parts = entry.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+            let decoded = parts.and_then(|(name, value)| {
+                let value = percent_decode_str(value).decode_utf8().ok()?;
+                (!name.is_empty()).then(|| (name.to_owned(), Secret::new(value)))
+            });
+            match decoded {
+                Some(header) => headers.push(header),
+                None => self.fault(NAME, "(hidden)", "name=value,name=value with percent-encoded values"),
+            }
+        }
+        headers
+    }
+
+    fn log_level(&mut self) -> String {
+        self.choice(
+            "LOG_LEVEL",
+            &[
+                ("warn", "warn"),
+                ("error", "error"),
+                ("info", "info"),
+                ("debug", "debug"),
+                ("trace", "trace"),
+                ("off", "off"),
+            ],
+            "minimum level of messages that are logged",
+        )
+        .to_owned()
+    }
+}
