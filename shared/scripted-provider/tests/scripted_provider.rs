@@ -1,6 +1,6 @@
 //! The scripted provider over plain HTTP, as another process uses it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use everypage_scripted_provider::{Behaviour, Script, ScriptedProvider};
 use serde_json::{Value, json};

@@ -44,7 +44,7 @@ pub enum Command {
         /// Number of files: one of each kind, then damaged variants [default: one of each kind]
         #[arg(long, value_name = "N")]
         count: Option<usize>,
-        /// The same seed makes the same files
+        /// Seed of the random files: equal seeds make equal files
         #[arg(long, default_value_t = 1, value_name = "N")]
         seed: u64,
     },

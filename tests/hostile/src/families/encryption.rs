@@ -23,7 +23,7 @@ pub(super) const MAKERS: &[Maker] = &[
     varied("owner-only-aes-256-r6", |dice| encrypted(Method::Aes256R6, "", dice)),
     varied("encryption-unknown", |dice| {
         let handler =
-            *dice.pick(&["/Filter /Adobe.PubSec", "/Filter /Nobody", "/Filter null", "/SubFilter /x"]);
+            *dice.pick(&["/Filter /Adobe.PubSec", "/Filter /Unknown", "/Filter null", "/SubFilter /x"]);
         changed(dice, "/Filter /Standard", handler)
     }),
     varied("encryption-version-wrong", |dice| {
