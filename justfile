@@ -24,7 +24,7 @@ lint:
     cargo fmt --all
     cargo clippy --locked --workspace --all-targets -- -D warnings
 
-# The simulation: just sim, just sim --seed 206, just sim --mutants
+# The simulation: just sim, just sim --seed 206, just sim --broken-variants
 sim *options:
     ./everypage dev sim "$@"
 
