@@ -63,6 +63,8 @@ class Process:
             outcome = self.outcome.get(timeout=timeout)
         except queue.Empty:
             self.kill()
+            # Until it has ended it looks alive, and would get the next invocation.
+            self.process.wait()
             return failure("Sandbox.Timedout", request, f"Task timed out after {timeout:.2f} seconds")
         if isinstance(outcome, Ended):
             return outcome
