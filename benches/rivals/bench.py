@@ -16,7 +16,7 @@ import machine
 import documents
 import process
 import scenarios
-from install import say
+from install import log
 from evaluate import Evaluate
 from provider import Provider
 
@@ -46,7 +46,7 @@ def record_load(machine_results: dict) -> None:
     """Records the highest load of other processes before a repeat: they may start at any time of a long run."""
     load = machine.other_load()
     if load > machine.IDLE_CORES:
-        say(f"other processes keep {load} cores of this machine busy: times will be too long")
+        log(f"other processes keep {load} cores of this machine busy: times will be too long")
     machine_results["load"] = max(load, machine_results.get("load", 0))
 
 
@@ -64,7 +64,7 @@ def one_repeat(
             else:
                 provider.load(scenarios.gateway_script(scenario))
             run = one_run(scenario, tool, provider, document, evaluate.document if of_documents else evaluate.requests)
-            say(f"{scenario.name:12} {tool.label:24} {json.dumps(run)}")
+            log(f"{scenario.name:12} {tool.label:24} {json.dumps(run)}")
             head = {
                 "scenario": scenario.name, "title": scenario.title, "tool": tool.name, "settings": tool.settings,
                 "models": tool.models, "pages": pages, "deadline": scenarios.DEADLINE, "grace": scenarios.GRACE,

@@ -39,7 +39,7 @@ def install_all() -> None:
 def _debian(package: str, installed: bool) -> None:
     if installed:
         return
-    say(f"installing {package}")
+    log(f"installing {package}")
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "update", "-qq"], check=True)
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
@@ -51,7 +51,7 @@ def _environment(tool: str) -> None:
     if (folder / "done").exists():
         return
     package = f"{tool}=={TOOLS[tool]}"
-    say(f"installing {package} into {folder.relative_to(ROOT)}")
+    log(f"installing {package} into {folder.relative_to(ROOT)}")
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -59,5 +59,5 @@ def _environment(tool: str) -> None:
     (folder / "done").touch()
 
 
-def say(message: str) -> None:
+def log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)

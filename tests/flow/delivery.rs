@@ -117,7 +117,7 @@ async fn model_calls_of_an_interrupted_delivery_are_kept() {
     };
     let job = tokio::select! { biased; job = process.finish(&id) => job, () = recover => unreachable!() };
     let document = process.result(&job).await;
-    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|attempt| attempt.result).collect();
+    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|call| call.result).collect();
     assert_eq!(results, [CallResult::Refusal, CallResult::Transient, CallResult::Answered]);
     assert_eq!(document.metadata.cost_micro_usd.0, 2_000, "the refusal and the answer");
     invariants::trail_verifies(&process.app, &job).await;

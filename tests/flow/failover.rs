@@ -52,7 +52,7 @@ async fn a_page_fails_over_and_lists_its_model_calls() {
     let job = process.finish(&id).await;
     let document = process.result(&job).await;
     assert_eq!(sources(&document), [Source::AI; 3]);
-    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|attempt| attempt.result).collect();
+    let results: Vec<CallResult> = document.pages[0].calls.iter().map(|call| call.result).collect();
     assert_eq!(results, [CallResult::Transient, CallResult::Answered]);
     // The breaker is open by then: the failing model is skipped.
     assert_eq!(document.pages[2].calls[0].result, CallResult::BreakerOpen);

@@ -42,7 +42,7 @@ const WORDS: [&str; 24] = [
     "a",
     "meeting",
     "that",
-    "nobody",
+    "everyone",
     "attended",
     "again",
 ];

@@ -55,7 +55,7 @@ fn document(contents: impl ExactSizeIterator<Item = String>) -> Vec<u8> {
 const LINES: [&str; 4] = [
     "The ferry left the northern quay at seven with forty passengers and a crate of lemons",
     "By noon the fog had lifted and the lighthouse keeper wrote down nine sails to the west",
-    "Nobody remembered who had painted the old warehouse green or when its clock had stopped",
+    "No one remembered who had painted the old warehouse green or when its clock had stopped",
     "In the evening the band played until the last lamps along the promenade were put out",
 ];
 

@@ -1,4 +1,4 @@
-//! The same scenarios on both backends: local, and the stack as it is deployed on AWS.
+//! Scenarios that run on both backends: local, and the stack as it is deployed on AWS.
 //!
 //! A [scenario](scenarios) uploads documents, injects faults, and summarizes its jobs at the end. The summary
 //! is compared with a snapshot that both backends share, so they can't diverge.

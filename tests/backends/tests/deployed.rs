@@ -70,7 +70,7 @@ fn logs_contain_no_secrets(backend: &DeployedStack) {
         "from a shell",
         "in the body",
         "by a link",
-        "tell me",
+        "by webhook",
         "document 7",
         "second page",
         "at the desk",
@@ -261,8 +261,8 @@ async fn the_api_accepts_documents(backend: &DeployedStack) {
     assert!(matches!(without_key, 401 | 403), "{without_key}");
 
     let body = json!({ "upload": true, "name": "large.pdf" }).to_string();
-    let asked = http.post(format!("{api}/v1/jobs")).header("content-type", "application/json").body(body);
-    let (status, upload) = ask(asked, key.expose()).await;
+    let request = http.post(format!("{api}/v1/jobs")).header("content-type", "application/json").body(body);
+    let (status, upload) = ask(request, key.expose()).await;
     assert_eq!((status, &upload["status"]), (201, &json!("awaiting_upload")), "{upload}");
     let mut put =
         http.put(upload["upload"]["url"].as_str().unwrap()).body(sample_pdf::pages_with_text(&["by a link"]));
@@ -379,7 +379,7 @@ async fn a_webhook_is_sent(backend: &DeployedStack) {
         webhooks::set(&backend.app().store, backend.app().vault.as_ref(), &TenantId::new("hooked"), &url)
             .await
             .unwrap();
-    let bytes = sample_pdf::pages_with_text(&["tell me"]);
+    let bytes = sample_pdf::pages_with_text(&["by webhook"]);
     let document = Document { tenant: "hooked", name: "a.pdf", bytes, password: None, traceparent: None };
     let id = backend.submit(document).await;
     let job = ended(backend, &id, Duration::from_secs(150)).await;

@@ -15,7 +15,7 @@ const PASSWORD: &str = "correct horse battery stäple, and then some more of it"
 
 pub struct Subject {
     vault: Arc<dyn Vault>,
-    /// The same vault in another process.
+    /// This vault in another process.
     again: Arc<dyn Vault>,
     /// A vault with another key.
     other: Arc<dyn Vault>,

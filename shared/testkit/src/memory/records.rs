@@ -100,7 +100,7 @@ impl MemoryRecords {
         self.items().values().cloned().collect()
     }
 
-    /// Overwrites a record without a new version, as someone who tampers with the store would.
+    /// Overwrites a record without a new version, to simulate tampering.
     pub fn forge(&self, key: &Key, body: String) {
         if let Some(item) = self.items().get_mut(key) {
             item.draft.body = body;
