@@ -18,7 +18,7 @@ use everypage_core::{
     },
     recover::{
         redrive::redrive,
-        sweep::{SILENT, sweep},
+        sweep::{NODE_TIMEOUT, sweep},
     },
     source::Source,
 };
@@ -241,11 +241,11 @@ async fn events_of_a_process_without_a_heartbeat_are_published() {
     let (stored, process) = (2, harness.start("b"));
     nodes::record_heartbeat(&process.app.store).await.unwrap();
     assert_eq!(
-        relay::relay_silent(&process.app.publisher, SILENT).await.unwrap(),
+        relay::relay_silent(&process.app.publisher, NODE_TIMEOUT).await.unwrap(),
         0,
         "the process may still publish them"
     );
-    harness.clock.sleep(SILENT).await;
+    harness.clock.sleep(NODE_TIMEOUT).await;
     nodes::record_heartbeat(&process.app.store).await.unwrap();
     assert_eq!(sweep(&process.app.recovery).await.events, stored);
     assert_eq!(harness.bus.events().len(), stored);

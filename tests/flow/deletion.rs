@@ -13,7 +13,7 @@ use everypage_core::{
     app::App,
     dead_letters::{
         self,
-        add::{NewDeadLetter, bury},
+        add::{self, NewDeadLetter},
         fail::fail,
     },
     finish::delete,
@@ -70,7 +70,7 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
         receive_count: 3,
         lane: Priority::Normal,
     };
-    bury(
+    add::add(
         &process.app.dead_letters,
         NewDeadLetter::of_message(&process.app.settings, &foreign, "of another job".into()),
     )

@@ -6,8 +6,8 @@ use everypage_core::{
     app::App,
     ids::{JobId, PageNumber},
     intake::{
+        announce::{UploadAnnouncement, announce_with_overrides},
         submit::Submitted,
-        upload::{UploadAnnouncement, begin_from},
         uploads::{self, Upload},
     },
     job::{Job, cancel::cancel as cancel_job, jobs},
@@ -43,8 +43,14 @@ pub async fn accept(app: &App, request: Request, cancel: &CancellationToken) -> 
         idempotency_key: submission.idempotency_key,
         traceparent: submission.traceparent,
     };
-    let upload =
-        begin_from(&app.intake, &submission.source, announced, &request.overrides, UPLOAD_TIMEOUT).await?;
+    let upload = announce_with_overrides(
+        &app.intake,
+        &submission.source,
+        announced,
+        &request.overrides,
+        UPLOAD_TIMEOUT,
+    )
+    .await?;
     tokio::select! {
         stored = app.blobs.put_file(&upload.key, &submission.file) => drop(stored?),
         () = cancel.cancelled() => return Err(Problem::Cancelled("cancelled before it was uploaded".into())),

@@ -177,7 +177,7 @@ impl Run<'_> {
             name: name.to_owned(),
             file: file.to_owned(),
             password: self.password.clone(),
-            options: self.overrides.over(JobOptions::from_settings(&settings)),
+            options: self.overrides.apply_to(JobOptions::from_settings(&settings)),
             traceparent: None,
             idempotency_key: self.overrides.force.then(|| app.store.ids.fresh()),
         };

@@ -178,5 +178,5 @@ async fn pages_outside_the_document_are_reported() {
     let bench = Bench::new(&[]).await;
     let ran = bench.run(&["-q", "process", &report(), "--pages", "20"]).await.code(1);
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
-    ran.reports("harbour-report-2026.pdf: pages 20 were asked for, but the document has 12; choose other pages with --pages");
+    ran.reports("harbour-report-2026.pdf: pages 20 were requested, but the document has 12; choose other pages with --pages");
 }

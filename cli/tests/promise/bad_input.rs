@@ -276,7 +276,7 @@ async fn pages_outside_the_document_are_reported_and_those_inside_are_read() {
         (
             "7-9",
             1,
-            "good.pdf: pages 7-9 were asked for, but the document has 3; choose other pages with --pages",
+            "good.pdf: pages 7-9 were requested, but the document has 3; choose other pages with --pages",
         ),
         ("2-9", 0, "mupdf  2-3"),
         ("0", 2, "not a page"),

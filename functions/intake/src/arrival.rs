@@ -15,8 +15,9 @@ use everypage_core::{
     digest::sha256_hex,
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     intake::{
+        accept::{self, ArrivalError, Object},
         submit::Submitted,
-        accept::{ArrivalError, Object, accept},
+        uploads::{INCOMING, SIDECAR_SUFFIX},
     },
     job::{Failure, StepError},
     secret::Secret,
@@ -114,7 +115,7 @@ async fn submit(stack: &Stack, source: &SourceObject<'_>) -> Result<Submitted, A
         metadata: &metadata,
         password: password.as_ref(),
     };
-    let submitted = accept(&stack.app.intake, object).await;
+    let submitted = accept::accept(&stack.app.intake, object).await;
     // After a fault the notification is retried and needs the file again.
     let is_final = !matches!(submitted, Err(ArrivalError::Fault(_)));
     if password.is_some() && is_final {

@@ -169,7 +169,7 @@ async fn an_object_of_an_unknown_tenant_is_refused_and_the_operator_notified() {
     event["Records"][0]["s3"]["object"]["key"] = json!("incoming/acem/report.pdf");
     assert_eq!(handle(&stack, event).await.unwrap()["jobs"], json!([]));
     let dead_letter = dead_letters::waiting(&process.app.store, 10).await.unwrap().remove(0).value;
-    assert!(dead_letter.reason.contains("there is no tenant acem here"), "{}", dead_letter.reason);
+    assert!(dead_letter.reason.contains("unknown tenant \"acem\""), "{}", dead_letter.reason);
     assert_eq!(dead_letter.tenant.as_str(), "local", "the operator of the installation sees it");
     assert_eq!(harness.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());

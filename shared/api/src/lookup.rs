@@ -2,7 +2,7 @@
 
 use everypage_core::{
     ids::JobId,
-    intake::upload::{self, Named},
+    intake::find::{JobOrUpload, find},
     job::Job,
 };
 
@@ -17,11 +17,11 @@ const MAX_ID: usize = 64;
 
 impl Api {
     /// Finds the caller's job or upload with this id. Those of other tenants do not exist for the caller.
-    pub(crate) async fn named(&self, caller: &Caller, id: &str) -> Result<Named, Problem> {
+    pub(crate) async fn named(&self, caller: &Caller, id: &str) -> Result<JobOrUpload, Problem> {
         let plain = id.len() <= MAX_ID && id.chars().all(|c| c.is_ascii_alphanumeric()) && !id.is_empty();
         if plain {
             let id = JobId::new(id.to_ascii_lowercase());
-            if let Some(named) = upload::find(&self.app.store, &caller.tenant, &id).await? {
+            if let Some(named) = find(&self.app.store, &caller.tenant, &id).await? {
                 return Ok(named);
             }
         }
@@ -31,8 +31,8 @@ impl Api {
     /// Finds the caller's job with this id; fails while its document is not uploaded.
     pub(crate) async fn job(&self, caller: &Caller, id: &str) -> Result<Job, Problem> {
         match self.named(caller, id).await? {
-            Named::Job(job) => Ok(*job),
-            Named::Upload(upload) => {
+            JobOrUpload::Job(job) => Ok(*job),
+            JobOrUpload::Upload(upload) => {
                 let detail = match &upload.failure {
                     Some(failure) => format!("the upload was refused: {}", failure.reason),
                     None => "upload the document first".to_owned(),

@@ -4,7 +4,7 @@ use everypage_core::intake::options::OptionOverrides;
 pub fn options(data: &[u8]) {
     let mut options = OptionOverrides::default();
     for (name, value) in super::assignments(data) {
-        match options.take(name, value) {
+        match options.set(name, value) {
             Ok(known) => {
                 let name = name.to_ascii_lowercase().replace('-', "_");
                 assert_eq!(known, OptionOverrides::NAMES.contains(&name.as_str()), "{name:?}");

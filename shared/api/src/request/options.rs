@@ -71,7 +71,7 @@ impl RequestOptions {
             // Forms send an empty field where nothing was entered.
             "password" if value.is_empty() => {}
             "password" => self.password = Some(Secret::new(value)),
-            _ => match self.overrides.take(name, value) {
+            _ => match self.overrides.set(name, value) {
                 Ok(true) => {}
                 Ok(false) => {
                     let names = OptionOverrides::NAMES.join(", ");

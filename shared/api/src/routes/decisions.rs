@@ -34,7 +34,7 @@ async fn awaiting_approval(api: &Api, caller: &Caller, id: &str) -> Result<job::
 }
 
 /// Approve a plan
-#[utoipa::path(post, path = "/v1/jobs/{id}/approve", operation_id = "approve_job", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/approve", operation_id = "approve_job", tag = "operation", params(("id" = String, Path, description = "The id of the job")),
     responses((status = 200, description = "The job continues", body = Job)))]
 pub async fn approve(
     State(api): State<Api>,
@@ -58,7 +58,7 @@ pub struct RejectRequest {
 const MAX_REASON: usize = 1000;
 
 /// Reject a plan
-#[utoipa::path(post, path = "/v1/jobs/{id}/reject", operation_id = "reject_job", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/reject", operation_id = "reject_job", tag = "operation", params(("id" = String, Path, description = "The id of the job")),
     request_body = Option<RejectRequest>,
     responses((status = 200, description = "The job has ended", body = Job)))]
 pub async fn reject(
@@ -89,7 +89,6 @@ pub struct ModifyRequest {
     /// The model that is called first: `primary`, `fast` or `secondary`.
     #[schema(example = "fast")]
     tier: Option<String>,
-    /// The provider that is called first.
     #[schema(schema_with = crate::shape::provider_schema)]
     provider: Option<String>,
     /// The time from now to the result.
@@ -100,7 +99,7 @@ pub struct ModifyRequest {
 }
 
 /// Modify a plan and approve it
-#[utoipa::path(post, path = "/v1/jobs/{id}/modify", operation_id = "modify_job", tag = "operation", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/modify", operation_id = "modify_job", tag = "operation", params(("id" = String, Path, description = "The id of the job")),
     request_body = ModifyRequest,
     responses((status = 200, description = "The job continues with the modified plan", body = Job)))]
 pub async fn modify(
@@ -127,7 +126,7 @@ pub async fn modify(
     let job = awaiting_approval(&api, &caller, &id).await?;
     let now = api.app.store.clock.now();
     let job = decide::modify(&api.app.planner, &job.id, &caller.user, |job| {
-        job.received.options = overrides.over(job.received.options.clone());
+        job.received.options = overrides.apply_to(job.received.options.clone());
         if let Some(time) = overrides.deadline {
             job.deadline = after(now, time);
         }

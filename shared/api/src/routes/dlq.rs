@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 use crate::{
     Api,
     auth::Operator,
-    cursor::{self, ListParams},
+    cursor::ListParams,
     problem::{Code, Problem},
     request::{self, RequestOptions},
     shape::{DeadLetter, DeadLetterList, Estimate, List, Purged, RedriveFailure, Redriven},
@@ -54,9 +54,8 @@ pub async fn list(
     Query(params): Query<ListParams>,
 ) -> Result<Json<DeadLetterList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("dlq")?);
-    let piece = dead_letters::list_page(&api.app.store, &caller.tenant, after, limit).await?;
-    let jobs: HashSet<JobId> =
-        piece.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
+    let page = dead_letters::list_page(&api.app.store, &caller.tenant, after, limit).await?;
+    let jobs: HashSet<JobId> = page.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
     let names: HashMap<JobId, String> = jobs::find_many(&api.app.store, jobs.into_iter())
         .await?
         .into_iter()
@@ -66,8 +65,7 @@ pub async fn list(
         let document = letter.subject.job().and_then(|job| names.get(job)).cloned();
         DeadLetter::new(letter, document)
     };
-    let items = piece.items.into_iter().map(named).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("dlq", &next)) }))
+    Ok(Json(List::new("dlq", page, named)))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -250,7 +248,7 @@ async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLette
         return Ok(None);
     }
     let letter = dead_letters::find(&api.app.store, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
-    Ok(letter.filter(|letter| letter.tenant == *tenant && letter.waits()))
+    Ok(letter.filter(|letter| letter.tenant == *tenant && letter.is_waiting()))
 }
 
 async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec<String>, Problem> {
@@ -259,9 +257,9 @@ async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec
     let mut ids = Vec::new();
     let mut place = None;
     loop {
-        let piece = dead_letters::list_page(&api.app.store, tenant, place, MAX_LIMIT).await?;
-        ids.extend(piece.items.into_iter().map(|letter| letter.id.to_string()));
-        match piece.next {
+        let page = dead_letters::list_page(&api.app.store, tenant, place, MAX_LIMIT).await?;
+        ids.extend(page.items.into_iter().map(|letter| letter.id.to_string()));
+        match page.next {
             Some(next) if until.is_none_or(|until| clock.now() < until) => place = Some(next),
             _ => return Ok(ids),
         }

@@ -7,7 +7,7 @@ use axum::{
 use everypage_core::{
     finish::{delete, heal},
     intake::{
-        upload::Named,
+        find::JobOrUpload,
         uploads::{self, Upload},
     },
     job::{self, cancel, jobs},
@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Api,
     auth::Known,
-    cursor::{self, ListParams},
+    cursor::ListParams,
     problem::Problem,
     request,
     shape::{Healing, Job, JobList, List, Status},
@@ -65,24 +65,22 @@ pub async fn list(
     if filter.status == Some(Status::AwaitingUpload) {
         let wanted = |upload: &Upload| filter.matches(Status::AwaitingUpload, &upload.name, &upload.id);
         let after = params.after("uploads")?;
-        let piece = uploads::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
+        let page = uploads::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
         let now = api.app.store.clock.now();
-        let items = piece.items.into_iter().map(|upload| Job::awaited(upload, now)).collect();
-        return Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("uploads", &next)) }));
+        return Ok(Json(List::new("uploads", page, |upload| Job::awaited(upload, now))));
     }
     let after = params.after("jobs")?;
     let wanted =
         |job: &job::Job| filter.matches(job.status().into(), &job.received.document.name, job.id.as_str());
-    let piece = jobs::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
-    let items = piece.items.into_iter().map(Job::from).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("jobs", &next)) }))
+    let page = jobs::list_page(&api.app.store, &caller.tenant, after, limit, wanted).await?;
+    Ok(Json(List::new("jobs", page, Job::from)))
 }
 
 /// Get a job
 ///
 /// The id may be that of an upload: its status is `awaiting_upload` until the document is uploaded; then
 /// the response is the job of that document.
-#[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job", tag = "jobs", params(("id" = String, Path, description = "The id of the job")),
     responses((status = 200, description = "The job in its current state", body = Job)))]
 pub async fn show(
     State(api): State<Api>,
@@ -90,15 +88,15 @@ pub async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<Job>, Problem> {
     Ok(Json(match api.named(&caller, &id).await? {
-        Named::Job(job) => api.view(*job).await?,
-        Named::Upload(upload) => Job::awaited(*upload, api.app.store.clock.now()),
+        JobOrUpload::Job(job) => api.view(*job).await?,
+        JobOrUpload::Upload(upload) => Job::awaited(*upload, api.app.store.clock.now()),
     }))
 }
 
 /// Delete a job that has ended
 ///
 /// Deletes its document, images, text, results and events. This can't be undone.
-#[utoipa::path(delete, path = "/v1/jobs/{id}", operation_id = "delete_job", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/v1/jobs/{id}", operation_id = "delete_job", tag = "jobs", params(("id" = String, Path, description = "The id of the job")),
     responses((status = 204, description = "The job is deleted")))]
 pub async fn delete(
     State(api): State<Api>,
@@ -113,7 +111,7 @@ pub async fn delete(
 /// Cancel a job
 ///
 /// The text available by then is published. Cancelling a job that has ended changes nothing.
-#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs", params(("id" = String, Path, description = "The id of the job")),
     responses(
         (status = 202, description = "The job stops", body = Job),
         (status = 200, description = "The job had ended", body = Job)))]
@@ -141,7 +139,7 @@ pub struct HealRequest {
 /// Heal a job: read its fallback pages again
 ///
 /// Pages that a model reads in time replace their fallback in a new version of the result.
-#[utoipa::path(post, path = "/v1/jobs/{id}/heal", operation_id = "heal_job", tag = "jobs", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/jobs/{id}/heal", operation_id = "heal_job", tag = "jobs", params(("id" = String, Path, description = "The id of the job")),
     request_body = Option<HealRequest>,
     responses((status = 202, description = "The pages that are sent to the models", body = Healing)))]
 pub async fn heal(

@@ -48,7 +48,7 @@ fn number(job: &Job, text: &str) -> Result<PageNumber, Problem> {
 /// The text is that of the latest result or, before the first, the best text so far. The history has every
 /// settlement of the page with its model calls.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}", operation_id = "get_job_page", tag = "jobs",
-    params(("id" = String, Path), ("page" = String, Path, description = "The number of the page in the document")),
+    params(("id" = String, Path, description = "The id of the job"), ("page" = String, Path, description = "The number of the page in the document")),
     responses((status = 200, description = "The page in its current state", body = PageDetail)))]
 pub async fn page(
     State(api): State<Api>,
@@ -110,7 +110,7 @@ async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Set
 ///
 /// The image that was sent to models. For other pages the image is rendered, where the service can.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}/image", operation_id = "get_job_page_image", tag = "jobs",
-    params(("id" = String, Path), ("page" = String, Path, description = "The number of the page in the document")),
+    params(("id" = String, Path, description = "The id of the job"), ("page" = String, Path, description = "The number of the page in the document")),
     responses(
         (status = 200, description = "The image", content(
             (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),
@@ -142,7 +142,7 @@ pub async fn image(
             }
             (image.mime, bytes)
         }
-        None if api.renders => match prepare::draw(&app.preparer, &job, number).await {
+        None if api.renders => match prepare::render_page(&app.preparer, &job, number).await {
             Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
             Ok(None) => return Err(none("the page can't be rendered")),
             Err(StepError::Document(error)) => return Err(none(&error.to_string())),

@@ -11,8 +11,8 @@ use axum::{
 };
 use everypage_core::{
     intake::{
+        announce,
         submit::{self, Submission},
-        upload,
     },
     job::{JobOptions, jobs},
     tenants,
@@ -51,7 +51,6 @@ pub struct JobRequest {
     #[schema(example = "primary")]
     #[param(example = "primary")]
     tier: Option<String>,
-    /// The provider that is called first.
     #[schema(schema_with = shape::provider_schema)]
     #[param(schema_with = shape::provider_schema)]
     provider: Option<String>,
@@ -152,7 +151,7 @@ pub async fn submit(
             }
             requested.set_all(fields);
             let requested = requested.checked()?;
-            let options = requested.overrides.over(JobOptions::from_settings(&settings));
+            let options = requested.overrides.apply_to(JobOptions::from_settings(&settings));
             return start_upload(&api, caller, requested, options).await;
         }
         _ => {
@@ -161,7 +160,7 @@ pub async fn submit(
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
     };
-    let options = requested.overrides.over(JobOptions::from_settings(&settings));
+    let options = requested.overrides.apply_to(JobOptions::from_settings(&settings));
     accept(&api, caller, requested, options, file).await
 }
 
@@ -206,7 +205,7 @@ async fn start_upload(
         let detail = "this service has no upload links: send the PDF in the body as application/pdf";
         return Err(Problem::new(Code::UploadsNotAvailable, detail));
     };
-    let announced = upload::UploadAnnouncement {
+    let announced = announce::UploadAnnouncement {
         tenant: caller.tenant,
         user: Some(caller.user),
         idempotency_key: idempotency_key(api, &requested),
@@ -215,7 +214,7 @@ async fn start_upload(
         password: requested.password,
         traceparent: requested.traceparent,
     };
-    let upload = upload::begin(&api.app.intake, announced, api.upload_link_ttl).await?;
+    let upload = announce::announce(&api.app.intake, announced, api.upload_link_ttl).await?;
     if upload.is_over() {
         let job = match &upload.job {
             Some(job) => api.view(jobs::load(&api.app.store, job).await?.value).await?,

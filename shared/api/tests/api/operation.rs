@@ -6,7 +6,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use everypage_api::{Caller, Role, Workers};
 use everypage_core::{
-    dead_letters::add::{NewDeadLetter, bury},
+    dead_letters::add::{self, NewDeadLetter},
     ids::JobId,
     ports::{clock::Clock, vision::VisionError},
 };
@@ -116,7 +116,7 @@ async fn a_document_without_pages_for_ai_costs_nothing_to_redrive() {
     service.process.finish(&id).await;
     let job = service.process.job(&id).await;
     assert_eq!(job.plan.as_ref().unwrap().ai_pages, 0);
-    bury(&app.dead_letters, NewDeadLetter::of_job(&job, "it broke".into())).await.unwrap();
+    add::add(&app.dead_letters, NewDeadLetter::of_job(&job, "it broke".into())).await.unwrap();
     let cost = service.post(operator(), "/v1/dlq/estimate", "{\"all\":true}").await;
     let shown = (cost.at("/dead_letters"), cost.at("/cost_micro_usd"), cost.at("/unknown"));
     assert_eq!(shown, (1.into(), 0.into(), 0.into()), "{cost:?}");
@@ -134,8 +134,8 @@ async fn an_estimate_ends_before_the_gateway_times_out() {
 #[tokio::test(start_paused = true)]
 async fn dead_letters_are_redriven_by_id_or_all_and_only_by_their_tenant() {
     let (service, ids) = with_dead_letters(3).await;
-    let letters = service.get(operator(), "/v1/dlq").await;
-    let first = letters.text("/items/0/id");
+    let dead_letters = service.get(operator(), "/v1/dlq").await;
+    let first = dead_letters.text("/items/0/id");
     let body = format!("{{\"ids\":[\"{first}\",\"unknown\"]}}");
     let foreign = service.post(other_tenant(), "/v1/dlq/redrive", &body).await;
     assert_eq!(foreign.at("/redriven"), serde_json::json!([]));

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use everypage_core::{
     ids::JobId,
     intake::{
+        accept::{ArrivalError, Object, accept},
         submit::{Submitted, submit_as},
-        upload::{ArrivalError, Object, arrived},
         uploads,
     },
     job::{JobOptions, jobs},
@@ -36,7 +36,7 @@ async fn arrive_with(
     let file = temp_file(document.bytes());
     let metadata: BTreeMap<String, String> =
         metadata.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    arrived(
+    accept(
         &service.process.app.intake,
         Object { key, version, file: file.path(), metadata: &metadata, password: None },
     )
@@ -77,7 +77,7 @@ async fn a_large_document_is_uploaded_directly_to_the_storage() {
     assert_eq!((seen.text("/id"), seen.text("/status")), (job.to_string(), "queued".into()));
     assert_eq!(seen.text("/document/name"), "Bericht für 2026.pdf");
     assert_eq!(seen.text("/options/tier"), "fast");
-    assert_eq!(seen.text("/user"), "someone of acme");
+    assert_eq!(seen.text("/user"), "user of acme");
     let done = service.process.finish(&job).await;
     assert!(done.failure.is_none(), "{:?}", done.failure);
     assert_eq!(service.get(user(), &format!("{path}/result")).await.status, 200);

@@ -1,4 +1,4 @@
-//! Putting something among the dead letters, once, and telling whoever is responsible.
+//! Adds a dead letter, once, and notifies the responsible person.
 
 use tracing::{error, warn};
 
@@ -18,8 +18,8 @@ use crate::{
     tenants,
 };
 
-/// How something died. `id` and `redrive_count` are the same for the same death, so that burying twice
-/// makes one letter.
+/// A dead letter to add. `id` and `redrive_count` identify it, so that adding it twice has the effect of
+/// adding it once.
 pub struct NewDeadLetter {
     pub id: DeadLetterId,
     pub subject: Subject,
@@ -27,13 +27,14 @@ pub struct NewDeadLetter {
     pub priority: Priority,
     pub correlation_id: CorrelationId,
     pub reason: String,
-    /// Deliveries before it was given up.
+    /// Deliveries until it was given up.
     pub receive_count: u32,
     pub redrive_count: u32,
     pub message: Option<String>,
 }
 
 impl NewDeadLetter {
+    /// A job that failed.
     pub fn of_job(job: &Job, reason: String) -> Self {
         Self {
             id: dead_letters::job_dead_letter_id(&job.id, job.redrives),
@@ -48,6 +49,7 @@ impl NewDeadLetter {
         }
     }
 
+    /// A page message that was given up.
     pub fn of_page(delivery: &Delivery, message: &PageMessage, reason: String) -> Self {
         Self {
             id: dead_letters::page_dead_letter_id(&message.job_id, message.page_id),
@@ -62,15 +64,15 @@ impl NewDeadLetter {
         }
     }
 
-    /// Of a message that can't be read: what can be made out of it says whose it is.
+    /// A message that can't be parsed. Its tenant and correlation id come from the readable fields, if any.
     pub fn of_message(settings: &Settings, delivery: &Delivery, reason: String) -> Self {
         let id = message_dead_letter_id(&delivery.body);
-        let remains = PartialMessage::of(&delivery.body);
+        let partial = PartialMessage::of(&delivery.body);
         Self {
-            correlation_id: remains.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
+            correlation_id: partial.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
             id,
             subject: Subject::Message,
-            tenant: remains.tenant.unwrap_or_else(|| TenantId::new(settings.tenant.clone())),
+            tenant: partial.tenant.unwrap_or_else(|| TenantId::new(settings.tenant.clone())),
             priority: delivery.lane,
             reason,
             receive_count: delivery.receive_count,
@@ -80,83 +82,86 @@ impl NewDeadLetter {
     }
 }
 
-/// The letter of a message that can't be read, whatever name its queue gives it today.
+/// The id of the dead letter of a message that can't be parsed. It depends on the body alone: the queue's
+/// id of the message changes when it is moved.
 pub fn message_dead_letter_id(body: &str) -> DeadLetterId {
     DeadLetterId::new(format!("message-{}", &sha256_hex(body.as_bytes())[..16]))
 }
 
-/// Writes the letter, if this death has none, and tells whoever is responsible.
-pub async fn bury(dead_letters: &DeadLetters, death: NewDeadLetter) -> Result<(), Fault> {
-    let known = dead_letters::find(&dead_letters.store, &death.id).await?;
-    if !is_new(&death, known.as_ref()) {
+/// Notifies the responsible person and writes the dead letter, unless it was added before.
+pub async fn add(dead_letters: &DeadLetters, new: NewDeadLetter) -> Result<(), Fault> {
+    let known = dead_letters::find(&dead_letters.store, &new.id).await?;
+    if !is_new(&new, known.as_ref()) {
         return Ok(());
     }
-    notify(dead_letters, &death).await;
-    let (letter, event) = letter(&dead_letters.store, &death, known.as_ref());
-    if dead_letters::save(&dead_letters.store, known.as_ref(), letter, event).await? {
-        log(&death);
+    notify(dead_letters, &new).await;
+    let (dead_letter, event) = build(&dead_letters.store, &new, known.as_ref());
+    if dead_letters::save(&dead_letters.store, known.as_ref(), dead_letter, event).await? {
+        log(&new);
     }
     Ok(())
 }
 
-/// The writes that make the letter, for somebody who writes the death itself with them; none when it has
-/// one. Whoever is responsible has been told.
-pub async fn moves(store: &Store, death: &NewDeadLetter) -> Result<Vec<Change>, Fault> {
-    let known = dead_letters::find(store, &death.id).await?;
-    if !is_new(death, known.as_ref()) {
+/// The writes that add the dead letter, for a caller that stores them with changes of its own; none if it
+/// was added before. The caller calls [`notify`] first.
+pub async fn changes(store: &Store, new: &NewDeadLetter) -> Result<Vec<Change>, Fault> {
+    let known = dead_letters::find(store, &new.id).await?;
+    if !is_new(new, known.as_ref()) {
         return Ok(vec![]);
     }
-    let (letter, event) = letter(store, death, known.as_ref());
-    dead_letters::moves(store, known.as_ref(), letter, event).await
+    let (dead_letter, event) = build(store, new, known.as_ref());
+    dead_letters::changes(store, known.as_ref(), dead_letter, event).await
 }
 
-/// One that was redriven and died again waits once more, by the same letter.
-fn is_new(death: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> bool {
-    known.is_none_or(|known| known.value.redrive_count < death.redrive_count)
+/// A message that was redriven and given up again replaces its earlier dead letter.
+fn is_new(new: &NewDeadLetter, known: Option<&Versioned<DeadLetter>>) -> bool {
+    known.is_none_or(|known| known.value.redrive_count < new.redrive_count)
 }
 
-fn letter(
+fn build(
     store: &Store,
-    death: &NewDeadLetter,
+    new: &NewDeadLetter,
     known: Option<&Versioned<DeadLetter>>,
 ) -> (DeadLetter, DeadLetterEvent) {
     let now = store.clock.now();
-    let letter = DeadLetter {
-        id: death.id.clone(),
-        tenant: death.tenant.clone(),
-        subject: death.subject.clone(),
-        reason: death.reason.clone(),
-        receive_count: death.receive_count,
-        redrive_count: death.redrive_count,
+    let dead_letter = DeadLetter {
+        id: new.id.clone(),
+        tenant: new.tenant.clone(),
+        subject: new.subject.clone(),
+        reason: new.reason.clone(),
+        receive_count: new.receive_count,
+        redrive_count: new.redrive_count,
         first_at: known.map_or(now, |known| known.value.first_at),
         last_at: now,
-        correlation_id: death.correlation_id.clone(),
-        priority: death.priority,
-        message: death.message.clone(),
+        correlation_id: new.correlation_id.clone(),
+        priority: new.priority,
+        message: new.message.clone(),
         redriven_at: None,
         revived: None,
         purged: false,
         head: known.map_or_else(Head::default, |known| known.value.head.clone()),
     };
-    let (subject, reason) = (death.subject.clone(), death.reason.clone());
-    (letter, DeadLetterEvent::Added { subject, reason, receive_count: death.receive_count })
+    let (subject, reason) = (new.subject.clone(), new.reason.clone());
+    (dead_letter, DeadLetterEvent::Added { subject, reason, receive_count: new.receive_count })
 }
 
-pub fn log(death: &NewDeadLetter) {
-    let NewDeadLetter { id, tenant, reason, .. } = death;
+pub fn log(new: &NewDeadLetter) {
+    let NewDeadLetter { id, tenant, reason, .. } = new;
     error!(dead_letter = %id, %tenant, reason, "dead letter added");
 }
 
-/// Before the letter is written: a crash in between tells twice, and never not at all. A notice that
-/// can't be sent must not keep the letter from being written.
-pub async fn notify(dead_letters: &DeadLetters, death: &NewDeadLetter) {
-    let NewDeadLetter { id, tenant, reason, .. } = death;
+/// Notifies the responsible person; a failure to do so is logged and does not prevent the dead letter.
+///
+/// Call it before the dead letter is written: after a crash in between, the notice is sent twice rather
+/// than never.
+pub async fn notify(dead_letters: &DeadLetters, new: &NewDeadLetter) {
+    let NewDeadLetter { id, tenant, reason, .. } = new;
     let settings = tenants::settings(&dead_letters.tenants, tenant).await;
     let notice = Notice {
         tenant: tenant.clone(),
         responsible: settings.ok().and_then(|settings| settings.responsible.clone()),
         subject: format!("Everypage gave up on {id}"),
-        body: format!("{reason}\nSee it: everypage dlq show {id}\nTry again: everypage dlq redrive {id}"),
+        body: format!("{reason}\nShow it: everypage dlq show {id}\nRedrive it: everypage dlq redrive {id}"),
     };
     if let Err(fault) = dead_letters.notifier.notify(&notice).await {
         warn!(%fault, dead_letter = %id, "notice not sent");

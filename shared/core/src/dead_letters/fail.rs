@@ -1,4 +1,4 @@
-//! Ending a job that can't be processed: recorded, in the dead letters, its people told.
+//! Fails a job that can't be processed: records the failure, adds a dead letter and notifies.
 
 use crate::{
     dead_letters::{
@@ -10,28 +10,30 @@ use crate::{
     job::{Failure, Job, JobEvent, StepError, jobs, passwords},
 };
 
-/// Tells whoever is responsible, then writes failure and dead letter in one: a crash in between tells
-/// twice, and no job fails without a letter.
+/// Notifies the responsible person, then stores failure and dead letter in one transaction. A job that is
+/// over stays as it is.
+///
+/// After a crash in between, the notice is sent twice; no job fails without a dead letter.
 pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> Result<Job, StepError> {
     let reason = format!("{}: {}", failure.code, failure.reason);
     let events = [JobEvent::Failed(failure)];
-    let mut is_told = false;
+    let mut is_notified = false;
     loop {
-        let kept = jobs::load(&dead_letters.store, id).await?;
-        if kept.value.is_over() {
-            return Ok(kept.value);
+        let job = jobs::load(&dead_letters.store, id).await?;
+        if job.value.is_over() {
+            return Ok(job.value);
         }
-        let death = NewDeadLetter::of_job(&kept.value, reason.clone());
-        if !is_told {
-            add::notify(dead_letters, &death).await;
-            is_told = true;
+        let dead_letter = NewDeadLetter::of_job(&job.value, reason.clone());
+        if !is_notified {
+            add::notify(dead_letters, &dead_letter).await;
+            is_notified = true;
         }
-        let mut more = add::moves(&dead_letters.store, &death).await?;
-        more.extend(passwords::forget(&dead_letters.store, id).await?);
+        let mut more = add::changes(&dead_letters.store, &dead_letter).await?;
+        more.extend(passwords::delete_change(&dead_letters.store, id).await?);
         if let Some(failed) =
-            jobs::advance_once(&dead_letters.store, Actor::Finalize, &kept, &events, more).await?
+            jobs::advance_once(&dead_letters.store, Actor::Finalize, &job, &events, more).await?
         {
-            add::log(&death);
+            add::log(&dead_letter);
             return Ok(failed.value);
         }
     }

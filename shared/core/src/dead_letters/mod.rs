@@ -1,4 +1,4 @@
-//! Work that was given up, with its reason, kept for a person to redrive or purge.
+//! Dead letters: work that was given up, stored with its reason until a person redrives or purges it.
 
 pub mod add;
 pub mod fail;

@@ -1,4 +1,4 @@
-//! Dead letters: what was given up, why, and what can still be done about it.
+//! The dead letter, and the store of dead letters.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::{
     records::{self, BATCH_SIZE, ListPage, Versioned, decode, encode, read_index},
 };
 
-/// What a dead letter is about.
+/// What was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Subject {
@@ -27,12 +27,12 @@ pub enum Subject {
         job: JobId,
         page: PageNumber,
     },
-    /// A message to the tenant about a job's end.
+    /// The notification of a tenant's webhook that a job ended.
     Webhook {
         job: JobId,
         delivery: String,
     },
-    /// A message that nobody could read.
+    /// A message that could not be parsed.
     Message,
 }
 
@@ -51,22 +51,22 @@ pub struct DeadLetter {
     pub tenant: TenantId,
     pub subject: Subject,
     pub reason: String,
-    /// Deliveries before it was given up.
+    /// Deliveries until it was given up.
     pub receive_count: u32,
-    /// Which redrive_count of its message died: 0 the first, then one per redrive.
+    /// The message's redrive count when it was given up: 0 at first, one more with each redrive.
     #[serde(default)]
     pub redrive_count: u32,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
     pub correlation_id: CorrelationId,
     pub priority: Priority,
-    /// The message as it was, to be sent again. Holds document text: never logged or listed.
+    /// The body of the message, for a redrive. Contains document text: never log or list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When it was last sent back to work; a redriven letter is out of the queue of the dead.
+    /// When it was last redriven; a redriven dead letter is no longer listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<Timestamp>,
-    /// Set when the queue's own tools sent the message back, as it was.
+    /// Set if the message was redriven with the queue's own tools, which resend it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revived: Option<Revived>,
     #[serde(default)]
@@ -76,13 +76,13 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// Somebody has to do something about it.
-    pub fn waits(&self) -> bool {
+    /// It waits for a person to redrive or purge it.
+    pub fn is_waiting(&self) -> bool {
         self.redriven_at.is_none() && !self.purged
     }
 }
 
-/// What a message that came back unchanged stands for.
+/// The values that replace those of a message that the queue's own tools resent unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revived {
     pub redrive_count: u32,
@@ -100,65 +100,66 @@ pub enum DeadLetterEvent {
     Purged { by: String },
 }
 
-/// A job has one letter for each of its runs that died.
+/// A job has one dead letter for each of its failed runs.
 pub fn job_dead_letter_id(job: &JobId, redrives: u32) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-{redrives}"))
 }
 
-/// A page has one letter, however often it dies.
+/// A page has one dead letter, however often it is given up.
 pub fn page_dead_letter_id(job: &JobId, page: PageNumber) -> DeadLetterId {
     DeadLetterId::new(format!("{job}-p{page}"))
 }
 
-/// Writes the letter after `event`; false when somebody else changed it first.
+/// Stores the dead letter and `event`; false if another process changed it in between.
 pub async fn save(
     store: &Store,
     before: Option<&Versioned<DeadLetter>>,
-    letter: DeadLetter,
+    dead_letter: DeadLetter,
     event: DeadLetterEvent,
 ) -> Result<bool, Fault> {
-    let changes = moves(store, before, letter, event).await?;
+    let changes = changes(store, before, dead_letter, event).await?;
     let written = store.write(changes).await?;
     Ok(written == Written::Applied)
 }
 
-/// The writes that make the letter so, for somebody who writes more with them.
-pub async fn moves(
+/// The writes that store the dead letter and `event`, for a caller that stores them with changes of its own.
+pub async fn changes(
     store: &Store,
     before: Option<&Versioned<DeadLetter>>,
-    mut letter: DeadLetter,
+    mut dead_letter: DeadLetter,
     event: DeadLetterEvent,
 ) -> Result<Vec<Change>, Fault> {
-    let trace = match letter.subject.job() {
-        Some(job) => jobs::find(store, job).await?.map(|kept| kept.value.trace()),
+    let trace = match dead_letter.subject.job() {
+        Some(job) => jobs::find(store, job).await?.map(|job| job.value.trace()),
         None => None,
     };
     let metadata = Metadata {
         user_id: None,
-        tenant: letter.tenant.clone(),
+        tenant: dead_letter.tenant.clone(),
         source: Actor::Worker.to_string(),
         environment: store.environment.clone(),
         trace_id: trace.map(|trace| trace.trace_id()).unwrap_or_default(),
         span_id: trace.map(|trace| trace.span_id()).unwrap_or_default(),
         priority: Priority::High,
     };
-    let (stored, head) = letter.head.append(
-        Aggregate::DeadLetter(letter.id.clone()),
+    let (stored, head) = dead_letter.head.append(
+        Aggregate::DeadLetter(dead_letter.id.clone()),
         EventId::new(store.ids.fresh()),
         &event,
         store.clock.now(),
-        letter.correlation_id.clone(),
+        dead_letter.correlation_id.clone(),
         metadata,
     );
-    letter.head = head;
-    let sort = format!("{:.3}#{}", letter.last_at, letter.id);
-    let entry = |partition: String| letter.waits().then(|| IndexEntry::new(partition, sort.clone()));
+    dead_letter.head = head;
+    let sort = format!("{:.3}#{}", dead_letter.last_at, dead_letter.id);
+    let entry =
+        |partition: String| dead_letter.is_waiting().then(|| IndexEntry::new(partition, sort.clone()));
     let draft = Draft {
-        tenant_index: entry(index::dead_letters(&letter.tenant)),
+        tenant_index: entry(index::dead_letters(&dead_letter.tenant)),
         state_index: entry(index::DEAD_LETTERS.to_owned()),
-        ..Draft::new(record::dead_letter(&letter.id), encode(&letter)?)
+        ..Draft::new(record::dead_letter(&dead_letter.id), encode(&dead_letter)?)
     };
-    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    let when = before.map_or(When::Absent, |before| When::Version(before.version));
     Ok(vec![Change::Put { draft, when }, trail::append(store, &stored)?])
 }
 
@@ -166,28 +167,28 @@ pub async fn find(store: &Store, id: &DeadLetterId) -> Result<Option<Versioned<D
     store.records.get(&record::dead_letter(id)).await?.as_ref().map(decode).transpose()
 }
 
-/// Those of these letters that there are.
+/// The existing dead letters among `ids`.
 pub async fn find_many(store: &Store, ids: &[DeadLetterId]) -> Result<Vec<DeadLetter>, Fault> {
     let keys: Vec<Key> = ids.iter().map(record::dead_letter).collect();
     let found = store.records.get_many(&keys).await?;
     found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
 }
 
-/// How many letters of all tenants wait for somebody, counted up to `most`.
-pub async fn count_waiting(store: &Store, most: usize) -> Result<usize, Fault> {
-    count(store, Index::State, index::DEAD_LETTERS, most).await
+/// The number of waiting dead letters of all tenants, at limit `limit`.
+pub async fn count_waiting(store: &Store, limit: usize) -> Result<usize, Fault> {
+    count(store, Index::State, index::DEAD_LETTERS, limit).await
 }
 
-/// The same of one tenant.
-pub async fn count_waiting_of(store: &Store, tenant: &TenantId, most: usize) -> Result<usize, Fault> {
-    count(store, Index::Tenant, &index::dead_letters(tenant), most).await
+/// The number of waiting dead letters of one tenant, at limit `limit`.
+pub async fn count_waiting_of(store: &Store, tenant: &TenantId, limit: usize) -> Result<usize, Fault> {
+    count(store, Index::Tenant, &index::dead_letters(tenant), limit).await
 }
 
-async fn count(store: &Store, index: Index, partition: &str, most: usize) -> Result<usize, Fault> {
+async fn count(store: &Store, index: Index, partition: &str, limit: usize) -> Result<usize, Fault> {
     let (mut count, mut after) = (0, None);
-    while count < most {
-        let at_once = (most - count).min(BATCH_SIZE);
-        let listing = store.records.list_index(index, partition, after.as_deref(), false, at_once).await?;
+    while count < limit {
+        let batch = (limit - count).min(BATCH_SIZE);
+        let listing = store.records.list_index(index, partition, after.as_deref(), false, batch).await?;
         count += listing.items.len();
         after = listing.next;
         if after.is_none() {
@@ -197,12 +198,12 @@ async fn count(store: &Store, index: Index, partition: &str, most: usize) -> Res
     Ok(count)
 }
 
-/// The letters of all tenants that wait for somebody, oldest first.
+/// The waiting dead letters of all tenants, oldest first.
 pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Versioned<DeadLetter>>, Fault> {
     read_index(store.records.as_ref(), Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
 }
 
-/// The dead letters that wait for somebody of this tenant, oldest first.
+/// A page of the waiting dead letters of one tenant, oldest first.
 pub async fn list_page(
     store: &Store,
     tenant: &TenantId,

@@ -6,7 +6,7 @@ use crate::{
     event::{self, Aggregate},
     events::{Store, trail},
     ids::{DeadLetterId, JobId, PageNumber},
-    intake::{upload, uploads},
+    intake::uploads,
     job::{Job, JobEvent, Received, StepCode, StepError, jobs},
     keys::{blob, record},
     notify::{webhook, webhooks},
@@ -30,8 +30,8 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
     delete_dead_letters(store, &job, by).await?;
     for origin in uploads::origins(store, id).await? {
         blobs.delete(&origin.key).await?;
-        blobs.delete(&format!("{}{}", origin.key, upload::SIDECAR_SUFFIX)).await?;
-        uploads::forget(store, &origin.id).await?;
+        blobs.delete(&format!("{}{}", origin.key, uploads::SIDECAR_SUFFIX)).await?;
+        uploads::erase(store, &origin.id).await?;
     }
     blobs.delete_all(&blob::job(id)).await?;
     let partition = record::job_partition(id);
@@ -73,9 +73,9 @@ async fn delete_idempotency(store: &Store, id: &JobId, received: &Received) -> R
 async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
     let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
     let deliveries: Vec<String> =
-        trail.iter().filter(|event| webhook::is_end(event)).map(webhooks::delivery_id).collect();
+        trail.iter().filter(|event| webhook::ends_job(event)).map(webhooks::delivery_id).collect();
     for delivery in &deliveries {
-        webhooks::forget(store, delivery).await?;
+        webhooks::delete(store, delivery).await?;
     }
     // A redrive clears the job's survey; the trail still has it.
     let pages = trail.iter().filter_map(|event| match event::decode(event) {
@@ -89,7 +89,8 @@ async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), S
     let letters: Vec<DeadLetterId> =
         of_job.chain(deliveries.iter().map(DeadLetterId::new)).chain(of_pages).collect();
     for some in letters.chunks(BATCH_SIZE) {
-        for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.waits()) {
+        for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.is_waiting())
+        {
             purge(store, &letter.id, by).await?;
         }
     }

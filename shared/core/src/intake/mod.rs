@@ -1,8 +1,10 @@
-//! Acceptance: a request or an uploaded object becomes a durable job.
+//! Accepts documents: a request or an uploaded object becomes a durable job.
 
+pub mod accept;
+pub mod announce;
+pub mod find;
 pub mod options;
 pub mod submit;
-pub mod upload;
 pub mod uploads;
 
 use std::sync::Arc;

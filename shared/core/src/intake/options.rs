@@ -1,4 +1,4 @@
-//! Options of a job that a caller overrides, by the names of the command line's options, as text.
+//! The options of a job that a caller overrides, read from text by the names that the command line uses.
 
 use std::{collections::BTreeMap, fmt::Display, str::FromStr, time::Duration};
 
@@ -9,21 +9,21 @@ use crate::{
     settings::{AiPages, parse_duration},
 };
 
-/// What was asked for; the rest is as the tenant's settings have it.
+/// The options that a caller set. The others come from the tenant's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionOverrides {
     pub pages: Option<PageSelection>,
     pub ai_pages: Option<AiPages>,
     pub tier: Option<Tier>,
     pub provider: Option<Provider>,
-    /// How long the job may take, from now.
+    /// Time from acceptance to the job's deadline.
     pub deadline: Option<Duration>,
     pub priority: Option<Priority>,
-    /// Start anew even if the same was asked before.
+    /// Create a new job even if the request is a repetition.
     pub force: bool,
 }
 
-/// An option that can't be used, and what is accepted.
+/// An invalid option, and which values are accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {message}")]
 pub struct OptionError {
@@ -40,22 +40,22 @@ impl OptionError {
 impl OptionOverrides {
     pub const NAMES: [&str; 7] = ["pages", "ai_pages", "tier", "provider", "deadline", "priority", "force"];
 
-    /// Takes one option. `ai-pages` is `ai_pages`, in any case, for doors that know no underscore.
-    /// False when there is no option of that name.
-    pub fn take(&mut self, name: &str, value: &str) -> Result<bool, OptionError> {
-        fn read<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, OptionError> {
+    /// Sets one option; false if there is no option of that name. Names are matched in any case, with `-`
+    /// for `_`, because headers and metadata allow no underscore.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<bool, OptionError> {
+        fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, OptionError> {
             value.parse().map_err(|error| OptionError::new(name, format!("{error}")))
         }
         let (name, value) = (name.to_ascii_lowercase().replace('-', "_"), value.trim());
         match name.as_str() {
-            "pages" => self.pages = Some(read(&name, value)?),
-            "ai_pages" => self.ai_pages = Some(read(&name, value)?),
-            "tier" => self.tier = Some(read(&name, value)?),
-            "provider" => self.provider = Some(read(&name, value)?),
-            "priority" => self.priority = Some(read(&name, value)?),
+            "pages" => self.pages = Some(parse(&name, value)?),
+            "ai_pages" => self.ai_pages = Some(parse(&name, value)?),
+            "tier" => self.tier = Some(parse(&name, value)?),
+            "provider" => self.provider = Some(parse(&name, value)?),
+            "priority" => self.priority = Some(parse(&name, value)?),
             "deadline" => {
                 let time = parse_duration(value)
-                    .map_err(|wanted| OptionError::new(&name, format!("{value:?} is not {wanted}")))?;
+                    .map_err(|accepted| OptionError::new(&name, format!("{value:?} is not {accepted}")))?;
                 self.deadline = Some(time);
             }
             "force" => {
@@ -70,37 +70,33 @@ impl OptionOverrides {
         Ok(true)
     }
 
-    /// Reads options out of a map that may hold other things, such as an object's metadata;
-    /// answers every mistake.
-    pub fn among<'a>(
+    /// Reads options from a map that may have other entries, such as an object's metadata. Returns the
+    /// errors of all invalid options.
+    pub fn from_map<'a>(
         map: impl IntoIterator<Item = (&'a String, &'a String)>,
     ) -> Result<Self, Vec<OptionError>> {
-        let mut wishes = Self::default();
-        let taken = map.into_iter().map(|(name, value)| wishes.take(name, value));
-        let mistakes: Vec<OptionError> = taken.filter_map(Result::err).collect();
-        if mistakes.is_empty() { Ok(wishes) } else { Err(mistakes) }
+        let mut overrides = Self::default();
+        let results = map.into_iter().map(|(name, value)| overrides.set(name, value));
+        let errors: Vec<OptionError> = results.filter_map(Result::err).collect();
+        if errors.is_empty() { Ok(overrides) } else { Err(errors) }
     }
 
-    /// As [`OptionOverrides::among`] reads them, for those who pass them on.
-    pub fn told(&self) -> BTreeMap<String, String> {
-        let ai_pages = self.ai_pages.map(|which| match which {
-            AiPages::Graphics => "graphics".to_owned(),
-            AiPages::All => "all".to_owned(),
-        });
-        let told = [
+    /// The options as text, which [`OptionOverrides::from_map`] reads again.
+    pub fn to_map(&self) -> BTreeMap<String, String> {
+        let options = [
             ("pages", self.pages.as_ref().map(ToString::to_string)),
-            ("ai_pages", ai_pages),
+            ("ai_pages", self.ai_pages.map(|ai_pages| ai_pages.to_string())),
             ("tier", self.tier.map(|tier| tier.to_string())),
             ("provider", self.provider.map(|provider| provider.to_string())),
             ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
             ("priority", self.priority.map(|priority| priority.level().to_string())),
             ("force", self.force.then(|| "true".to_owned())),
         ];
-        told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// The options of a job that would otherwise have `default`.
-    pub fn over(&self, default: JobOptions) -> JobOptions {
+    /// Replaces the options in `default` that are set here.
+    pub fn apply_to(&self, default: JobOptions) -> JobOptions {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         JobOptions {
             pages: self.pages.clone().unwrap_or(default.pages),
@@ -123,28 +119,28 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_whatever_the_door_makes_of_their_names() {
+    fn option_names_are_read_in_any_case_and_with_dashes() {
         let given = map(&[("Ai-Pages", "all"), ("deadline", " 2m "), ("priority", "5"), ("sender", "x")]);
-        let wishes = OptionOverrides::among(&given).unwrap();
-        assert_eq!(wishes.ai_pages, Some(AiPages::All));
-        assert_eq!(wishes.deadline, Some(Duration::from_secs(120)));
-        assert_eq!(wishes.priority, Some(Priority::Urgent));
-        assert_eq!(wishes.pages, None);
+        let overrides = OptionOverrides::from_map(&given).unwrap();
+        assert_eq!(overrides.ai_pages, Some(AiPages::All));
+        assert_eq!(overrides.deadline, Some(Duration::from_secs(120)));
+        assert_eq!(overrides.priority, Some(Priority::Urgent));
+        assert_eq!(overrides.pages, None);
     }
 
     #[test]
-    fn every_mistake_is_told_and_says_what_is_accepted() {
+    fn all_invalid_options_are_reported_with_the_accepted_values() {
         let given = map(&[("pages", "0"), ("tier", "best"), ("deadline", "soon"), ("force", "perhaps")]);
-        let mistakes = OptionOverrides::among(&given).unwrap_err();
-        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 4, "{told:?}");
-        assert!(told[1].starts_with("deadline: \"soon\" is not a time with its unit"), "{told:?}");
-        assert!(told[3].contains("primary, fast or secondary"), "{told:?}");
+        let errors = OptionOverrides::from_map(&given).unwrap_err();
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors.len(), 4, "{errors:?}");
+        assert!(errors[1].starts_with("deadline: \"soon\" is not a time with its unit"), "{errors:?}");
+        assert!(errors[3].contains("accepted: primary, fast, secondary"), "{errors:?}");
     }
 
     #[test]
-    fn what_is_passed_on_is_read_force() {
-        assert!(OptionOverrides::default().told().is_empty());
+    fn the_map_of_the_options_is_read_back_as_the_same_options() {
+        assert!(OptionOverrides::default().to_map().is_empty());
         let all = map(&[
             ("pages", "1-10,12,40-"),
             ("ai_pages", "all"),
@@ -154,16 +150,16 @@ mod tests {
             ("priority", "urgent"),
             ("force", "true"),
         ]);
-        let wishes = OptionOverrides::among(&all).unwrap();
-        let told = wishes.told();
-        assert_eq!(told.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>());
-        assert_eq!(OptionOverrides::among(&told), Ok(wishes));
+        let overrides = OptionOverrides::from_map(&all).unwrap();
+        let written = overrides.to_map();
+        assert_eq!(written.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>());
+        assert_eq!(OptionOverrides::from_map(&written), Ok(overrides));
     }
 
     #[test]
     fn every_name_is_an_option() {
         for name in OptionOverrides::NAMES {
-            assert_ne!(OptionOverrides::default().take(name, ""), Ok(false), "{name}");
+            assert_ne!(OptionOverrides::default().set(name, ""), Ok(false), "{name}");
         }
     }
 }

@@ -66,7 +66,7 @@ pub enum SubmitError {
     KeyReused { key: String },
     #[error("invalid options: {0}")]
     BadOptions(String),
-    #[error("unknown tenant {0:?}: TENANTS does not include it", .0.as_str())]
+    #[error("unknown tenant {:?}: TENANTS does not include it", .0.as_str())]
     UnknownTenant(TenantId),
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -99,7 +99,8 @@ pub async fn submit_as(
     let fingerprint =
         sha256_hex(format!("{}/{}", document.sha256, submission.options.fingerprint()).as_bytes());
     let caller_key = submission.idempotency_key.clone();
-    let request = caller_key.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
+    let request =
+        caller_key.as_ref().map_or_else(|| format!("content:{fingerprint}"), |key| format!("key:{key}"));
     let key = record::idempotency(&submission.tenant, &request);
 
     let id = chosen.clone().unwrap_or_else(|| JobId::new(intake.store.ids.fresh()));
@@ -145,8 +146,9 @@ pub async fn submit_as(
         };
         let deadline = after(now, submission.options.job_timeout());
         let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
-        let (job, mut changes) = jobs::changes(&intake.store, Actor::Intake, None, &id, &correlation, &events)
-            .map_err(unexpected)?;
+        let (job, mut changes) =
+            jobs::changes(&intake.store, Actor::Intake, None, &id, &correlation, &events)
+                .map_err(unexpected)?;
         let record = Idempotency {
             job: id.clone(),
             fingerprint: fingerprint.clone(),

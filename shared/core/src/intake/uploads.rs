@@ -1,4 +1,4 @@
-//! Objects that are to become jobs: uploads that were begun, and what came by itself.
+//! The store of uploads: announced ones, and objects that arrived unannounced.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,48 +19,55 @@ use crate::{
     trace::TraceContext,
 };
 
-/// An object may be on its way when its link runs out, and its notice later still.
-const KEPT_AFTER_EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Objects under this prefix become jobs: `incoming/{tenant}/…`.
+pub const INCOMING: &str = "incoming/";
+
+/// Suffix of the key of a sidecar: an object with the options of the document next to it.
+pub const SIDECAR_SUFFIX: &str = ".json";
+
+/// How long a record is stored after its link expired. An upload may be in progress at that moment, and its
+/// notification arrives later still.
+const RETENTION_AFTER_EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
-    /// For callers it is a job's id, before and after there is a job.
+    /// Callers use it as the job's id, before and after the job exists.
     pub id: String,
     pub tenant: TenantId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The door: `api`, `cli` or `s3`.
+    /// Where the document came from: `api`, `cli` or `s3`.
     pub source: String,
     pub name: String,
     pub options: JobOptions,
-    /// Set when it was announced by somebody who does not know this installation's settings: what
-    /// was asked for, as text, laid over those when the object arrives, instead of `options`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wishes: Option<BTreeMap<String, String>>,
+    /// Set if the caller that announced it does not know this installation's settings: these option
+    /// overrides are applied to the settings when the object arrives, and `options` is ignored.
+    #[serde(rename = "wishes", default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceContext>,
-    /// The document's password as the vault sealed it, until the job has it.
+    /// The document's password, sealed by the vault; deleted when the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_password: Option<String>,
-    /// Where the object is put; empty once its job was deleted.
+    /// The object's key; empty once its job was deleted.
     pub key: String,
     pub created_at: Timestamp,
-    /// When the link runs out.
+    /// When the link expires.
     pub expires_at: Timestamp,
-    /// Written down before a job is made, so that a crash in between makes no second one.
+    /// Recorded before the job is created, so that a retry after a crash creates no second job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<Intended>,
-    /// The job that the object became, or that was there for the same request.
+    /// The job of the object, or the job that the same request created before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// Why it became none.
+    /// Why the object did not become a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// The id that a job for this content, and no other, will have.
+/// The id of the job that is going to be created for this content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intended {
     pub job: JobId,
@@ -68,23 +75,23 @@ pub struct Intended {
 }
 
 impl Upload {
-    /// Nothing more happens to it.
+    /// It has become a job or was refused, and does not change any more.
     pub fn is_over(&self) -> bool {
         self.job.is_some() || self.failure.is_some()
     }
 
-    /// Its job was deleted: it is known for a while, so that a late notice makes no new one.
-    pub fn is_forgotten(&self) -> bool {
+    /// Its job was deleted. The id is stored for a while, so that a late notification creates no new job.
+    pub fn is_erased(&self) -> bool {
         self.job.is_some() && self.key.is_empty()
     }
 }
 
-/// Beside a job: where a document lies that became it. There may be several, all of the same content.
+/// The upload that a job was created from. A job can have several, all of the same content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The upload's.
+    /// The upload's id.
     pub id: String,
-    /// The object's.
+    /// The object's key.
     pub key: String,
 }
 
@@ -92,30 +99,31 @@ pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Upload>>, 
     store.records.get(&record::upload(id)).await?.as_ref().map(decode).transpose()
 }
 
-/// Writes it on the condition that nobody did since `before`; answers with what is there then.
+/// Stores an upload that was `before`. If another process changed it in between, it stays as it is; either
+/// way, the stored upload is returned.
 pub async fn save(
     store: &Store,
     before: Option<&Versioned<Upload>>,
     upload: Upload,
 ) -> Result<Option<Versioned<Upload>>, Fault> {
-    // An id that callers hold stays good for as long as its job does.
-    let lasting = upload.job.is_some() && upload.source == "api" && !upload.is_forgotten();
-    let when = before.map_or(When::Absent, |kept| When::Version(kept.version));
+    // Callers of the API have this id: it stays valid as long as the job exists.
+    let is_permanent = upload.job.is_some() && upload.source == "api" && !upload.is_erased();
+    let when = before.map_or(When::Absent, |before| When::Version(before.version));
     let draft = Draft {
         tenant_index: (!upload.is_over()).then(|| {
             let time = format!("{:.3}#{}", upload.created_at, upload.id);
             IndexEntry::new(index::uploads(&upload.tenant), time)
         }),
-        expires: (!lasting).then(|| after(upload.expires_at, KEPT_AFTER_EXPIRY)),
+        expires: (!is_permanent).then(|| after(upload.expires_at, RETENTION_AFTER_EXPIRY)),
         ..Draft::new(record::upload(&upload.id), encode(&upload)?)
     };
     let mut changes = vec![Change::Put { draft, when }];
     if let Some(job) = &upload.job
-        && before.is_some_and(|kept| kept.value.job.is_none())
+        && before.is_some_and(|before| before.value.job.is_none())
     {
         let origin = Origin { id: upload.id.clone(), key: upload.key.clone() };
-        let place = record::job_upload(job, &upload.id);
-        changes.push(Change::Put { draft: Draft::new(place, encode(&origin)?), when: When::Absent });
+        let key = record::job_upload(job, &upload.id);
+        changes.push(Change::Put { draft: Draft::new(key, encode(&origin)?), when: When::Absent });
     }
     match store.write(changes).await? {
         Written::Applied => Ok(Some(Versioned { value: upload, version: when.next_version() })),
@@ -123,33 +131,33 @@ pub async fn save(
     }
 }
 
-/// Where the documents lie that became this job, apart from its own copy.
+/// The uploads that this job was created from.
 pub async fn origins(store: &Store, job: &JobId) -> Result<Vec<Origin>, Fault> {
     let all = read_all(store.records.as_ref(), &record::job_partition(job), record::JOB_UPLOADS).await?;
-    Ok(all.into_iter().map(|kept| kept.value).collect())
+    Ok(all.into_iter().map(|origin| origin.value).collect())
 }
 
-/// Takes everything out of an upload that tells of its document. Its id is kept for a while.
-pub async fn forget(store: &Store, id: &str) -> Result<(), Fault> {
+/// Erases everything about the document from an upload. Its id is stored for a while.
+pub async fn erase(store: &Store, id: &str) -> Result<(), Fault> {
     let mut known = find(store, id).await?;
-    while let Some(kept) = known.filter(|kept| !kept.value.is_forgotten()) {
-        let empty = Upload {
+    while let Some(before) = known.filter(|known| !known.value.is_erased()) {
+        let erased = Upload {
             name: String::new(),
             user: None,
-            wishes: None,
+            overrides: None,
             idempotency_key: None,
             traceparent: None,
             sealed_password: None,
             key: String::new(),
             intended: None,
-            ..kept.value.clone()
+            ..before.value.clone()
         };
-        known = save(store, Some(&kept), empty).await?;
+        known = save(store, Some(&before), erased).await?;
     }
     Ok(())
 }
 
-/// A tenant's uploads whose document has not come, newest first.
+/// A page of a tenant's uploads whose document has not arrived, newest first.
 pub async fn list_page(
     store: &Store,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! Stopping a job at its caller's wish. What is there by then is still published.
+//! Cancels a job at its caller's request. The pages read so far are still published.
 
 use crate::{
     event::Actor,
@@ -11,8 +11,8 @@ use crate::{
     ports::flow::Flow,
 };
 
-/// Asks for the end of a job; the flow then finalizes it. Asking again, or for a job that is over,
-/// changes nothing.
+/// Records the request to cancel and wakes the flow, which finalizes the job. A repeated request, or one
+/// for a job that is over, changes nothing.
 pub async fn cancel(
     store: &Store,
     flow: &dyn Flow,
@@ -20,8 +20,8 @@ pub async fn cancel(
     job: &JobId,
     by: &str,
 ) -> Result<Job, JobError> {
-    let kept = jobs::advance(store, Actor::Cancel, job, |job| {
-        // A cancel after the deadline was noted comes too late: that job is being published.
+    let job_record = jobs::advance(store, Actor::Cancel, job, |job| {
+        // After `deadline_reached` the job is being published: a cancel has no effect.
         if job.is_over() || job.halt.is_some() {
             vec![]
         } else {
@@ -31,5 +31,5 @@ pub async fn cancel(
     .await?;
     interrupts.interrupt(job);
     flow.wake(job).await?;
-    Ok(kept.value)
+    Ok(job_record.value)
 }

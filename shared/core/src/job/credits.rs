@@ -1,4 +1,4 @@
-//! Whether a tenant's credits allow what is asked.
+//! Checks a tenant's credits before pages are read by AI.
 
 use crate::{
     billing::{account::Refused, accounts},
@@ -12,8 +12,9 @@ use crate::{
     ports::Fault,
 };
 
-/// Approves a plan and holds the credits that it may use; a job whose tenant has not enough is rejected.
-/// `events` are what is written with the verdict, as the job is by then.
+/// Approves a plan and reserves the credits that it may use, or rejects the job if its tenant has too few.
+///
+/// `events` returns the events to store for the verdict, given the job as it is at that moment.
 pub async fn approve(
     store: &Store,
     actor: Actor,
@@ -23,20 +24,23 @@ pub async fn approve(
     events: impl Fn(&Job, &JobEvent) -> Vec<JobEvent>,
 ) -> Result<Job, StepError> {
     loop {
-        let verdict = match afford(store, &job.received.tenant, plan.prepaid, plan.estimated_credits).await? {
-            Ok(credits) => JobEvent::Approved { by: by.to_owned(), credits },
-            Err(refused) => JobEvent::Rejected { by: "policy".into(), reason: refused.to_string() },
-        };
+        let verdict =
+            match credits_to_reserve(store, &job.received.tenant, plan.prepaid, plan.estimated_credits)
+                .await?
+            {
+                Ok(credits) => JobEvent::Approved { by: by.to_owned(), credits },
+                Err(refused) => JobEvent::Rejected { by: "policy".into(), reason: refused.to_string() },
+            };
         match jobs::advance(store, actor, &job.id, |job| events(job, &verdict)).await {
-            // Another job took them in between.
+            // Another job reserved the credits in between.
             Err(JobError::Credits(Refused::NotEnough { .. })) => continue,
-            moved => return Ok(moved?.value),
+            advanced => return Ok(advanced?.value),
         }
     }
 }
 
-/// What has to be held for so many pages: nothing where credits are unlimited.
-async fn afford(
+/// The credits to reserve for `pages` pages: 0 where credits are unlimited.
+async fn credits_to_reserve(
     store: &Store,
     tenant: &TenantId,
     prepaid: bool,
@@ -49,10 +53,10 @@ async fn afford(
     Ok(if needed > available { Err(Refused::NotEnough { needed, available }) } else { Ok(pages) })
 }
 
-/// An error where a job that is over asks for more pages than its tenant can pay.
+/// Returns an error if the tenant can't pay for `pages` more pages of a job that is over.
 pub async fn check(store: &Store, job: &Job, pages: usize) -> Result<(), StepError> {
     let (tenant, pages) = (&job.received.tenant, u32::try_from(pages).unwrap_or(u32::MAX));
-    if let Err(refused) = afford(store, tenant, job.is_prepaid(), pages).await? {
+    if let Err(refused) = credits_to_reserve(store, tenant, job.is_prepaid(), pages).await? {
         tracing::info!(job = %job.id, %tenant, pages, "not enough credits");
         return Err(refused.into());
     }

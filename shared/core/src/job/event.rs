@@ -1,4 +1,4 @@
-//! The events of a job, and the values that they carry.
+//! The events of a job and their data.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,22 +17,22 @@ pub struct DocumentInfo {
     pub sha256: String,
 }
 
-/// What intake found in the document.
+/// What preparing found in the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
-    /// Pages of the document.
+    /// Pages of the whole document.
     pub document_pages: u32,
-    /// Prepared ranges of the selected pages, in order.
+    /// The selected pages in ranges, in order.
     pub ranges: Vec<PageRange>,
     pub text_only: u32,
     pub has_graphics: u32,
     pub unreadable: u32,
-    /// False when the deadline came before every range was prepared.
+    /// False if the deadline passed before every range was prepared.
     pub complete: bool,
 }
 
 impl Survey {
-    /// Pages of the job: those selected, each of which gets text.
+    /// The selected pages. Each of them gets text in the result.
     pub fn pages(&self) -> impl Iterator<Item = PageNumber> + '_ {
         self.ranges.iter().flat_map(|range| range.pages.pages(u32::MAX))
     }
@@ -46,32 +46,32 @@ impl Survey {
     }
 }
 
-/// Pages that were prepared together and whose text is one blob.
+/// Pages that are prepared together and whose text is stored in one blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRange {
     pub first: PageNumber,
     pub last: PageNumber,
     pub count: u32,
-    /// The same pages, written out where the selection has gaps.
+    /// The pages themselves: `first-last`, or a list where the selection has gaps.
     pub pages: PageSelection,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultMetadata {
     pub total_pages: u32,
-    /// Pages that were to be read by AI.
+    /// Pages planned to be read by AI.
     pub ai_pages: u32,
-    /// Of those, settled with an AI's text.
+    /// Of `ai_pages`, those settled with text from AI.
     pub pages_done: u32,
-    /// Of those, settled without.
+    /// Of `ai_pages`, those settled without text from AI.
     pub pages_failed: u32,
-    /// Characters of the plain-text form's pages.
+    /// Characters of all pages in the plain-text format.
     pub result_text_len: u64,
     pub ai_pages_succeeded: u32,
     pub mupdf_fallback_count: u32,
     pub timeout_occurred: bool,
     pub cancelled: bool,
-    /// Pages with no text from anybody.
+    /// Pages without text from any source.
     pub missing_pages: Vec<PageNumber>,
     pub timeout_fallback_pages: Vec<PageNumber>,
     pub final_ai_pages: u32,
@@ -87,16 +87,16 @@ pub struct ResultMetadata {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultRef {
     pub version: u32,
-    /// Of the JSON form, from which the others are made.
+    /// SHA-256 of the JSON format, from which the other formats are made.
     pub sha256: String,
     pub metadata: ResultMetadata,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Stable, for scripts.
+    /// Stable name, for programs.
     pub code: String,
-    /// For people.
+    /// Explanation, for people.
     pub reason: String,
 }
 
@@ -105,12 +105,12 @@ pub struct Received {
     pub tenant: TenantId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The door it came through: `cli`, `api` or `s3`.
+    /// Where the request came from: `cli`, `api` or `s3`.
     pub source: String,
     pub document: DocumentInfo,
     pub options: JobOptions,
     pub idempotency_key: String,
-    /// Where in their own trace the caller was.
+    /// The caller's trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceContext>,
 }
@@ -129,7 +129,7 @@ pub enum JobEvent {
     Proposed(Plan),
     #[serde(rename = "job.modified")]
     Modified { plan: Plan, deadline: Timestamp, by: String },
-    /// `credits` are held from the tenant's account until the job ends; none where they are unlimited.
+    /// `credits` are reserved in the tenant's account until the job ends; 0 where credits are unlimited.
     #[serde(rename = "job.approved")]
     Approved {
         by: String,
@@ -161,7 +161,7 @@ pub(super) fn is_zero(credits: &u32) -> bool {
 }
 
 impl JobEvent {
-    /// The state it leads to; `None` for what is noted without a change of state.
+    /// The state after this event; `None` if it does not change the state.
     pub fn leads_to(&self) -> Option<State> {
         match self {
             Self::Received(_) => Some(State::Received),

@@ -1,4 +1,4 @@
-//! Wakes workers of this process whose job was halted.
+//! Notifies the workers of this process that a job was halted.
 
 use tokio::sync::broadcast;
 
@@ -14,13 +14,13 @@ impl Default for Interrupts {
 }
 
 impl Interrupts {
-    /// Makes workers of this process check the job now instead of at their next heartbeat.
+    /// Makes the workers of this process check the job now instead of at their next heartbeat.
     pub fn interrupt(&self, job: &JobId) {
         // No receiver means that no worker of this process has a page of the job.
         let _ = self.0.send(job.clone());
     }
 
-    /// Ends when [`Interrupts::interrupt`] is called for `job` from now on.
+    /// Completes at the next call of [`Interrupts::interrupt`] for `job`.
     pub fn interrupted(&self, job: &JobId) -> impl Future<Output = ()> + Send + 'static {
         let mut receiver = self.0.subscribe();
         let job = job.clone();
@@ -29,7 +29,7 @@ impl Interrupts {
                 match receiver.recv().await {
                     Ok(interrupted) if interrupted == job => return,
                     Ok(_) => {}
-                    // Some were missed; one of them may have been for this job.
+                    // Some interrupts were dropped; one of them may have been for this job.
                     Err(broadcast::error::RecvError::Lagged(_)) => return,
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 }

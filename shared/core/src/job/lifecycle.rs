@@ -1,4 +1,4 @@
-//! A job's life: which states there are, and the only ways between them.
+//! The life cycle of a job: its states and the legal transitions.
 //!
 //! ```text
 //! RECEIVED → ACKED → UNDERSTOOD → PROPOSED → APPROVED → EXECUTED → AUDITED
@@ -7,8 +7,8 @@
 //!     any state before EXECUTED → CANCELLED       any open state → FAILED → (redriven) ACKED
 //! ```
 //!
-//! A job is nothing but the fold of its events: [`Job::apply`] is used when an event is made and
-//! when the trail is replayed, so the two can't differ.
+//! A job is the fold of its events: [`Job::apply`] is used both when an event is stored and when the
+//! trail is replayed, so the two can't differ.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,15 +23,15 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
-    #[error("a job that is {from} can't become {to}")]
+    #[error("a job in state {from} can't change to {to}")]
     Transition { from: State, to: State },
-    #[error("a job that is {from} can't take {event}")]
-    Note { from: State, event: &'static str },
-    #[error("its time is up or its end was asked for: it is too late to decide on the job")]
+    #[error("{event} is not allowed for a job in state {from}")]
+    Event { from: State, event: &'static str },
+    #[error("the job's deadline has passed or it was cancelled: its plan can no longer be decided on")]
     TooLate,
     #[error("the first event of a job must be job.received")]
     NotReceived,
-    #[error("the job was received before")]
+    #[error("the job already has a job.received event")]
     ReceivedTwice,
 }
 
@@ -45,7 +45,7 @@ pub struct Job {
     pub received_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acked_at: Option<Timestamp>,
-    /// When the result is published, ready or not.
+    /// When the result is published, whether or not all pages were read.
     pub deadline: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
@@ -53,14 +53,14 @@ pub struct Job {
     pub survey: Option<Survey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Tells workers to stop.
+    /// Set when the workers have to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt: Option<Halt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Credits that it holds from its tenant's account.
+    /// Credits reserved in the tenant's account.
     #[serde(default, skip_serializing_if = "super::event::is_zero")]
     pub reserved_credits: u32,
     #[serde(default)]
@@ -69,7 +69,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job after `event`; an illegal one is an error and changes nothing.
+    /// The job after `event`. An illegal event is an error.
     pub fn apply(
         job: Option<&Job>,
         id: &JobId,
@@ -108,7 +108,7 @@ impl Job {
             if !job.state.may_become(to) {
                 return Err(Illegal::Transition { from: job.state, to });
             }
-            // `Acked` and `Redriven` lead to the same state from different ones.
+            // `Acked` and `Redriven` both lead to ACKED: only `Redriven` may leave FAILED.
             let redriven = matches!(event, JobEvent::Redriven { .. });
             if to == State::Acked && redriven != (job.state == State::Failed) {
                 return Err(Illegal::Transition { from: job.state, to });
@@ -139,8 +139,8 @@ impl Job {
                 next.failure =
                     Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
             }
-            JobEvent::DeadlineReached {} => next.note_halt(Halt::Deadline, "job.deadline_reached")?,
-            JobEvent::CancelRequested { .. } => next.note_halt(Halt::Cancelled, "job.cancel_requested")?,
+            JobEvent::DeadlineReached {} => next.set_halt(Halt::Deadline, "job.deadline_reached")?,
+            JobEvent::CancelRequested { .. } => next.set_halt(Halt::Cancelled, "job.cancel_requested")?,
             JobEvent::Executed(result) => next.result = Some(result.clone()),
             JobEvent::Cancelled { result } => next.result.clone_from(result),
             JobEvent::Failed(failure) => next.failure = Some(failure.clone()),
@@ -155,7 +155,7 @@ impl Job {
             }
             JobEvent::Healed { result, .. } => {
                 if !matches!(job.state, State::Executed | State::Audited | State::Cancelled) {
-                    return Err(Illegal::Note { from: job.state, event: "job.healed" });
+                    return Err(Illegal::Event { from: job.state, event: "job.healed" });
                 }
                 next.result = Some(result.clone());
             }
@@ -163,9 +163,9 @@ impl Job {
         Ok(next)
     }
 
-    fn note_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
+    fn set_halt(&mut self, halt: Halt, event: &'static str) -> Result<(), Illegal> {
         if self.is_over() || self.halt.is_some() {
-            return Err(Illegal::Note { from: self.state, event });
+            return Err(Illegal::Event { from: self.state, event });
         }
         self.halt = Some(halt);
         Ok(())
@@ -203,42 +203,44 @@ impl Job {
         self.state == State::Proposed && self.plan.as_ref().is_some_and(|plan| plan.approval.is_some())
     }
 
-    /// As planned, which a person may have changed; before there is a plan, as asked for.
+    /// The plan's priority, which a person may have modified; before there is a plan, the requested one.
     pub fn priority(&self) -> Priority {
         self.plan.as_ref().and_then(|plan| plan.priority).unwrap_or(self.received.options.priority)
     }
 
-    /// Its result is published or it will never have one.
+    /// Its result is published, or it ended without one.
     pub fn is_over(&self) -> bool {
         self.state.is_terminal() || self.state == State::Executed
     }
 
-    /// Pages that are read late can still come into its result. A cancelled job stays as its caller left it.
+    /// Late pages can still be added to its result. A cancelled job is not healed.
     pub fn is_healable(&self) -> bool {
         matches!(self.state, State::Executed | State::Audited) && self.result.is_some()
     }
 
-    /// Workers stop for it: it is over, or about to be.
+    /// Workers must stop reading its pages: it is over, halted or past its deadline.
     pub fn is_halted(&self, now: Timestamp) -> bool {
         self.halt.is_some() || self.is_over() || now >= self.deadline
     }
 
-    /// When the present run began: at its acceptance, or when it was redriven.
-    pub fn began(&self) -> Timestamp {
+    /// When the current run started: at acceptance, or at the last redrive.
+    pub fn run_started_at(&self) -> Timestamp {
         match self.redrives {
             0 => self.acked_at.unwrap_or(self.received_at),
-            // The deadline was set anew by the redrive.
+            // The redrive set a new deadline.
             _ => self.deadline.saturating_sub(self.received.options.job_timeout()).unwrap_or(self.deadline),
         }
     }
 
-    /// Has its tenant to pay for pages that an AI reads?
+    /// Its tenant pays a credit for each page that is read by AI.
     pub fn is_prepaid(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.prepaid)
     }
 
-    /// The place of its span: in the caller's trace, or in one of its own. Nothing is drawn for it, so
-    /// that everybody who knows the job knows its trace; seconds come first, as X-Ray has it.
+    /// The trace context of its span: in the caller's trace, or in a trace of its own.
+    ///
+    /// It is derived from the job, not random, so that every process computes the same one. The trace id
+    /// starts with the time in seconds, as X-Ray requires.
     pub fn trace(&self) -> TraceContext {
         let digest =
             |text: String| u128::from_be_bytes(sha256(text.as_bytes())[..16].try_into().unwrap_or_default());

@@ -12,7 +12,8 @@ use crate::{
     trace::TraceContext,
 };
 
-/// Version of the message; a breaking change gets a new number and both are read for a while.
+/// Version of the message format. After a breaking change, workers read the old and the new version until
+/// the old messages are gone.
 pub const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct ImageRef {
     pub height_px: u32,
 }
 
-/// Unknown fields are ignored; a missing one is an error that names it.
+/// A page for a worker to read. Unknown fields are ignored; a missing one is an error that names it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageMessage {
     pub version: u32,
@@ -35,18 +36,18 @@ pub struct PageMessage {
     pub image: Option<ImageRef>,
     /// Blob of the prepared range that holds this page's MuPDF text.
     pub mupdf_text_key: String,
-    /// Empty where it is long: then it is in the blob `context_key`.
+    /// Empty if it is larger than [`MAX_INLINE_CONTEXT`]: then it is in the blob `context_key`.
     pub context_text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_key: Option<String>,
-    /// Fingerprint of the system prompt; the prompt itself is the worker's configuration.
+    /// Fingerprint of the system prompt; the prompt itself is in the worker's configuration.
     pub system_prompt_version: String,
     pub ai_provider: Provider,
     pub model_tier: Tier,
     pub classification: Classification,
     pub idempotency_key: String,
     pub plan_version: u32,
-    /// 0 when first sent; one more with each redrive.
+    /// 0 at first, one more with each redrive.
     #[serde(rename = "attempt")]
     pub redrive_count: u32,
     pub deadline: Timestamp,
@@ -56,7 +57,7 @@ pub struct PageMessage {
     pub user: Option<String>,
     pub source: String,
     pub correlation_id: CorrelationId,
-    /// W3C trace context, empty when nobody traces.
+    /// W3C trace context; empty if tracing is off.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub traceparent: String,
     /// Absent in the manifest; added when the page is sent.
@@ -65,17 +66,17 @@ pub struct PageMessage {
 }
 
 impl std::fmt::Debug for PageMessage {
-    /// Never shows the document's text.
+    /// Never contains the document's text.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PageMessage({}, page {}, redrive_count {})", self.job_id, self.page_id, self.redrive_count)
     }
 }
 
-/// Context up to this size, as JSON, is in the message itself. A page that goes without an image has all of
-/// its text there, and a step of the flow on AWS holds 256 KiB.
+/// Context of at most this many bytes of JSON is part of the message. Larger context is a blob, because a
+/// page without an image has all of its text there, and a step of the flow on AWS is limited to 256 KiB.
 pub const MAX_INLINE_CONTEXT: usize = 64 * 1024;
 
-/// The text without the two characters that queues refuse and PDFs may hold.
+/// Replaces the two characters that SQS refuses and a PDF may contain.
 pub fn sendable(text: String) -> String {
     let refused = ['\u{FFFE}', '\u{FFFF}'];
     if text.contains(refused) { text.replace(refused, "\u{FFFD}") } else { text }
@@ -87,13 +88,13 @@ pub fn idempotency_key(job: &JobId, page: PageNumber, plan: u32) -> String {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    #[error("the message can't be read: {0}")]
+    #[error("the message can't be parsed: {0}")]
     Malformed(String),
     #[error("the message has version {0}; this worker reads version {VERSION}")]
     Version(u64),
 }
 
-/// What can be made out of a message that can't be read as a whole.
+/// The readable fields of a message that can't be parsed as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialMessage {
     pub job: Option<JobId>,
@@ -131,7 +132,7 @@ impl PageMessage {
         serde_json::from_str(body).map_err(malformed)
     }
 
-    /// Of the trace that its work belongs to; empty when nobody traces.
+    /// The trace id of `traceparent`; empty if tracing is off.
     pub fn trace_id(&self) -> String {
         self.traceparent.parse::<TraceContext>().map(|context| context.trace_id()).unwrap_or_default()
     }
@@ -150,7 +151,7 @@ mod tests {
     const GOLDEN: &str = include_str!("../../fixtures/page_message_v1.json");
 
     #[test]
-    fn yesterdays_message_still_reads_and_unknown_fields_are_ignored() {
+    fn an_older_message_is_parsed_and_unknown_fields_are_ignored() {
         let message = PageMessage::parse(GOLDEN).unwrap();
         assert_eq!(message.page_id.get(), 17);
         let again = PageMessage::parse(&message.encode().unwrap()).unwrap();
@@ -170,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_another_version_says_so() {
+    fn a_message_of_another_version_is_an_error_with_that_version() {
         let error = PageMessage::parse(r#"{"version": 9}"#).unwrap_err();
         assert_eq!(error, Unreadable::Version(9));
     }
 
     proptest! {
         #[test]
-        fn no_body_can_make_parsing_panic(body in ".{0,200}") {
+        fn parsing_never_panics(body in ".{0,200}") {
             let _ = PageMessage::parse(&body);
         }
     }

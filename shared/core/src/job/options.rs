@@ -1,4 +1,4 @@
-//! What a job is to do, resolved at acceptance.
+//! The options of a job, resolved at acceptance.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use crate::{
     settings::{AiPages, Settings},
 };
 
-/// Everything a job was asked to do, resolved, so that whoever takes it over does the same.
+/// All options of a job, resolved from the request and the tenant's settings, so that every process that
+/// works on the job uses the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOptions {
     pub pages: PageSelection,
     pub ai_pages: AiPages,
-    /// Every page is sent, with its image.
+    /// Every page is sent to AI, with its image.
     pub image_for_all: bool,
     pub tier: Tier,
     pub provider: Provider,
@@ -46,7 +47,7 @@ impl JobOptions {
         Duration::from_millis(self.job_timeout_ms)
     }
 
-    /// Names these options: the same document with the same options is the same request.
+    /// A hash of these options: a request with the same document and the same options is a repetition.
     pub fn fingerprint(&self) -> String {
         sha256_hex(serde_json::to_string(self).expect("options are strings, numbers and names").as_bytes())
     }

@@ -1,4 +1,4 @@
-//! A proposed plan, as the job records it.
+//! A proposed plan, as stored in the job.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::{
     providers::target::{Provider, Tier},
 };
 
-/// What is proposed for a job; the list of pages is in the manifest.
+/// The proposal for a job. The list of pages is in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// 1, and one more with each modification; part of every page's idempotency key.
     pub version: u32,
     pub tier: Tier,
     pub provider: Provider,
-    /// Of the pages' messages, and so their lane; older plans do not say.
+    /// The priority, and so the lane, of the page messages; absent in older plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     pub ai_pages: u32,
@@ -23,16 +23,16 @@ pub struct Plan {
     /// One credit is one page read by AI.
     pub estimated_credits: u32,
     pub estimated_cost_micro_usd: MicroUsd,
-    /// Blob with the page messages, one per page for AI.
+    /// Blob with the page messages, one for each page that goes to AI.
     pub manifest: String,
-    /// Set when a person has to agree first, with the reason.
+    /// Why a person has to approve the plan; absent if none has to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// Whether its tenant has to have a credit for each page, as it was when the plan was made. Whoever
-    /// approves or heals it later may not know the settings that it was made by.
+    /// Whether the tenant pays a credit for each page. Stored with the plan, because the process that
+    /// approves or heals the job later may have other settings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prepaid: bool,
-    /// Why no page goes to AI although some should.
+    /// Why no page goes to AI, if the plan could not include any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_ai_reason: Option<String>,
 }

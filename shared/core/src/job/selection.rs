@@ -1,4 +1,4 @@
-//! Which pages of a document are wanted, as people write it: `1-10,12,40-`.
+//! The selection of pages, written as `1-10,12,40-`.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::Error as _};
 
 use crate::ids::PageNumber;
 
-/// Ranges of pages, sorted and merged; an open end reaches the last page.
+/// Ranges of pages, sorted and merged; an open range ends at the last page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PageSelection(Vec<RangeInclusive<u32>>);
 
@@ -51,9 +51,7 @@ impl FromStr for PageSelection {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = |part: &str| {
-            format!(
-                "{part:?} is not a page or a range of pages; write for example 1-10,12,40- (counted from 1)"
-            )
+            format!("{part:?} is not a page or a range of pages, such as 1-10,12,40- (the first page is 1)")
         };
         if text.trim().eq_ignore_ascii_case("all") {
             return Ok(Self::all());
@@ -120,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_ranges_name_each_page_once_and_in_order() {
+    fn overlapping_ranges_give_each_page_once_and_in_order() {
         assert_eq!(numbers("5-7,1-2,6-9", 100), [1, 2, 5, 6, 7, 8, 9]);
         assert_eq!(numbers("3-", 5), [3, 4, 5]);
         assert_eq!(numbers("9", 5), [] as [u32; 0]);
     }
 
     #[test]
-    fn what_is_printed_reads_back_the_same() {
+    fn a_printed_selection_parses_to_the_same_selection() {
         for text in ["all", "1-10,12,40-", "7"] {
             let selection: PageSelection = text.parse().unwrap();
             assert_eq!(selection.to_string(), text);
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named_in_the_error() {
+    fn an_invalid_part_is_named_in_the_error() {
         for text in ["0", "5-2", "a-b", "", "1,,2", "-3"] {
             assert!(text.parse::<PageSelection>().unwrap_err().contains("not a page"), "{text}");
         }

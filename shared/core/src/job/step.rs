@@ -1,4 +1,4 @@
-//! Why a step of a job did not get done.
+//! Errors of the steps of a job.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use crate::{
     telemetry::spans::ErrorCode,
 };
 
-/// Why a step can't succeed, as a stable name for scripts and the state machine.
+/// Why a step can't succeed: a stable name for programs and the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum StepCode {
-    /// The tenant's account is in no state for this.
+    /// The tenant's account does not have the expected reservation.
     Account,
     ContextMissing,
     /// The document could not be opened before its deadline.
@@ -23,7 +23,7 @@ pub enum StepCode {
     Encoding,
     IllegalTransition,
     ImageMissing,
-    /// A job that has not ended can't be deleted.
+    /// The job has not ended, so it can't be deleted.
     JobIsOpen,
     Manifest,
     NoSuchPages,
@@ -42,13 +42,13 @@ pub enum StepCode {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// The document itself can't be processed; trying again would end the same way.
+    /// The document can't be processed; a retry would fail in the same way.
     #[error("{0}")]
     Document(PdfError),
-    /// Something that must be there is not: the job can't go on.
+    /// Stored data is missing or invalid, or the operation is not allowed; a retry would fail in the same way.
     #[error("{reason}")]
     Broken { code: StepCode, reason: String },
-    /// Our own storage or network; may be gone the next time.
+    /// A failure of storage, network or the parser process; a retry may succeed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -60,7 +60,7 @@ impl ErrorCode for StepError {
 }
 
 impl StepError {
-    /// A stable name for scripts and the state machine.
+    /// The stable name for programs and the state machine.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Document(error) => error.code(),
@@ -73,7 +73,7 @@ impl StepError {
 impl From<PdfError> for StepError {
     fn from(error: PdfError) -> Self {
         match error {
-            // Our side's fault, not the document's.
+            // The parser failed, not the document.
             PdfError::Unavailable(detail) => Self::Fault(Fault::ParserUnavailable { detail }),
             error => Self::Document(error),
         }
@@ -110,7 +110,7 @@ impl From<JobError> for StepError {
     }
 }
 
-/// The JSON of a value that becomes a blob.
+/// Encodes a value as the JSON of a blob.
 pub(crate) fn encode(value: &impl Serialize) -> Result<Vec<u8>, StepError> {
     serde_json::to_vec(value)
         .map_err(|error| StepError::Broken { code: StepCode::Encoding, reason: error.to_string() })

@@ -16,7 +16,9 @@ pub(crate) fn count_transition(before: &Job, after: &Job, events: &[JobEvent]) {
     for event in events {
         match event {
             JobEvent::DeadlineReached {} => TIMEOUTS.count(["job".into()], 1),
-            JobEvent::Executed(result) | JobEvent::Cancelled { result: Some(result) } => count_published_pages(result),
+            JobEvent::Executed(result) | JobEvent::Cancelled { result: Some(result) } => {
+                count_published_pages(result)
+            }
             JobEvent::Healed { result, .. } => {
                 let earlier = before.result.as_ref().map_or(0, |result| result.metadata.final_ai_pages);
                 pages(Source::AI, result.metadata.final_ai_pages.saturating_sub(earlier));

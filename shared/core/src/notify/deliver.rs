@@ -251,7 +251,8 @@ async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bo
         Ok(()) => {
             let LogFields { tenant, correlation, trace } = LogFields::of(delivery);
             info!(webhook = %id, job = %delivery.job, tenant, correlation, trace, attempt = leased.value.attempts, "webhook delivered");
-            let delivered = Delivery { progress: Progress::Delivered, last_error: None, ..leased.value.clone() };
+            let delivered =
+                Delivery { progress: Progress::Delivered, last_error: None, ..leased.value.clone() };
             webhooks::save(&publisher.store, Some(&leased), delivered).await?;
         }
         Err(error) => record_failure(publisher, &leased, &error).await?,

@@ -1,4 +1,4 @@
-//! Telling the outside world: the relay of stored events to the bus, and webhooks.
+//! Relays stored events to the event bus, and notifies the webhooks of tenants.
 
 pub mod deliver;
 pub mod relay;
@@ -31,13 +31,13 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Wakes the sender of this process: a webhook is due.
-    pub fn announced(&self) {
+    /// Wakes the webhook sender of this process, because a delivery is due.
+    pub fn wake_sender(&self) {
         self.webhook_due.notify_one();
     }
 
-    /// Ends when a webhook became due since the last call.
-    pub async fn announcement(&self) {
+    /// Completes when [`Publisher::wake_sender`] was called since the last time.
+    pub async fn webhook_enqueued(&self) {
         self.webhook_due.notified().await;
     }
 }

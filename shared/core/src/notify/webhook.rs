@@ -1,29 +1,30 @@
-//! What a tenant is told of a job's end, signed as Standard Webhooks has it.
+//! The webhook message that a job ended, signed according to Standard Webhooks.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, Mac};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::{event::Event, job::Job, secret::Secret};
 
-/// Every secret begins so.
+/// Every secret starts with this, as the specification requires.
 pub const SECRET_PREFIX: &str = "whsec_";
 
 /// Types of the events that end a job.
-const ENDS: [&str; 4] = ["job.audited", "job.rejected", "job.cancelled", "job.failed"];
+const FINAL_EVENTS: [&str; 4] = ["job.audited", "job.rejected", "job.cancelled", "job.failed"];
 
-/// Is a job over with this?
-pub fn is_end(event: &Event) -> bool {
-    ENDS.contains(&event.kind.as_str())
+/// Whether the event ends a job, so that a webhook is sent.
+pub fn ends_job(event: &Event) -> bool {
+    FINAL_EVENTS.contains(&event.kind.as_str())
 }
 
-/// A secret of these bytes, to be shown to the tenant once.
+/// The secret of these random bytes, which the tenant sees once.
 pub fn secret(bytes: &[u8]) -> Secret {
     Secret::new(format!("{SECRET_PREFIX}{}", BASE64.encode(bytes)))
 }
 
-/// The body: the job's end with where to find its result. No document text.
+/// The body of the message: the job's end and the path of its result. No document text.
 pub fn body(job: &Job, at: Timestamp) -> Value {
     let status = job.status().to_string();
     let place = format!("/v1/jobs/{}", job.id);
@@ -54,7 +55,7 @@ pub fn body(job: &Job, at: Timestamp) -> Value {
     })
 }
 
-/// The header `webhook-signature` for a message of this id, sent at this second.
+/// The header `webhook-signature` of the message `id`, sent at `timestamp` (in seconds).
 pub fn sign(secret: &Secret, id: &str, timestamp: i64, body: &str) -> String {
     let text = secret.expose();
     let key = BASE64.decode(text.strip_prefix(SECRET_PREFIX).unwrap_or(text));
@@ -62,15 +63,9 @@ pub fn sign(secret: &Secret, id: &str, timestamp: i64, body: &str) -> String {
     format!("v1,{}", BASE64.encode(hmac_sha256(&key, format!("{id}.{timestamp}.{body}").as_bytes())))
 }
 
-/// RFC 2104 over SHA-256, whose blocks have 64 bytes.
 fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
-    let mut block = [0; 64];
-    match key.len() {
-        0..=64 => block[..key.len()].copy_from_slice(key),
-        _ => block[..32].copy_from_slice(&Sha256::digest(key)),
-    }
-    let inner = Sha256::new().chain_update(block.map(|byte| byte ^ 0x36)).chain_update(message).finalize();
-    Sha256::new().chain_update(block.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
+    mac.chain_update(message).finalize().into_bytes().into()
 }
 
 #[cfg(test)]
@@ -80,7 +75,7 @@ mod tests {
 
     /// Test cases 1, 2, 3 and 6 of RFC 4231.
     #[test]
-    fn the_code_is_the_one_of_the_standard() {
+    fn hmac_matches_the_test_vectors_of_the_rfc() {
         for (key, message, code) in [
             (
                 vec![0x0b; 20],
@@ -109,7 +104,7 @@ mod tests {
 
     /// The example of the Standard Webhooks specification's libraries.
     #[test]
-    fn a_signature_is_the_one_that_receivers_expect() {
+    fn a_signature_matches_the_example_of_the_specification() {
         let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let signature =
             sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, "{\"test\": 2432232314}");

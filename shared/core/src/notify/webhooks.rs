@@ -85,7 +85,8 @@ pub async fn of_tenant(store: &Store, tenant: &TenantId) -> Result<Option<Webhoo
 
 /// Sets the tenant's webhook and returns its new secret, which is stored sealed only.
 pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str) -> Result<Secret, Fault> {
-    let random: Vec<u8> = (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
+    let random: Vec<u8> =
+        (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
     let secret = webhook::secret(&random);
     let webhook = Webhook {
         url: url.to_owned(),
@@ -95,7 +96,8 @@ pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str)
     loop {
         let known = store.records.get(&record::tenant_webhook(tenant)).await?;
         let when = known.map_or(When::Absent, |item| When::Version(item.version));
-        let change = Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&webhook)?), when };
+        let change =
+            Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&webhook)?), when };
         if write(store, change).await? {
             return Ok(secret);
         }
@@ -142,7 +144,9 @@ pub async fn save(
 /// Deletes a delivery, sent or not.
 pub async fn delete(store: &Store, id: &str) -> Result<(), Fault> {
     while let Some(delivery) = find(store, id).await? {
-        if write(store, Change::Delete { key: record::webhook_delivery(id), version: delivery.version }).await? {
+        if write(store, Change::Delete { key: record::webhook_delivery(id), version: delivery.version })
+            .await?
+        {
             break;
         }
     }

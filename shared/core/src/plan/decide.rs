@@ -1,4 +1,4 @@
-//! A person's word on a proposed plan.
+//! Decisions of a person on a proposed plan: approve, reject, modify.
 
 use crate::{
     event::Actor,
@@ -13,12 +13,12 @@ pub enum Decision {
     Reject { reason: String },
 }
 
-/// Approves or rejects; an error when the job does not wait for it.
+/// Approves or rejects a plan. An error if the job does not wait for approval or is halted.
 pub async fn decide(planner: &Planner, id: &JobId, by: &str, decision: Decision) -> Result<Job, StepError> {
     let job = jobs::load(&planner.store, id).await?.value;
     let decided = match (decision, &job.plan) {
         (Decision::Approve, Some(plan)) => {
-            let events = |job: &Job, verdict: &JobEvent| unless_too_late(job, vec![verdict.clone()]);
+            let events = |job: &Job, verdict: &JobEvent| unless_halted(job, vec![verdict.clone()]);
             credits::approve(&planner.store, Actor::Operator, &job, plan, by, events).await?
         }
         (Decision::Approve, None) => {
@@ -26,22 +26,21 @@ pub async fn decide(planner: &Planner, id: &JobId, by: &str, decision: Decision)
         }
         (Decision::Reject { reason }, _) => {
             let event = JobEvent::Rejected { by: by.to_owned(), reason };
-            jobs::advance(&planner.store, Actor::Operator, id, |job| {
-                unless_too_late(job, vec![event.clone()])
-            })
-            .await?
-            .value
+            jobs::advance(&planner.store, Actor::Operator, id, |job| unless_halted(job, vec![event.clone()]))
+                .await?
+                .value
         }
     };
-    told(planner.flow.as_ref(), decided).await
+    wake_flow(planner.flow.as_ref(), decided).await
 }
 
-/// Nobody reads pages of a job that is about to end, whatever is decided about it.
-fn unless_too_late(job: &Job, events: Vec<JobEvent>) -> Vec<JobEvent> {
+/// A halted job is about to be published: no decision changes it.
+fn unless_halted(job: &Job, events: Vec<JobEvent>) -> Vec<JobEvent> {
     if job.halt.is_some() { vec![] } else { events }
 }
 
-async fn told(flow: &dyn Flow, decided: Job) -> Result<Job, StepError> {
+/// Wakes the flow of a decided job. An error if the job was halted, so that the decision was not stored.
+async fn wake_flow(flow: &dyn Flow, decided: Job) -> Result<Job, StepError> {
     if decided.halt.is_some() {
         return Err(Illegal::TooLate.into());
     }
@@ -49,27 +48,27 @@ async fn told(flow: &dyn Flow, decided: Job) -> Result<Job, StepError> {
     Ok(decided)
 }
 
-/// Changes what is to be done, and so approves it.
+/// Replaces the plan by one for the job as `change` leaves it, and approves that.
 pub async fn modify(
     planner: &Planner,
     id: &JobId,
     by: &str,
     change: impl Fn(&mut Job),
 ) -> Result<Job, StepError> {
-    let mut wanted = jobs::load(&planner.store, id).await?.value;
-    let version = wanted.plan.as_ref().map_or(1, |plan| plan.version) + 1;
-    change(&mut wanted);
-    let mut plan = propose::draw_up(planner, &wanted, version).await?;
+    let mut modified = jobs::load(&planner.store, id).await?.value;
+    let version = modified.plan.as_ref().map_or(1, |plan| plan.version) + 1;
+    change(&mut modified);
+    let mut plan = propose::build_plan(planner, &modified, version).await?;
     plan.approval = None;
-    let modified = JobEvent::Modified { plan: plan.clone(), deadline: wanted.deadline, by: by.to_owned() };
-    let decided = credits::approve(&planner.store, Actor::Operator, &wanted, &plan, by, |job, verdict| {
-        unless_too_late(
+    let event = JobEvent::Modified { plan: plan.clone(), deadline: modified.deadline, by: by.to_owned() };
+    let decided = credits::approve(&planner.store, Actor::Operator, &modified, &plan, by, |job, verdict| {
+        unless_halted(
             job,
             match verdict {
-                JobEvent::Approved { .. } => vec![modified.clone(), verdict.clone()],
+                JobEvent::Approved { .. } => vec![event.clone(), verdict.clone()],
                 rejected => vec![rejected.clone()],
             },
         )
     });
-    told(planner.flow.as_ref(), decided.await?).await
+    wake_flow(planner.flow.as_ref(), decided.await?).await
 }

@@ -1,4 +1,4 @@
-//! The plan: which pages go to AI, at what cost, and whether a person has to approve it.
+//! Plans which pages go to AI, at what cost, and whether a person has to approve it.
 
 pub mod context;
 pub mod decide;

@@ -183,7 +183,8 @@ fn context_of(settings: &Settings, pages: &[Prepared], index: usize, of: u32, ha
     let number = pages[index].page.page.get();
     // Neighbours by page number: with a selection, the next page in the list may be far away.
     let joined = |range: std::ops::Range<usize>| {
-        let neighbours = range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
+        let neighbours =
+            range.filter(|other| pages[*other].page.page.get().abs_diff(number) as usize <= radius);
         neighbours.map(|other| pages[other].page.text.trim()).collect::<Vec<_>>().join("\n")
     };
     let current = &pages[index].page.text;

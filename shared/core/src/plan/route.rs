@@ -1,4 +1,4 @@
-//! Which pages go to AI, how, and what that will cost.
+//! Decides which pages go to AI, with which input, and estimates the cost.
 
 use crate::{
     document::{Classification, Reason},
@@ -7,7 +7,7 @@ use crate::{
     settings::AiPages,
 };
 
-/// What planning needs to know of a page.
+/// The facts about a page that decide its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFacts {
     pub number: PageNumber,
@@ -16,33 +16,34 @@ pub struct PageFacts {
     pub has_text: bool,
 }
 
-/// How a page goes to AI.
+/// Whether a page goes to AI, and with which input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// MuPDF's text stands.
+    /// Not sent: MuPDF's text is used.
     Keep,
     SendText,
     SendImage,
 }
 
 pub fn route(page: &PageFacts, ai_pages: AiPages, image_for_all: bool) -> Route {
-    let needs_eyes = page.reason.classification() == Classification::HasGraphics;
-    if page.has_image && (needs_eyes || image_for_all) {
+    let has_graphics = page.reason.classification() == Classification::HasGraphics;
+    if page.has_image && (has_graphics || image_for_all) {
         return Route::SendImage;
     }
-    // Without an image there must at least be words to send.
+    // Without an image, a page needs text to be sent.
     if page.has_text && ai_pages == AiPages::All {
         return Route::SendText;
     }
     Route::Keep
 }
 
-/// Rough size of a page for a model: an image's tokens, a page of text in, and one out.
+/// Estimated tokens of a page: input with an image, input with text only, and output.
 pub const TOKENS_IN_IMAGE_PAGE: u64 = 2_000;
 pub const TOKENS_IN_TEXT_PAGE: u64 = 1_200;
 pub const TOKENS_OUT_PAGE: u64 = 800;
 
-/// Prices are per million tokens, which makes tokens × USD come out in millionths of a dollar.
+/// The estimated cost of a plan. Prices are in USD per million tokens, so tokens × price is in millionths of a
+/// USD.
 pub fn estimate_cost(image_pages: u32, text_pages: u32, usd_in: f64, usd_out: f64) -> MicroUsd {
     let tokens_in =
         u64::from(image_pages) * TOKENS_IN_IMAGE_PAGE + u64::from(text_pages) * TOKENS_IN_TEXT_PAGE;
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_that_need_eyes_are_sent_unless_asked_otherwise() {
+    fn only_pages_with_graphics_are_sent_unless_the_options_include_more() {
         use AiPages::{All, Graphics};
         for (facts, ai, image_for_all, expected) in [
             (page(Reason::Text, false, true), Graphics, false, Route::Keep),
@@ -67,9 +68,9 @@ mod tests {
             (page(Reason::Text, true, true), Graphics, true, Route::SendImage),
             (page(Reason::Scanned, true, false), Graphics, false, Route::SendImage),
             (page(Reason::Blank, false, false), All, false, Route::Keep),
-            // The parser died on it: no image, no words, nothing to send.
+            // The parser crashed on it: there is neither image nor text to send.
             (page(Reason::Unreadable, false, false), All, true, Route::Keep),
-            // Rendering failed but the words are there.
+            // Rendering failed, but there is text.
             (page(Reason::Image, false, true), All, false, Route::SendText),
         ] {
             assert_eq!(route(&facts, ai, image_for_all), expected, "{facts:?} {ai:?} {image_for_all}");

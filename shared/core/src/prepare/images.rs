@@ -11,7 +11,7 @@ use crate::{
     prepare::ranges::CONCURRENT_READS,
 };
 
-/// The images of a range; `None` while they have not been made.
+/// The images of a range; `None` if it is not rendered yet.
 pub async fn stored_images(
     blobs: &dyn Blobs,
     job: &JobId,
@@ -25,7 +25,7 @@ pub async fn stored_images(
     })
 }
 
-/// The image of a page that was made to be sent; `None` where none was.
+/// The image of a page; `None` if it was not rendered.
 pub async fn stored_image(
     blobs: &dyn Blobs,
     job: &Job,
@@ -36,7 +36,7 @@ pub async fn stored_image(
     Ok(images.into_iter().find(|(number, _)| *number == page).map(|(_, image)| image))
 }
 
-/// Their images, as [`stored_images`] of each.
+/// The images of several ranges, in their order; `None` for a range that is not rendered yet.
 pub async fn all_stored_images(
     blobs: &dyn Blobs,
     job: &JobId,

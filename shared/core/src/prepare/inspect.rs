@@ -78,7 +78,11 @@ pub(super) async fn inspected(blobs: &dyn Blobs, job: &Job) -> Result<Option<u32
         .map(|inspected| inspected.pages))
 }
 
-pub(super) fn selected_ranges(settings: &Settings, job: &Job, pages: u32) -> Result<Vec<PageRange>, StepError> {
+pub(super) fn selected_ranges(
+    settings: &Settings,
+    job: &Job,
+    pages: u32,
+) -> Result<Vec<PageRange>, StepError> {
     let selection = &job.received.options.pages;
     let ranges = split(selection, pages, settings.range_pages);
     if ranges.is_empty() {

@@ -1,8 +1,7 @@
-//! Opening the document and storing MuPDF's text of every page, range by range, then the images.
+//! Opens the document and stores the text of every page as MuPDF reads it, range by range, then the images.
 //!
-//! Text comes first, for all pages, because it is what every page falls back to and takes a
-//! hundredth of the time: when the deadline comes while images are still being made, no page is
-//! without text.
+//! The text of all pages comes first, because every page falls back to it and it takes a hundredth of the
+//! time: if the deadline passes while images are being rendered, every page has text.
 
 mod images;
 mod inspect;
@@ -17,7 +16,7 @@ pub use images::{all_stored_images, stored_image, stored_images};
 pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
-pub use render::{draw, make_images, render_range, wants_image};
+pub use render::{render_images, render_page, render_range, wants_image};
 pub use understand::{understand, understand_partial};
 
 use crate::{

@@ -12,10 +12,10 @@ use crate::{
     ports::blobs::Blobs,
 };
 
-/// Ranges of a large document that are fetched side by side: at its deadline somebody waits for all of them.
+/// How many ranges of a document are read concurrently: at its deadline, the result waits for all of them.
 pub(super) const CONCURRENT_READS: usize = 16;
 
-/// A page as it is kept with its range.
+/// A page as it is stored with its range.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPage {
     pub page: PageNumber,
@@ -25,7 +25,7 @@ pub struct StoredPage {
     pub fault: Option<String>,
 }
 
-/// The stored pages of a range; `None` while it is not prepared.
+/// The pages of a range; `None` if it is not prepared yet.
 pub async fn stored_range(
     blobs: &dyn Blobs,
     job: &JobId,
@@ -34,7 +34,7 @@ pub async fn stored_range(
     stored_pages(blobs, &blob::range_text(job, range.first, range.last)).await
 }
 
-/// The same of many ranges, in their order.
+/// The pages of several ranges, in their order; `None` for a range that is not prepared yet.
 pub async fn stored_ranges(
     blobs: &dyn Blobs,
     job: &JobId,
@@ -44,6 +44,7 @@ pub async fn stored_ranges(
     stream::iter(reads).buffered(CONCURRENT_READS).try_collect().await
 }
 
+/// The pages in the blob `key`; `None` if there is no such blob.
 pub async fn stored_pages(blobs: &dyn Blobs, key: &str) -> Result<Option<Vec<StoredPage>>, StepError> {
     let Some(bytes) = blobs.get(key).await? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Recording that a document is understood: its ranges, and how many pages are of which class.
+//! Records that a document is understood: its ranges, and the number of pages of each class.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::{
     ports::{Fault, blobs::Blobs},
     prepare::{
         Preparer,
-        inspect::{inspect, inspected, selected},
+        inspect::{inspect, inspected, selected_ranges},
         ranges::stored_ranges,
         read_text::read_texts,
     },
     time::{after, within},
 };
 
-/// A flow that lives finalizes its job sooner than this after the deadline.
-const LATE: Duration = Duration::from_secs(5);
+/// A running flow finalizes its job within this time after the deadline.
+const FINALIZE_DELAY: Duration = Duration::from_secs(5);
 
-/// Notes that the document is understood and forgets its password.
+/// Records that the document is understood and deletes its password. An error if a range is not prepared yet.
 pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
     let ranges = inspect(preparer, job).await?;
     let survey = survey(preparer.blobs.as_ref(), job, ranges).await?;
@@ -31,17 +31,19 @@ pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError
             reason: "some pages are not prepared yet".into(),
         });
     }
-    note(&preparer.store, &job.id, survey).await
+    record(&preparer.store, &job.id, survey).await
 }
 
-/// At the deadline: whatever is prepared by now is all there will be. Unless that is nothing at all,
-/// or the deadline is long past because nobody was alive to keep it: then text is worth some seconds.
+/// Records the pages that are prepared at the deadline.
+///
+/// If the document was not even opened, or the deadline is long past because no process was running, it first
+/// takes some seconds to read the text.
 pub async fn understand_partial(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
-    let late = after(job.deadline, LATE) <= preparer.store.clock.now();
+    let late = after(job.deadline, FINALIZE_DELAY) <= preparer.store.clock.now();
     if late || inspected(preparer.blobs.as_ref(), job).await?.is_none() {
-        let time = if late { preparer.settings.step_timeout } else { LATE };
+        let time = if late { preparer.settings.step_timeout } else { FINALIZE_DELAY };
         match within(preparer.store.clock.as_ref(), time, read_texts(preparer, job)).await {
-            // Where finalize can't open documents.
+            // The finalizer has no parser on AWS.
             None | Some(Err(StepError::Fault(Fault::ParserUnavailable { .. }))) => {}
             Some(read) => read?,
         }
@@ -50,18 +52,18 @@ pub async fn understand_partial(preparer: &Preparer, job: &Job) -> Result<Job, S
         let reason = "the document could not be opened before its deadline".to_owned();
         return Err(StepError::Broken { code: StepCode::Deadline, reason });
     };
-    let ranges = selected(&preparer.settings, job, pages)?;
+    let ranges = selected_ranges(&preparer.settings, job, pages)?;
     let survey = survey(preparer.blobs.as_ref(), job, ranges).await?;
-    note(&preparer.store, &job.id, survey).await
+    record(&preparer.store, &job.id, survey).await
 }
 
-async fn note(store: &Store, job: &JobId, survey: Survey) -> Result<Job, StepError> {
-    let kept = jobs::advance_and_delete_password(store, Actor::Intake, job, |job| match job.state {
+async fn record(store: &Store, job: &JobId, survey: Survey) -> Result<Job, StepError> {
+    let understood = jobs::advance_and_delete_password(store, Actor::Intake, job, |job| match job.state {
         State::Acked => vec![JobEvent::Understood(survey.clone())],
         _ => vec![],
     })
     .await?;
-    Ok(kept.value)
+    Ok(understood.value)
 }
 
 async fn survey(blobs: &dyn Blobs, job: &Job, ranges: Vec<PageRange>) -> Result<Survey, StepError> {

@@ -29,7 +29,8 @@ pub enum Exhausted {
 /// Gives up a message that can't be parsed. If it still names its page, that page falls back, so that no
 /// flow waits for it.
 pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
-    add::add(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone())).await?;
+    add::add(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone()))
+        .await?;
     let PartialMessage { job, page, token, .. } = PartialMessage::of(&delivery.body);
     match (job, page) {
         (Some(job), Some(page)) => fall_back(reader, &job, page, 0, token.as_ref(), reason).await,

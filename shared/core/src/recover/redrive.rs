@@ -106,7 +106,9 @@ async fn restart(
     if let Some(password) = password.filter(|_| needs_it) {
         recovery
             .store
-            .write(vec![passwords::keep(&recovery.store, recovery.vault.as_ref(), id, &password).await?])
+            .write(vec![
+                passwords::put_change(&recovery.store, recovery.vault.as_ref(), id, &password).await?,
+            ])
             .await?;
     }
     let now = recovery.store.clock.now();
