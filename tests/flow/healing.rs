@@ -111,7 +111,10 @@ async fn another_process_takes_over_from_a_killed_publisher() {
     heal::send(&process.app.finisher, &id, Duration::from_secs(300)).await.unwrap();
     // A process holds the lease for publishing, and was killed.
     assert!(
-        healing::register(&process.app.store, &id, "killed", Duration::from_secs(60)).await.unwrap().is_some()
+        healing::register(&process.app.store, &id, "killed", Duration::from_secs(60))
+            .await
+            .unwrap()
+            .is_some()
     );
     process.work_for(Duration::from_secs(30)).await;
     assert!(harness.queue.is_empty());
@@ -143,7 +146,8 @@ async fn a_page_settled_during_publishing_is_in_the_next_version() {
     // A publisher whose lease expired and was taken over does not publish.
     let slow = healing::register(&app.store, &id, "slow", time).await.unwrap().expect("no publisher");
     harness.advance(Duration::from_secs(61)).await;
-    let next = healing::register(&app.store, &id, "next", time).await.unwrap().expect("the lease has expired");
+    let next =
+        healing::register(&app.store, &id, "next", time).await.unwrap().expect("the lease has expired");
     assert!(healing::finish(&app.store, slow, time).await.unwrap().is_none());
     assert!(
         healing::register(&app.store, &id, "third", time).await.unwrap().is_none(),

@@ -3,7 +3,7 @@
 use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
 
 use everypage_core::settings::{LogSettings, Reading};
-use tracing_subscriber::{EnvFilter, fmt::writer::BoxMakeWriter};
+use tracing_subscriber::{filter::Targets, fmt::writer::BoxMakeWriter, prelude::*};
 
 use crate::{problem::Problem, screen::Screen};
 
@@ -40,16 +40,17 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // JSON at a terminal only if LOG_PRETTY demands it.
     let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(writer)
-        .with_target(false);
+    let unstarted = |error: &dyn std::fmt::Display| Problem::Failed(format!("the log can't be started: {error}"));
+    // Unlike `EnvFilter`, `Targets` needs no regular expressions, which take long to build.
+    let filter: Targets = filter.parse().map_err(|error| unstarted(&error))?;
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     let started = if pretty {
-        builder.compact().with_ansi(colours).without_time().try_init()
+        log.with(lines.compact().with_ansi(colours).without_time()).try_init()
     } else {
-        builder.json().flatten_event(true).try_init()
+        log.with(lines.json().flatten_event(true)).try_init()
     };
-    started.map_err(|error| Problem::Failed(format!("the log could not be started: {error}")))
+    started.map_err(|error| unstarted(&error))
 }
 
 #[cfg(test)]

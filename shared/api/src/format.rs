@@ -20,7 +20,7 @@ pub fn media_types() -> String {
 
 /// The schema of `?format=`.
 pub fn schema() -> Schema {
-    one_of(Format::ALL.iter().map(|format| format.name()))
+    one_of(Format::names(), "The format; without it, the one that `Accept` prefers, or plain text.")
 }
 
 /// The bodies of a result, for the OpenAPI document.

@@ -90,9 +90,15 @@ fn add_formats(document: &mut openapi::OpenApi) {
     }
 }
 
-/// The schema of a text that is one of `names`.
-pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Schema {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+/// The schema of a text that is one of `names`. It has its own description: a field with `schema_with` has
+/// none.
+pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>, description: &str) -> Schema {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names))
+        .description(Some(description))
+        .build()
+        .into()
 }
 
 /// Every route with its description.

@@ -34,7 +34,7 @@ impl Prometheus {
         Ok(Self(handle))
     }
 
-    /// Everything recorded so far. Gauges show their last measurement: call `usecases::measure` first.
+    /// Everything recorded so far. Gauges show their last measurement: call `observe::measure` first.
     pub fn render(&self) -> String {
         let mut text = self.0.render();
         for Definition { name, .. } in ALL.iter().filter(|metric| metric.kind == Kind::Sum) {

@@ -26,7 +26,7 @@ use everypage_core::{
     notify::{deliver, relay},
     ports::clock::Clock,
     providers::target::Target,
-    recover::sweep::{SILENT, collect_dead_messages},
+    recover::sweep::{NODE_TIMEOUT, collect_dead_messages},
     source::Source,
 };
 
@@ -84,8 +84,8 @@ pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
 
 /// Nothing is left behind once every process is stopped and every lease has expired.
 pub async fn check_store(installation: &Installation, inspector: &App) {
-    installation.observer.clock.sleep(SILENT).await;
-    let relayed = relay::relay_silent(&inspector.publisher, SILENT).await;
+    installation.observer.clock.sleep(NODE_TIMEOUT).await;
+    let relayed = relay::relay_silent(&inspector.publisher, NODE_TIMEOUT).await;
     installation.observer.check("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
     let sent = deliver::run_for(&inspector.publisher, WEBHOOK_TIMEOUT).await;
     installation.observer.check("webhooks", sent.map(drop).map_err(|fault| fault.to_string()));

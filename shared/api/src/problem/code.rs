@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 macro_rules! codes {
     ($($name:ident, $status:ident, $title:literal;)+) => {
-        /// The kind of a problem, for programs. A name never changes.
+        /// The kind of a problem, for programs: the last part of `type`. A name never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, EnumIter, IntoStaticStr)]
         #[serde(rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::{
     Api,
     auth::Known,
-    cursor::{self, ListParams},
+    cursor::ListParams,
     problem::Problem,
     shape::{Event, EventList, List},
     stream,
@@ -29,7 +29,7 @@ const MAX_LIMIT: usize = 1000;
 /// stream ends with the job, or after five minutes. With `Last-Event-ID` it continues after that event; an
 /// event that is sent again has the same `id`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "list_job_events", tag = "jobs",
-    params(("id" = String, Path), ListParams, ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received: the stream continues after it")),
+    params(("id" = String, Path, description = "The id of the job"), ListParams, ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received: the stream continues after it")),
     responses(
         (status = 200, description = "Up to 1000 events, 100 by default; or a stream of events", content(
             (EventList = "application/json"), (String = "text/event-stream"))),
@@ -48,9 +48,8 @@ pub async fn events(
     // The id of an upload and the id of its job name the same list.
     let list = format!("events/{}", job.id);
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after(&list)?);
-    let piece = listing::job_events(&api.app.store, &job.id, after, limit).await?;
-    let items = piece.items.into_iter().map(Event::from).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode(&list, &next)) }).into_response())
+    let page = listing::job_events(&api.app.store, &job.id, after, limit).await?;
+    Ok(Json(List::new(&list, page, Event::from)).into_response())
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -89,7 +88,6 @@ pub async fn of_tenant(
     let after = params.after("events")?.or(filter.since.map(|since| format!("{since:.3}")));
     let matches =
         |event: &everypage_core::event::Event| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind);
-    let piece = listing::tenant_events(&api.app.store, &caller.tenant, after, limit, matches).await?;
-    let items = piece.items.into_iter().map(Event::from).collect();
-    Ok(Json(List { items, next: piece.next.map(|next| cursor::encode("events", &next)) }).into_response())
+    let page = listing::tenant_events(&api.app.store, &caller.tenant, after, limit, matches).await?;
+    Ok(Json(List::new("events", page, Event::from)).into_response())
 }

@@ -33,7 +33,6 @@ const VERSION: HeaderName = HeaderName::from_static("everypage-result-version");
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ResultParams {
-    /// The format; without it, the one that `Accept` prefers, or plain text.
     #[param(schema_with = format::schema)]
     format: Option<String>,
     /// The version; without it, the latest.
@@ -45,7 +44,7 @@ pub struct ResultParams {
 ///
 /// A version never changes once it is published: use its `ETag` with `If-None-Match`. A heal publishes a new
 /// version, which is then the latest.
-#[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = OPERATION, tag = "jobs", params(("id" = String, Path), ResultParams),
+#[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = OPERATION, tag = "jobs", params(("id" = String, Path, description = "The id of the job"), ResultParams),
     responses(
         (status = 200, description = "The result",
             headers(("etag" = String), ("everypage-result-version" = u32))),

@@ -11,6 +11,7 @@ use super::name;
 /// The tenant's credits. One credit pays for one page read by AI.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Account {
+    /// The tenant of the key.
     pub tenant: String,
     /// Whether jobs need no credits; then nothing is reserved or charged.
     pub unlimited: bool,
@@ -62,6 +63,7 @@ pub enum Cause {
 pub struct LedgerEntry {
     /// Increases from entry to entry, with gaps.
     pub sequence: u64,
+    /// When the balance changed.
     pub at: Timestamp,
     /// Negative for charges.
     #[schema(example = -12)]
@@ -100,11 +102,13 @@ pub struct PurchaseStep {
 /// A purchase of credits.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Purchase {
+    /// The id of the purchase.
     pub id: String,
     /// `RUNNING`, `COMPLETED`, `COMPENSATING`, `COMPENSATED`, `MANUAL` (a person must
     /// resolve it) or `RESOLVED` (by that person).
     #[schema(example = "COMPLETED")]
     pub state: String,
+    /// The number of credits.
     #[schema(example = 1000)]
     pub credits: u64,
     /// Millionths of a US dollar; whole cents.
@@ -112,11 +116,14 @@ pub struct Purchase {
     pub price_micro_usd: u64,
     /// The user that bought them.
     pub by: String,
+    /// The steps of the purchase, in order.
     pub steps: Vec<PurchaseStep>,
     /// Why the purchase is being undone, or needs a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When the purchase started.
     pub created_at: Timestamp,
+    /// When the purchase was completed, undone or resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
 }

@@ -26,6 +26,7 @@ pub struct Breaker {
     pub failures: u32,
     /// How often the breaker opened in a row.
     pub trips: u32,
+    /// When the state changed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
     /// The last failure that was counted.

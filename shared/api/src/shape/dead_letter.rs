@@ -27,6 +27,7 @@ pub enum Subject {
 /// A message that was given up, with its reason. The message itself is not shown: it holds document text.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeadLetter {
+    /// The id of the dead letter.
     pub id: String,
     pub subject: Subject,
     /// The name of the document.
@@ -41,6 +42,7 @@ pub struct DeadLetter {
     pub first_at: Timestamp,
     /// When the message failed last.
     pub last_at: Timestamp,
+    /// The correlation id of the job's events.
     pub correlation_id: String,
     /// `low`, `normal`, `high`, `critical` or `urgent`.
     #[schema(example = "normal")]
@@ -73,10 +75,12 @@ impl DeadLetter {
 /// A dead letter that could not be redriven.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RedriveFailure {
+    /// The id of the dead letter.
     pub id: String,
     /// The code of the problem.
     #[schema(example = "unknown_dead_letter")]
     pub code: String,
+    /// Why the dead letter could not be redriven.
     pub reason: String,
 }
 

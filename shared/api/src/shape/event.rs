@@ -8,6 +8,7 @@ use super::name;
 /// An event of an audit trail.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Event {
+    /// The id of the event.
     pub id: String,
     /// What happened.
     #[serde(rename = "type")]
@@ -16,10 +17,12 @@ pub struct Event {
     /// Fields that depend on the type.
     #[schema(value_type = Object)]
     pub data: serde_json::Value,
+    /// When the change happened.
     pub timestamp: Timestamp,
     /// Shared by all events that one request caused.
     pub correlation_id: String,
     pub metadata: EventMetadata,
+    /// The version of the format of `data`.
     pub schema_version: u32,
     /// The object that changed: `job/ID` or `job/ID/page/N`.
     #[schema(example = "job/01kab2y7e9q4c0m8t5w3r6x1zd/page/7")]
@@ -35,15 +38,19 @@ pub struct Event {
 /// Who and what caused an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventMetadata {
+    /// The user that caused the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// The tenant that the object belongs to.
     pub tenant: String,
     /// The component that emitted the event.
     #[schema(example = "worker")]
     pub source: String,
     /// The name of the installation (`ENVIRONMENT`).
     pub environment: String,
+    /// The trace of the work that emitted the event.
     pub trace_id: String,
+    /// The span of the work that emitted the event.
     pub span_id: String,
     /// `LOW`, `NORMAL`, `HIGH`, `CRITICAL` or `URGENT`.
     #[schema(example = "NORMAL")]

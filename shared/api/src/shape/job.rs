@@ -37,6 +37,7 @@ impl From<job::Status> for Status {
 /// The document of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Document {
+    /// The name of the document.
     #[schema(example = "harbour-report-2026.pdf")]
     pub name: String,
     /// Absent until the document is uploaded.
@@ -60,7 +61,6 @@ pub struct Options {
     /// The model that is called first: `primary`, `fast` or `secondary`.
     #[schema(example = "primary")]
     pub tier: String,
-    /// The provider that is called first.
     #[schema(schema_with = super::page::provider_schema)]
     pub provider: String,
     /// The time from acceptance to the result.
@@ -113,6 +113,7 @@ pub struct Plan {
     pub ai_pages: u32,
     /// Pages that go to AI with an image.
     pub image_pages: u32,
+    /// Credits that the job reserves.
     pub estimated_credits: u32,
     /// Millionths of a US dollar.
     pub estimated_cost_micro_usd: u64,
@@ -130,6 +131,7 @@ pub struct Failure {
     /// The kind of failure, for programs.
     #[schema(example = "password_needed")]
     pub code: String,
+    /// What happened, in words.
     #[schema(example = "the PDF is encrypted and no password was given")]
     pub reason: String,
 }
@@ -143,11 +145,14 @@ impl From<job::Failure> for Failure {
 /// Routes of the job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Links {
+    /// The job.
     #[serde(rename = "self")]
     #[schema(example = "/v1/jobs/01kab2y7e9q4c0m8t5w3r6x1zd")]
     pub this: String,
+    /// The pages of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<String>,
+    /// The events of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<String>,
     /// Present once a result is published.
@@ -161,6 +166,7 @@ pub struct Links {
 /// A document and its processing.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Job {
+    /// The id of the job.
     #[schema(example = "01kab2y7e9q4c0m8t5w3r6x1zd")]
     pub id: String,
     pub status: Status,
@@ -184,6 +190,7 @@ pub struct Job {
     /// How the document was submitted: `api`, `s3` or `cli`.
     #[schema(example = "api")]
     pub source: String,
+    /// When the document was submitted.
     pub created_at: Timestamp,
     /// When work on the document started.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,6 +198,7 @@ pub struct Job {
     /// When the result is published at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// When the job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
     /// Absent until the document is opened.

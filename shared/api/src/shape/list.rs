@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use everypage_core::records::ListPage;
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -7,6 +8,7 @@ use utoipa::{
 };
 
 use super::{Breaker, DeadLetter, Event, Job, LedgerEntry, Page, Purchase};
+use crate::cursor;
 
 /// One part of a list. Routes name it by an alias, which the OpenAPI document has as its schema.
 #[derive(Debug, Serialize)]
@@ -23,6 +25,16 @@ pub type DeadLetterList = List<DeadLetter>;
 pub type BreakerList = List<Breaker>;
 pub type LedgerEntryList = List<LedgerEntry>;
 pub type PurchaseList = List<Purchase>;
+
+impl<T> List<T> {
+    /// A part of the list called `name`, which its cursor belongs to.
+    pub fn new<S>(name: &str, page: ListPage<S>, item: impl FnMut(S) -> T) -> Self {
+        Self {
+            items: page.items.into_iter().map(item).collect(),
+            next: page.next.map(|next| cursor::encode(name, &next)),
+        }
+    }
+}
 
 impl<T: ToSchema> PartialSchema for List<T> {
     fn schema() -> RefOr<Schema> {

@@ -26,7 +26,9 @@ pub struct InFlight {
 /// The load of the queue and of the models.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Load {
+    /// The queue, by priority.
     pub lanes: Vec<Lane>,
+    /// The models.
     pub models: Vec<InFlight>,
     /// Dead letters of the caller's tenant; counted up to 1,000.
     pub dead_letters: usize,

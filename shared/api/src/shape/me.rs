@@ -4,7 +4,9 @@ use utoipa::ToSchema;
 /// The caller, and the features and limits of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Me {
+    /// The tenant of the key.
     pub tenant: String,
+    /// The user of the key.
     pub user: String,
     /// `user` or `operator`.
     #[schema(example = "operator")]

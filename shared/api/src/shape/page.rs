@@ -9,9 +9,9 @@ use utoipa::{ToSchema, openapi::Schema};
 use super::name;
 use crate::openapi::one_of;
 
-/// The schema of a provider's name.
+/// The schema of the option `provider`.
 pub fn provider_schema() -> Schema {
-    one_of(Provider::NAMES.iter().copied())
+    one_of(Provider::NAMES.iter().copied(), "The provider that is called first.")
 }
 
 /// The progress of a page.
@@ -27,8 +27,10 @@ pub enum PageStatus {
 /// One call to a model, or one that was skipped because its circuit breaker was open.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ModelCall {
+    /// The provider of the model.
     #[schema(example = "openai")]
     pub provider: String,
+    /// The model.
     #[schema(example = "gpt-5.4")]
     pub model: String,
     /// The outcome, such as `answered`, `timeout`, `transient`, `exhausted` or `breaker_open`.
@@ -38,9 +40,13 @@ pub struct ModelCall {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub detail: String,
+    /// When the call started.
     pub started_at: Timestamp,
+    /// The duration of the call in milliseconds.
     pub latency_ms: u64,
+    /// Tokens that the call sent.
     pub input_tokens: u64,
+    /// Tokens that the call received.
     pub output_tokens: u64,
     /// Millionths of a US dollar.
     pub cost_micro_usd: u64,
@@ -97,8 +103,10 @@ pub struct Page {
     pub calls: Vec<ModelCall>,
     /// Millionths of a US dollar, all calls together.
     pub cost_micro_usd: u64,
+    /// When the first worker took the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// When the page was settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<Timestamp>,
 }
@@ -155,12 +163,15 @@ impl Page {
 /// The image of a page.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PageImage {
+    /// The route of the image.
     #[schema(example = "/v1/jobs/01kab2y7e9q4c0m8t5w3r6x1zd/pages/7/image")]
     pub href: String,
     /// Whether this image was sent to models; otherwise it is rendered on request.
     pub sent: bool,
+    /// The width, where the image is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width_px: Option<u32>,
+    /// The height, where the image is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height_px: Option<u32>,
 }
@@ -182,7 +193,9 @@ pub struct Settlement {
     pub fallback_reason: Option<String>,
     /// Model calls in the order in which they were made.
     pub calls: Vec<ModelCall>,
+    /// When a worker took the page.
     pub started_at: Timestamp,
+    /// When the page was settled.
     pub settled_at: Timestamp,
 }
 

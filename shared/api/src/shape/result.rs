@@ -15,7 +15,9 @@ pub struct Metadata {
     pub pages_failed: u32,
     /// Characters of all pages together.
     pub result_text_len: u64,
+    /// Pages with a model's text.
     pub ai_pages_succeeded: u32,
+    /// Pages with MuPDF's text where a model's was planned.
     pub mupdf_fallback_count: u32,
     /// Whether the deadline came before every page was read.
     pub timeout_occurred: bool,
@@ -29,11 +31,15 @@ pub struct Metadata {
     pub final_ai_pages: u32,
     /// Pages with MuPDF's text.
     pub final_mupdf_pages: u32,
+    /// Pages that got MuPDF's text because of the deadline.
     pub final_timeout_fallback_pages: u32,
+    /// Credits that the job was charged.
     pub credits: u32,
     /// Millionths of a US dollar.
     pub cost_micro_usd: u64,
+    /// Tokens that all calls sent.
     pub input_tokens: u64,
+    /// Tokens that all calls received.
     pub output_tokens: u64,
 }
 
@@ -77,6 +83,7 @@ pub struct ResultInfo {
 /// The pages that a heal sends to the models.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Healing {
+    /// The id of the job.
     pub job: String,
     /// Numbers of the pages.
     pub sent: Vec<u32>,

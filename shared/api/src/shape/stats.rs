@@ -10,11 +10,15 @@ use utoipa::ToSchema;
 pub struct StatsBucket {
     /// Start of the period.
     pub from: Timestamp,
+    /// All jobs.
     pub jobs: u32,
+    /// Jobs that ended with the status `success`.
     pub succeeded: u32,
+    /// Jobs that failed.
     pub failed: u32,
     /// Jobs that were rejected or cancelled.
     pub stopped: u32,
+    /// Pages of all results.
     pub pages: u64,
     /// Pages with a model's text.
     pub ai_pages: u64,

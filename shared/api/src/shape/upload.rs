@@ -10,8 +10,10 @@ use super::{Document, Failure, Job, Links, Options, Status};
 /// The request that uploads the document.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UploadLink {
+    /// The HTTP method.
     #[schema(example = "PUT")]
     pub method: String,
+    /// The signed URL.
     pub url: String,
     /// Headers that the upload must have.
     pub headers: BTreeMap<String, String>,

@@ -18,7 +18,7 @@ async fn an_approved_plan_continues() {
     service.harness.start("b").finish(&JobId::new(&id)).await;
     let events = service.get(user(), &format!("{path}/events")).await;
     let by = events.items().into_iter().find(|event| event["type"] == "job.approved").unwrap();
-    assert_eq!(by["data"]["by"], "someone of acme");
+    assert_eq!(by["data"]["by"], "user of acme");
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,7 +31,7 @@ async fn a_rejected_plan_ends_with_the_reason() {
     service.post(operator(), &path, &long).await.is_problem(422, "bad_options");
     let rejected = service.post(operator(), &path, "{\"reason\":\"too expensive\"}").await;
     assert_eq!((rejected.status.as_u16(), rejected.text("/status")), (200, "rejected".into()));
-    assert_eq!(rejected.text("/message"), "too expensive (by someone of acme)");
+    assert_eq!(rejected.text("/message"), "too expensive (by user of acme)");
     service
         .get(user(), &format!("/v1/jobs/{id}/result"))
         .await

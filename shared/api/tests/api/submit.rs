@@ -51,7 +51,7 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     );
     let job = service.process.job(&JobId::new(answer.text("/id"))).await;
     assert_eq!(job.received.tenant.as_str(), "acme");
-    assert_eq!(job.received.user.as_deref(), Some("someone of acme"));
+    assert_eq!(job.received.user.as_deref(), Some("user of acme"));
     assert_eq!(job.received.source, "api");
 }
 

@@ -32,7 +32,7 @@ pub struct Service {
 }
 
 pub fn caller(tenant: &str, role: Role) -> Caller {
-    Caller { tenant: TenantId::new(tenant), user: format!("someone of {tenant}"), role }
+    Caller { tenant: TenantId::new(tenant), user: format!("user of {tenant}"), role }
 }
 
 pub fn user() -> Caller {

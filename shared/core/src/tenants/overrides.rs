@@ -7,8 +7,8 @@ use std::{
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 use tracing::warn;
 
 use crate::{
@@ -71,7 +71,7 @@ pub async fn overrides(tenants: &Tenants, tenant: &TenantId) -> Result<Overrides
 /// Returns the effective settings of a tenant.
 pub async fn settings(tenants: &Tenants, tenant: &TenantId) -> Result<Arc<Settings>, Fault> {
     let now = tenants.store.clock.now();
-    if let Some((at, settings)) = tenants.cache.0.lock().await.get(tenant)
+    if let Some((at, settings)) = tenants.cache.0.lock().get(tenant)
         && now < after(*at, CACHE_TIME)
     {
         return Ok(settings.clone());
@@ -83,7 +83,7 @@ pub async fn settings(tenants: &Tenants, tenant: &TenantId) -> Result<Arc<Settin
         tenants.settings.as_ref().clone()
     });
     let settings = Arc::new(settings);
-    tenants.cache.0.lock().await.insert(tenant.clone(), (now, settings.clone()));
+    tenants.cache.0.lock().insert(tenant.clone(), (now, settings.clone()));
     Ok(settings)
 }
 
@@ -106,7 +106,7 @@ pub async fn change(
         let when = before.map_or(When::Absent, |before| When::Version(before.version));
         let put = Change::Put { draft: Draft::new(record::overrides(tenant), encode(&next)?), when };
         if tenants.store.write(vec![put]).await? == Written::Applied {
-            tenants.cache.0.lock().await.remove(tenant);
+            tenants.cache.0.lock().remove(tenant);
             return Ok(next);
         }
     }
