@@ -134,7 +134,7 @@ mod tests {
         let errors = OptionOverrides::from_map(&given).unwrap_err();
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 4, "{errors:?}");
-        assert!(errors[1].starts_with("deadline: \"soon\" is not a time with its unit"), "{errors:?}");
+        assert!(errors[0].starts_with("deadline: \"soon\" is not a time with its unit"), "{errors:?}");
         assert!(errors[3].contains("accepted: primary, fast, secondary"), "{errors:?}");
     }
 

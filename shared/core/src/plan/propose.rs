@@ -18,7 +18,7 @@ use crate::{
     },
     ports::blobs::Blobs,
     prepare::{StoredPage, all_stored_images, stored_ranges, wants_image},
-    providers::target::Target,
+    providers::target::{Provider, Target},
     settings::{Credits, Settings},
     tenants,
 };
@@ -58,10 +58,11 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
     let options = &job.received.options;
     let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
     let steps = settings.failover_order().starting_with(options.provider).steps(options.tier);
-    let no_ai =
-        steps.is_empty().then(|| "no API key is set (OPENAI_API_KEY or ANTHROPIC_API_KEY)".to_owned());
+    let no_ai_reason = steps
+        .is_empty()
+        .then(|| format!("no API key is set ({})", Provider::api_key_variables().join(" or ")));
     let mut messages = Vec::new();
-    if no_ai.is_none() {
+    if no_ai_reason.is_none() {
         let pages = all_pages(planner.blobs.as_ref(), job, survey).await?;
         for (index, Prepared { key, page, image }) in pages.iter().enumerate() {
             let facts = PageFacts {
@@ -108,7 +109,7 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
         manifest,
         approval,
         prepaid: settings.credits == Credits::Prepaid,
-        no_ai_reason: no_ai,
+        no_ai_reason,
     })
 }
 
