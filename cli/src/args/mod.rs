@@ -155,7 +155,10 @@ pub enum Command {
     #[command(subcommand)]
     Dev(Dev),
     /// Print a completion script for a shell
-    Completions { shell: Shell },
+    Completions {
+        /// Shell
+        shell: Shell,
+    },
     /// Parse PDFs for a parent process
     #[command(hide = true)]
     PdfChild,

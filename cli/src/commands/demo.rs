@@ -94,7 +94,7 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
             screen.print_line(&format!("  {} {line}", style("│").dim()))?;
         }
     }
-    closing(screen, &job, started)
+    closing(context, &job, started)
 }
 
 /// Short timeouts, and base URLs on this machine.
@@ -201,7 +201,7 @@ fn line(event: &Event) -> Option<String> {
     match &event.aggregate {
         Aggregate::Job(_) => match decode(event).ok()? {
             JobEvent::Understood(survey) => Some(format!(
-                "{} read by MuPDF: {} with text alone, {} with graphics for the models",
+                "{} read by MuPDF: {} plain text, {} with graphics",
                 human::count(survey.page_count() as usize, "page", "pages"),
                 survey.text_only,
                 survey.has_graphics
@@ -262,7 +262,8 @@ fn wrapped_origins(document: &ResultDocument) -> Vec<String> {
         .collect()
 }
 
-fn closing(screen: &Screen, job: &Job, started: Timestamp) -> Result<Exit, Problem> {
+fn closing(context: &Context, job: &Job, started: Timestamp) -> Result<Exit, Problem> {
+    let (screen, program) = (&context.screen, &context.program);
     let took = human::between(started, job.finished_at.unwrap_or(started));
     heading(screen, "What just happened")?;
     let summary = format!(
@@ -277,13 +278,13 @@ fn closing(screen: &Screen, job: &Job, started: Timestamp) -> Result<Exit, Probl
     }
     heading(screen, "Your own documents")?;
     for (command, what) in [
-        ("export OPENAI_API_KEY=…", "or ANTHROPIC_API_KEY, or both"),
-        ("everypage process report.pdf > report.txt", "one document"),
-        ("everypage process *.pdf -o out", "several documents"),
-        ("everypage heal JOB", "retry the pages that fell back"),
-        ("everypage config check", "list every setting"),
+        ("export OPENAI_API_KEY=…".to_owned(), "or ANTHROPIC_API_KEY, or both"),
+        (format!("{program} process report.pdf > report.txt"), "one document"),
+        (format!("{program} process *.pdf -o out"), "several documents"),
+        (format!("{program} heal JOB"), "retry the pages that fell back"),
+        (format!("{program} config check"), "list every setting"),
     ] {
-        screen.print_line(&format!("  {command:42} {}", style(what).dim()))?;
+        screen.print_line(&format!("  {command:44} {}", style(what).dim()))?;
     }
     // The demo is complete, although page 10 has no AI text.
     Ok(Exit::Complete)

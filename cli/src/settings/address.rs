@@ -57,8 +57,8 @@ impl Address {
 }
 
 /// This program with the options that select the same backend, for commands that are shown.
-pub fn program(global: &Global) -> String {
-    let mut words = vec!["everypage".to_owned()];
+pub fn program(global: &Global, var: impl Fn(&str) -> Option<String>) -> String {
+    let mut words = vec![var("EVERYPAGE_PROGRAM").unwrap_or_else(|| "everypage".to_owned())];
     let backend = global.backend.map(|backend| backend.to_string());
     let options = [
         ("--backend", &backend),
@@ -111,8 +111,9 @@ mod tests {
 
     #[test]
     fn a_shown_command_selects_the_same_backend() {
-        assert_eq!(program(&global("")), "everypage");
+        assert_eq!(program(&global(""), |_| None), "everypage");
+        assert_eq!(program(&global(""), |_| Some("./everypage".into())), "./everypage");
         let words = "--backend aws --stack s --endpoint http://127.0.0.1:1";
-        assert_eq!(program(&global(words)), format!("everypage {words}"));
+        assert_eq!(program(&global(words), |_| None), format!("everypage {words}"));
     }
 }

@@ -40,7 +40,8 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     };
     // JSON at a terminal only if LOG_PRETTY demands it.
     let pretty = log.pretty || (at_terminal && !chosen("LOG_PRETTY"));
-    let unstarted = |error: &dyn std::fmt::Display| Problem::Failed(format!("the log can't be started: {error}"));
+    let unstarted =
+        |error: &dyn std::fmt::Display| Problem::Failed(format!("the log can't be started: {error}"));
     // Unlike `EnvFilter`, `Targets` needs no regular expressions, which take long to build.
     let filter: Targets = filter.parse().map_err(|error| unstarted(&error))?;
     let log = tracing_subscriber::registry().with(filter);

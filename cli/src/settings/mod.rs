@@ -77,7 +77,7 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
         screen: screen.clone(),
         reading,
         address: Address::read(&cli.global, &var)?,
-        program: address::program(&cli.global),
+        program: address::program(&cli.global, &var),
         data,
         traces: Arc::new(NoTraces),
         verbose: cli.global.verbose > 0,

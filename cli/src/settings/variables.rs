@@ -8,7 +8,7 @@ pub struct Variable {
     pub about: &'static str,
 }
 
-pub const PROGRAM_VARIABLES: [Variable; 5] = [
+pub const PROGRAM_VARIABLES: [Variable; 6] = [
     Variable {
         name: "EVERYPAGE_BACKEND",
         default: "local",
@@ -38,5 +38,11 @@ pub const PROGRAM_VARIABLES: [Variable; 5] = [
         default: "(not set)",
         accepted: "a URL",
         about: "AWS emulator; `--endpoint` wins",
+    },
+    Variable {
+        name: "EVERYPAGE_PROGRAM",
+        default: "everypage",
+        accepted: "a command",
+        about: "this program in the commands that it prints; the launcher `./everypage` sets it",
     },
 ];
