@@ -113,7 +113,7 @@ async fn routes_for_operators_are_forbidden_to_users() {
         service.post(user(), path, "{}").await.is_problem(403, "forbidden");
     }
     assert_eq!("operator".parse(), Ok(Role::Operator));
-    assert!("boss".parse::<Role>().unwrap_err().contains("user or operator"));
+    assert!("boss".parse::<Role>().unwrap_err().contains("user, operator"));
     assert_eq!(caller("x", Role::User).role.to_string(), "user");
 }
 

@@ -143,7 +143,7 @@ async fn all_invalid_options_are_reported_together_and_nothing_is_stored() {
     let service = Service::new(&[]);
     let query = "?pages=0&tier=best&deadline=soon&colour=blue&ai_pages=all&ai_pages=graphics";
     let answer = service.submit(user(), query, &FakeDocument::graphics(1)).await;
-    answer.is_problem(422, "bad_options").says("primary, fast or secondary");
+    answer.is_problem(422, "bad_options").says("primary, fast, secondary");
     let errors = answer.at("/errors");
     let names: Vec<&str> =
         errors.as_array().unwrap().iter().map(|error| error["name"].as_str().unwrap()).collect();

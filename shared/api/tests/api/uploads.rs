@@ -268,7 +268,7 @@ async fn an_object_without_an_upload_request_is_a_plain_submission() {
     let bad = [("tier", "best")];
     let refused = arrive_with(&service, "incoming/acme/b.pdf", "1", &document, &bad).await.unwrap_err();
     assert!(matches!(&refused, ArrivalError::Refused(failure) if failure.code == "bad_options"), "{refused}");
-    assert!(refused.to_string().contains("primary, fast or secondary"));
+    assert!(refused.to_string().contains("primary, fast, secondary"));
     let long = "x".repeat(300);
     let bad = [("idempotency-key", long.as_str())];
     let refused = arrive_with(&service, "incoming/acme/c.pdf", "1", &document, &bad).await.unwrap_err();
