@@ -215,7 +215,7 @@ fn line(event: &Event) -> Option<String> {
         },
         Aggregate::Breaker(target) => match decode(event).ok()? {
             BreakerEvent::Opened { .. } => Some(format!(
-                "{target} {}; its circuit breaker opens, later pages skip it",
+                "{target} {}; its breaker opens, later pages skip it",
                 style("fails").red()
             )),
             _ => None,

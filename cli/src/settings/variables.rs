@@ -8,18 +8,12 @@ pub struct Variable {
     pub about: &'static str,
 }
 
-pub const PROGRAM_VARIABLES: [Variable; 6] = [
+pub const PROGRAM_VARIABLES: [Variable; 5] = [
     Variable {
         name: "EVERYPAGE_BACKEND",
         default: "local",
         accepted: "local or aws",
         about: "where jobs run; `--backend` and `--stack` win",
-    },
-    Variable {
-        name: "EVERYPAGE_DATA",
-        default: "`$XDG_DATA_HOME/everypage`, else `~/.local/share/everypage`",
-        accepted: "a folder",
-        about: "jobs and results of this machine; `--data` wins",
     },
     Variable {
         name: "EVERYPAGE_STACK",
