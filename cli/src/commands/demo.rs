@@ -214,10 +214,9 @@ fn line(event: &Event) -> Option<String> {
             _ => None,
         },
         Aggregate::Breaker(target) => match decode(event).ok()? {
-            BreakerEvent::Opened { .. } => Some(format!(
-                "{target} {}; its breaker opens, later pages skip it",
-                style("fails").red()
-            )),
+            BreakerEvent::Opened { .. } => {
+                Some(format!("{target} {}; its breaker opens, later pages skip it", style("fails").red()))
+            }
             _ => None,
         },
         Aggregate::Page(_, page) => {
