@@ -146,7 +146,11 @@ fn exactly_the_defined_alarms_are_documented_with_their_thresholds() {
                     Some(parameter) => format!("`{parameter}` ({})", default_of(parameter)),
                     None => format!("more than {threshold} "),
                 };
-                assert!(cells[1].contains(&documented), "the threshold {documented} of {name} is missing: {}", cells[1]);
+                assert!(
+                    cells[1].contains(&documented),
+                    "the threshold {documented} of {name} is missing: {}",
+                    cells[1]
+                );
             }
         }
         explained.insert(name);

@@ -210,7 +210,9 @@ async fn a_redelivered_message_of_a_dead_letter_stays_a_dead_letter() {
     assert_eq!(first.len(), 1);
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
-    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting());
+    assert!(
+        dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting()
+    );
     assert_eq!(process.job(&id).await.result.unwrap().version, 1);
 }
 
@@ -308,5 +310,7 @@ async fn a_duplicate_of_a_dead_lettered_message_is_not_a_redrive() {
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());
     assert_eq!(harness.vision.calls().len(), calls, "no model is called and paid again");
-    assert!(dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting());
+    assert!(
+        dead_letters::find(&process.app.store, &dead_letter.id).await.unwrap().unwrap().value.is_waiting()
+    );
 }

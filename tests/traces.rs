@@ -106,8 +106,9 @@ async fn a_failed_job_has_an_error_in_its_span_and_its_redrive_a_new_span() {
 
     let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     redrive(&process.app.recovery, &dead_letters[0].value.id, "ann", Some(Secret::new("x"))).await.unwrap();
-    let trail =
-        trail::read(&process.app.store, &Aggregate::DeadLetter(dead_letters[0].value.id.clone())).await.unwrap();
+    let trail = trail::read(&process.app.store, &Aggregate::DeadLetter(dead_letters[0].value.id.clone()))
+        .await
+        .unwrap();
     for event in &trail {
         assert_eq!(event.metadata.trace_id, job.trace().trace_id(), "{}", event.kind);
     }
