@@ -225,7 +225,7 @@ async fn unreadable_messages_in_the_dead_letter_queue_become_dead_letters() {
     assert_eq!(sweep(&process.app.recovery).await.dead_letters, 1);
     let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
     assert_eq!(dead_letters.len(), 1);
-    assert!(dead_letters[0].value.reason.contains("can't be read"), "{}", dead_letters[0].value.reason);
+    assert!(dead_letters[0].value.reason.contains("can't be parsed"), "{}", dead_letters[0].value.reason);
 
     // Once purged, the next sweep deletes them.
     assert_eq!(harness.queue.dead_letter_count(), 2);

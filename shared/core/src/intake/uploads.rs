@@ -42,7 +42,7 @@ pub struct Upload {
     pub options: JobOptions,
     /// Set if the caller that announced it does not know this installation's settings: these option
     /// overrides are applied to the settings when the object arrives, and `options` is ignored.
-    #[serde(rename = "wishes", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,

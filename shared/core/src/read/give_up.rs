@@ -94,9 +94,9 @@ pub async fn on_exhausted(
         on_deleted_job(reader, delivery, reason).await?;
         return Ok(Exhausted::GivenUp);
     }
-    let death =
+    let dead_letter =
         NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
-    add::add(&reader.dead_letters, death).await?;
+    add::add(&reader.dead_letters, dead_letter).await?;
     fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)
 }

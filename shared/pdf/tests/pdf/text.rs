@@ -25,13 +25,13 @@ fn lines_end_in_a_newline_and_blocks_in_an_empty_line() {
 fn two_columns_are_read_one_after_the_other() {
     let text = lines(&[
         (60.0, 700.0, "The left column begins here"),
-        (60.0, 686.0, "and goes on for a while."),
+        (60.0, 686.0, "and continues for a while."),
         (320.0, 700.0, "The right column follows it"),
         (320.0, 686.0, "and comes to an end."),
     ]);
     assert_eq!(
         text,
-        "The left column begins here\nand goes on for a while.\n\n\
+        "The left column begins here\nand continues for a while.\n\n\
          The right column follows it\nand comes to an end."
     );
 }
@@ -47,7 +47,7 @@ fn columns_written_across_the_gutter_are_separated() {
             [
                 "Left one is long enough",
                 "left two is long enough",
-                "left three goes on and",
+                "left three continues and",
                 "left four is the end.",
             ][row],
         ));
@@ -57,15 +57,15 @@ fn columns_written_across_the_gutter_are_separated() {
             [
                 "Right one is long enough",
                 "right two is long enough",
-                "right three goes on and",
+                "right three continues and",
                 "right four is the end.",
             ][row],
         ));
     }
     assert_eq!(
         lines(&across),
-        "Left one is long enough\nleft two is long enough\nleft three goes on and\nleft four is the end.\n\n\
-         Right one is long enough\nright two is long enough\nright three goes on and\nright four is the end."
+        "Left one is long enough\nleft two is long enough\nleft three continues and\nleft four is the end.\n\n\
+         Right one is long enough\nright two is long enough\nright three continues and\nright four is the end."
     );
 }
 
