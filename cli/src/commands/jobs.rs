@@ -138,7 +138,7 @@ fn needs_approval(job: &Job) -> Result<(), Problem> {
     match job.awaits_approval() {
         true => Ok(()),
         false => {
-            Err(Problem::Failed(format!("job {} does not need approval: it is {}", job.id, job.status())))
+            Err(Problem::Failed(format!("job {} does not wait for approval: it is {}", job.id, job.status())))
         }
     }
 }

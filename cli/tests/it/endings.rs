@@ -85,7 +85,7 @@ async fn an_expensive_plan_needs_approval() {
     assert_eq!(bench.provider.counts().total, 0);
     bench.run(&["jobs", "approve", &job]).await.code(0).prints("is approved");
     end(approved).await.code(0).reports("needs approval");
-    bench.run(&["jobs", "approve", &job]).await.code(1).reports("does not need approval");
+    bench.run(&["jobs", "approve", &job]).await.code(1).reports("does not wait for approval");
 
     let rejected = bench.start(&["process", &report(), "--force"]);
     let job = bench.until_status("awaiting_approval").await;

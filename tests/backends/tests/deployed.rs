@@ -118,7 +118,7 @@ async fn the_command_line_submits(backend: &DeployedStack) {
     put.send().await.unwrap();
     until("the refusal", Duration::from_secs(60), async || {
         let dead_letters = cli.succeed(&["dlq", "list"]).await;
-        dead_letters.contains("a password in an object's metadata").then_some(())
+        dead_letters.contains("metadata contains a password").then_some(())
     })
     .await;
 }
