@@ -68,6 +68,7 @@ impl Progress {
         Self { shared, listener: Mutex::default() }
     }
 
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "for events that are polled from a stack"))]
     pub fn record(&self, event: &Event) {
         self.shared.record(event);
     }

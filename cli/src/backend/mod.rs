@@ -43,6 +43,7 @@ pub enum Backend {
 pub struct Request {
     pub submission: Submission,
     /// The caller's options: a stack applies them to its own settings, not to this machine's.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "sent to a stack"))]
     pub overrides: OptionOverrides,
 }
 

@@ -14,8 +14,8 @@
 //! | [`prepare`] | open it, read its text, render images |
 //! | [`plan`] | decide which pages go to AI |
 //! | [`read`] | read one page: claim, round, breaker, slot, outcome |
-//! | [`finish`] | publish the result, heal it, verify it, delete it |
 //! | [`notify`] | relay events, deliver webhooks |
+//! | [`finish`] | publish the result, heal it, verify it, delete it |
 //! | [`observe`] | figures and gauges |
 //! | [`recover`] | redrive and sweep |
 //!
