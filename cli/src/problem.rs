@@ -65,7 +65,7 @@ impl From<ServeError> for Problem {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Open(_) | ServeError::Address { .. } => Self::Usage(error.to_string()),
-            ServeError::Engine(error) => error.into(),
+            ServeError::Backend(error) => error.into(),
             ServeError::Fault(fault) => fault.into(),
         }
     }

@@ -25,10 +25,11 @@ use everypage_core::{
     digest::sha256_hex,
     ids::{JobId, TaskToken},
     job::State,
+    keys::record,
     ports::{
         Fault,
         flow::{Acceptance, Flow},
-        records::{Batch, Change, Draft, Key, Records, When, Written},
+        records::{Batch, Change, Draft, Records, When, Written},
     },
     trace::TraceContext,
 };
@@ -59,7 +60,7 @@ impl SfnFlow {
     /// execution acts on. The caller must read the job afterwards: an earlier decision found no token
     /// to complete.
     pub async fn store_token(&self, job: &JobId, token: &TaskToken, state: State) -> Result<(), Fault> {
-        let key = wake_key(job);
+        let key = record::wake(job);
         for _ in 0..MAX_STORE_TRIES {
             let held = self.records.get(&key).await?;
             let when = held.map_or(When::Absent, |item| When::Version(item.version));
@@ -76,7 +77,7 @@ impl SfnFlow {
     }
 
     async fn waiting_step(&self, job: &JobId) -> Result<Option<WaitingStep>, Fault> {
-        let Some(item) = self.records.get(&wake_key(job)).await? else { return Ok(None) };
+        let Some(item) = self.records.get(&record::wake(job)).await? else { return Ok(None) };
         serde_json::from_str(&item.draft.body).map(Some).map_err(|error| Fault::broken(SERVICE, error))
     }
 }
@@ -87,10 +88,6 @@ struct WaitingStep {
     token: TaskToken,
     /// The job state that the execution acts on.
     state: State,
-}
-
-fn wake_key(job: &JobId) -> Key {
-    Key::new(format!("job#{job}"), "wake")
 }
 
 /// The job id where Step Functions accepts it (80 characters: letters, digits, `-`, `_`), else its hash.

@@ -69,6 +69,10 @@ pub mod record {
         Key::new(job_partition(job), HEALING)
     }
 
+    pub fn wake(job: &JobId) -> Key {
+        Key::new(job_partition(job), "wake")
+    }
+
     pub fn password(job: &JobId) -> Key {
         Key::new(job_partition(job), PASSWORD)
     }

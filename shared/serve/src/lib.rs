@@ -32,7 +32,7 @@ pub enum ServeError {
     #[error("can't listen on {address}: {error}")]
     Address { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
-    Engine(#[from] OpenError),
+    Backend(#[from] OpenError),
     #[error(transparent)]
     Fault(#[from] Fault),
 }

@@ -41,8 +41,8 @@ pub async fn publish(
             (parse(&bytes)?, bytes)
         }
     };
-    for format in Format::ALL.iter().filter(|format| **format != Format::Json) {
-        blobs.put_new(&key(job, version, *format), format.render(&document)).await?;
+    for format in Format::derived() {
+        blobs.put_new(&key(job, version, format), format.render(&document)).await?;
     }
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }

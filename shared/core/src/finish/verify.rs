@@ -153,8 +153,8 @@ async fn check_results(
             continue;
         }
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
-        for format in Format::ALL {
-            let stored = results::read(blobs, job, *format, Some(version)).await?;
+        for format in Format::derived() {
+            let stored = results::read(blobs, job, format, Some(version)).await?;
             if stored.is_none_or(|stored| stored != format.render(&document)) {
                 let name = format.extension();
                 report

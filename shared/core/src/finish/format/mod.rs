@@ -59,6 +59,11 @@ impl Format {
         (self.spec().render)(document)
     }
 
+    /// The formats that are rendered from the stored JSON: all but JSON itself.
+    pub fn derived() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|format| *format != Self::Json)
+    }
+
     /// The names of all formats, for help texts and errors.
     pub fn names() -> Vec<&'static str> {
         Self::ALL.iter().map(|format| format.name()).collect()
