@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Limit;
+
 /// The response to one call. The text form is in [`GRAMMAR`](super::GRAMMAR).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +28,17 @@ pub enum Behaviour {
         ms: u64,
         then: Box<Behaviour>,
     },
+    /// A delay of the lognormal distribution: half of them are shorter than `median_ms`, and with a
+    /// larger sigma more of them are much longer.
+    Lognormal {
+        median_ms: u64,
+        sigma_percent: u32,
+        then: Box<Behaviour>,
+    },
+    /// The next rule that matches decides; a delay of this one is added to it.
+    Next,
+    /// 429 for calls above the limit; the next rule that matches decides about the others.
+    Limit(Limit),
     /// A valid answer in chunks of `bytes` with a pause of `every_ms` before each but the first.
     SlowDrip {
         bytes: usize,
@@ -67,7 +80,7 @@ impl Behaviour {
         Self::Delay { ms, then: Box::new(self) }
     }
 
-    /// The total delay, and the behaviour after it.
+    /// The total of the fixed delays around it, and the behaviour after them.
     pub(super) fn unwrapped(&self) -> (Duration, &Self) {
         let (mut pause, mut inner) = (Duration::ZERO, self);
         while let Self::Delay { ms, then } = inner {
@@ -75,5 +88,46 @@ impl Behaviour {
             inner = then;
         }
         (pause, inner)
+    }
+
+    /// The total of all delays, and the behaviour after them. `draw` has the normal distribution.
+    pub(super) fn sampled(&self, mut draw: impl FnMut() -> f64) -> (Duration, &Self) {
+        let (mut pause, mut inner) = self.unwrapped();
+        while let Self::Lognormal { median_ms, sigma_percent, then } = inner {
+            let seconds = *median_ms as f64 / 1000.0 * (f64::from(*sigma_percent) / 100.0 * draw()).exp();
+            let (fixed, behaviour) = then.unwrapped();
+            let sampled = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+            pause = pause.saturating_add(sampled).saturating_add(fixed);
+            inner = behaviour;
+        }
+        (pause, inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    fn lognormal(median_ms: u64, sigma_percent: u32) -> Behaviour {
+        Behaviour::Lognormal { median_ms, sigma_percent, then: Box::new(Behaviour::Answer) }
+    }
+
+    #[test]
+    fn lognormal_delays_have_their_median_and_a_long_tail() {
+        let mut delays: Vec<Duration> =
+            (0..1001).map(|call| lognormal(500, 60).sampled(|| Stream::Latency.normal(call)).0).collect();
+        delays.sort();
+        let seconds = |at: usize| delays[at].as_secs_f64();
+        assert!((seconds(500) - 0.5).abs() < 0.05, "median {}", seconds(500));
+        // exp(0.6 * 2.33) = 4.0
+        assert!((1.6..2.6).contains(&seconds(990)), "99 of 100 {}", seconds(990));
+    }
+
+    #[test]
+    fn delays_of_both_kinds_add_up() {
+        let nested = lognormal(500, 0).delayed(Duration::from_millis(20));
+        let (pause, then) = nested.sampled(|| 3.0);
+        assert_eq!((pause, then), (Duration::from_millis(520), &Behaviour::Answer));
     }
 }

@@ -31,6 +31,10 @@ pub struct Call {
     /// The request had the headers that identify a caller of this provider.
     pub with_key: bool,
     pub behaviour: Behaviour,
+    /// The script's delay before the response.
+    pub delay_ms: u64,
+    /// `None` while there is no response.
+    pub status: Option<u16>,
     pub outcome: Outcome,
     /// Bytes of the response's body that were handed to the connection.
     pub bytes_sent: u64,
@@ -49,12 +53,16 @@ pub struct ModelCount {
     /// A call counts until its response is handed to the connection or the server notices that the
     /// client disconnected, so a client that disconnects and calls again may count twice briefly.
     pub max_in_flight: u64,
+    /// Calls that ended, by the status of the response, `closed` or `disconnected`.
+    pub results: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub total: u64,
     pub in_flight: u64,
+    /// Of all models together.
+    pub max_in_flight: u64,
     pub disconnected: u64,
     pub models: Vec<ModelCount>,
     /// Calls by the text form of their behaviour.
@@ -63,6 +71,13 @@ pub struct Counts {
 
 impl ModelCount {
     pub(super) fn new((provider, model): &(Provider, String)) -> Self {
-        Self { provider: *provider, model: model.clone(), calls: 0, in_flight: 0, max_in_flight: 0 }
+        Self {
+            provider: *provider,
+            model: model.clone(),
+            calls: 0,
+            in_flight: 0,
+            max_in_flight: 0,
+            results: BTreeMap::new(),
+        }
     }
 }

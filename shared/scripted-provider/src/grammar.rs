@@ -5,7 +5,7 @@ use std::{borrow::Cow, str::FromStr};
 use everypage_core::providers::target::Provider;
 
 use super::{
-    Behaviour, Rule, When,
+    Behaviour, Limit, Rate, RetryAfter, Rule, When,
     behaviour::{DRIP_BYTES, DRIP_EVERY_MS, HUGE_BYTES},
 };
 
@@ -24,7 +24,12 @@ impl GrammarError {
 }
 
 const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, quota, hang, drip, half-body, reset, \
-                            html, garbage, wrong-json, huge, refusal, truncated, loop or empty";
+                            html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
+
+/// Those that are written `name=value`.
+const CONDITIONS: [&str; 9] = ["model", "provider", "page", "shape", "first", "after", "share", "from", "to"];
+
+const MAX_SIGMA: f64 = 10.0;
 
 type Parsed<T> = Result<T, GrammarError>;
 
@@ -56,7 +61,7 @@ impl FromStr for Rule {
             0 => Ok(Self { when, then: parse_behaviour(rest)? }),
             _ => Err(GrammarError::new(
                 rest,
-                "is not a condition: PROVIDER:MODEL, model=, provider=, page=, shape=, first= or after=",
+                "is not a condition: PROVIDER:MODEL, model=, provider=, page=, shape=, first=, after=, share=, from= or to=",
             )),
         }
     }
@@ -75,9 +80,7 @@ fn next_condition(rest: &str) -> Option<(Condition<'_>, &str)> {
         return Some((Condition { name: ":", value: head }, tail));
     }
     let name = head.trim();
-    let value = tail
-        .strip_prefix('=')
-        .filter(|_| matches!(name, "model" | "provider" | "page" | "shape" | "first" | "after"))?;
+    let value = tail.strip_prefix('=').filter(|_| CONDITIONS.contains(&name))?;
     let (value, tail) = value.split_at(end(value));
     Some((Condition { name, value: value.trim() }, tail))
 }
@@ -91,6 +94,9 @@ impl Condition<'_> {
             "shape" => when.shape = Some(self.value.parse()?),
             "first" => when.first_calls = Some(count()?),
             "after" => when.after_calls = Some(count()?),
+            "share" => when.share = Some(self.value.parse()?),
+            "from" => when.from_ms = Some(milliseconds(self.value, self.value)?),
+            "to" => when.to_ms = Some(milliseconds(self.value, self.value)?),
             "provider" => when.provider = provider(self.value)?,
             "model" => when.model = model(self.value)?,
             _ => {
@@ -174,6 +180,8 @@ fn named(name: &str) -> Parsed<Behaviour> {
         "truncated" => Behaviour::Truncated,
         "loop" => Behaviour::Loop,
         "empty" => Behaviour::Empty,
+        "next" => Behaviour::Next,
+        "limit" => Behaviour::Limit(Limit::default()),
         number => {
             let status = number.parse().ok().filter(|status| (400..600).contains(status));
             return status.map(Behaviour::Status).ok_or_else(|| GrammarError::new(number, NO_BEHAVIOUR));
@@ -187,10 +195,11 @@ fn with_option(behaviour: Behaviour, option: &str) -> Parsed<Behaviour> {
         value.trim().parse::<u64>().map_err(|_| GrammarError::new(option, "needs a number, as in bytes=100"))
     };
     Ok(match (name.trim(), behaviour) {
-        ("delay", Behaviour::Delay { .. }) => return Err(GrammarError::new(option, "is a second delay")),
-        ("delay", behaviour) => {
-            Behaviour::Delay { ms: milliseconds(option, value)?, then: Box::new(behaviour) }
+        ("delay", Behaviour::Delay { .. } | Behaviour::Lognormal { .. }) => {
+            return Err(GrammarError::new(option, "is a second delay"));
         }
+        ("delay", behaviour) => parse_delay(option, value, Box::new(behaviour))?,
+        (name, Behaviour::Limit(limit)) => Behaviour::Limit(with_limit_option(limit, name, option, value)?),
         ("retry-after", Behaviour::RateLimited { .. }) => {
             let seconds = u32::try_from(number()?).map_err(|_| GrammarError::new(option, "is too long"))?;
             Behaviour::RateLimited { retry_after: Some(seconds) }
@@ -208,6 +217,47 @@ fn with_option(behaviour: Behaviour, option: &str) -> Parsed<Behaviour> {
             return Err(GrammarError::new(option, "is not an option of this behaviour (delay goes last)"));
         }
     })
+}
+
+/// `TIME`, or `MEDIAN~SIGMA` for a lognormal delay.
+fn parse_delay(option: &str, value: &str, then: Box<Behaviour>) -> Parsed<Behaviour> {
+    let Some((median, sigma)) = value.split_once('~') else {
+        return Ok(Behaviour::Delay { ms: milliseconds(option, value)?, then });
+    };
+    let sigma = sigma.trim().parse::<f64>().ok().filter(|sigma| (0.0..=MAX_SIGMA).contains(sigma));
+    let sigma =
+        sigma.ok_or_else(|| GrammarError::new(option, "needs a sigma from 0 to 10, such as 500ms~0.6"))?;
+    let sigma_percent = (sigma * 100.0).round() as u32;
+    Ok(Behaviour::Lognormal { median_ms: milliseconds(option, median)?, sigma_percent, then })
+}
+
+fn with_limit_option(limit: Limit, name: &str, option: &str, value: &str) -> Parsed<Limit> {
+    let number = || {
+        value.trim().parse::<u32>().map_err(|_| GrammarError::new(option, "needs a number, as in at-once=50"))
+    };
+    Ok(match name {
+        "at-once" => Limit { at_once: Some(number()?), ..limit },
+        "requests" => Limit { requests: Some(rate(option, value)?), ..limit },
+        "tokens" => Limit { tokens: Some(rate(option, value)?), ..limit },
+        "retry-after" if value.trim() == "auto" => Limit { retry_after: Some(RetryAfter::Auto), ..limit },
+        "retry-after" => Limit { retry_after: Some(RetryAfter::Seconds(number()?)), ..limit },
+        "headers" if value.is_empty() => Limit { headers: true, ..limit },
+        _ => {
+            return Err(GrammarError::new(
+                option,
+                "is not an option of a limit: at-once=, requests=, tokens=, retry-after= or headers",
+            ));
+        }
+    })
+}
+
+/// `60/10s`
+fn rate(option: &str, value: &str) -> Parsed<Rate> {
+    let fault = || GrammarError::new(option, "needs an amount per time, such as requests=60/10s");
+    let (amount, per) = value.split_once('/').ok_or_else(fault)?;
+    let amount = amount.trim().parse().ok().filter(|amount| *amount > 0).ok_or_else(fault)?;
+    let per_ms = milliseconds(option, per).ok().filter(|per_ms| *per_ms > 0).ok_or_else(fault)?;
+    Ok(Rate { amount, per_ms })
 }
 
 fn milliseconds(option: &str, value: &str) -> Parsed<u64> {

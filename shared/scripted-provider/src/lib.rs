@@ -20,6 +20,10 @@
 //! A call reaches a rule when no earlier rule took it and the rule's other conditions hold; so
 //! `first=3=529` followed by `first=2=500` fails five calls in all.
 //!
+//! Shares and lognormal delays are drawn by counters: the n-th call gets the same in every run.
+//! Limits are buckets that start full and refill continuously; a refused call takes nothing out.
+//! A request's tokens are an estimate: four characters to a token, 765 for an image.
+//!
 //! # How the page is found
 //!
 //! By a line `Page N of M` in the request's text. The page's own text is what follows the line
@@ -37,26 +41,35 @@
 
 mod behaviour;
 mod body;
+mod bucket;
 mod calls;
 mod dialect;
 mod grammar;
+mod headers;
 mod image;
+mod limit;
 mod log;
 mod pages;
 mod print;
+mod random;
 mod reply;
 mod request;
 mod routes;
+mod running;
 mod script;
 mod server;
+mod share;
 
 pub use behaviour::Behaviour;
+pub use bucket::Rate;
 pub use calls::{Call, Counts, ModelCount, Outcome};
 pub use grammar::GrammarError;
 pub use image::{ImageSize, Shape};
+pub use limit::{Limit, RetryAfter};
 pub use pages::Pages;
 pub use script::{Rule, Script, When};
 pub use server::ScriptedProvider;
+pub use share::Share;
 
 /// The text form of a script's rules, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");

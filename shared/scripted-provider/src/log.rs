@@ -3,11 +3,11 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use everypage_core::providers::target::Provider;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::{Behaviour, Call, Counts, ModelCount, Outcome, request::ModelRequest};
 
@@ -24,6 +24,7 @@ struct State {
     calls: VecDeque<Call>,
     total: u64,
     in_flight: u64,
+    max_in_flight: u64,
     disconnected: u64,
     models: BTreeMap<ModelKey, ModelCount>,
     behaviours: BTreeMap<String, u64>,
@@ -49,6 +50,7 @@ impl CallLog {
         request: &ModelRequest,
         with_key: bool,
         behaviour: &Behaviour,
+        pause: Duration,
     ) -> OpenCall {
         let started_ms = self.now_ms();
         let mut state = self.state();
@@ -62,6 +64,8 @@ impl CallLog {
             image: request.image,
             with_key,
             behaviour: behaviour.clone(),
+            delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+            status: None,
             outcome: Outcome::InFlight,
             bytes_sent: 0,
             started_ms,
@@ -70,11 +74,17 @@ impl CallLog {
         let model = state.count(request, behaviour);
         drop(state);
         self.changed.notify_waiters();
-        OpenCall { log: Arc::clone(self), seq, model, ended: false }
+        OpenCall { log: Arc::clone(self), seq, model, status: None, slots: Vec::new(), ended: false }
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
         self.state().calls.iter().cloned().collect()
+    }
+
+    pub(super) fn calls_after(&self, seq: u64) -> Vec<Call> {
+        let state = self.state();
+        let newer = state.calls.iter().rev().take_while(|call| call.seq > seq).count();
+        state.calls.range(state.calls.len() - newer..).cloned().collect()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -82,6 +92,7 @@ impl CallLog {
         Counts {
             total: state.total,
             in_flight: state.in_flight,
+            max_in_flight: state.max_in_flight,
             disconnected: state.disconnected,
             models: state.models.values().cloned().collect(),
             behaviours: state.behaviours.clone(),
@@ -91,13 +102,15 @@ impl CallLog {
     /// Discards calls and counts; calls in flight stay counted as in flight.
     pub(super) fn reset(&self) {
         let mut state = self.state();
-        let State { calls, total, disconnected, models, behaviours, .. } = &mut *state;
+        let State { calls, total, in_flight, max_in_flight, disconnected, models, behaviours, .. } =
+            &mut *state;
         calls.clear();
         behaviours.clear();
-        (*total, *disconnected) = (0, 0);
+        (*total, *max_in_flight, *disconnected) = (0, *in_flight, 0);
         models.retain(|_, count| count.in_flight > 0);
         for count in models.values_mut() {
             (count.calls, count.max_in_flight) = (0, count.in_flight);
+            count.results.clear();
         }
     }
 
@@ -133,6 +146,7 @@ impl State {
     fn count(&mut self, request: &ModelRequest, behaviour: &Behaviour) -> ModelKey {
         self.total += 1;
         self.in_flight += 1;
+        self.max_in_flight = self.max_in_flight.max(self.in_flight);
         *self.behaviours.entry(counted_name(&self.behaviours, behaviour.to_string())).or_default() += 1;
         let known = self.models.contains_key(&(request.provider, request.model.clone()));
         let model = if known || self.models.len() < MAX_NAMES { &request.model } else { OTHER };
@@ -160,10 +174,24 @@ pub(super) struct OpenCall {
     log: Arc<CallLog>,
     seq: u64,
     model: ModelKey,
+    status: Option<u16>,
+    slots: Vec<OwnedSemaphorePermit>,
     ended: bool,
 }
 
 impl OpenCall {
+    /// Keeps the slots of limits until the call ends.
+    pub(super) fn hold(&mut self, slots: Vec<OwnedSemaphorePermit>) {
+        self.slots = slots;
+    }
+
+    pub(super) fn respond_with(&mut self, status: u16) {
+        self.status = Some(status);
+        if let Some(call) = self.log.state().call(self.seq) {
+            call.status = Some(status);
+        }
+    }
+
     /// Counts bytes of the body as they are handed to the connection.
     pub(super) fn wrote(&self, bytes: usize) {
         if let Some(call) = self.log.state().call(self.seq) {
@@ -181,12 +209,19 @@ impl OpenCall {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        self.slots.clear();
         let finished_ms = self.log.now_ms();
+        let result = match (outcome, self.status) {
+            (Outcome::Disconnected, _) => "disconnected".to_owned(),
+            (_, Some(status)) => status.to_string(),
+            (_, None) => "closed".to_owned(),
+        };
         let mut state = self.log.state();
         state.in_flight -= 1;
         state.disconnected += u64::from(outcome == Outcome::Disconnected);
         if let Some(count) = state.models.get_mut(&self.model) {
             count.in_flight -= 1;
+            *count.results.entry(result).or_default() += 1;
         }
         if let Some(call) = state.call(self.seq) {
             call.outcome = outcome;

@@ -6,7 +6,8 @@ use super::{Behaviour, Rule, When};
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let When { provider, model, page, shape, after_calls, first_calls } = &self.when;
+        let When { provider, model, page, shape, after_calls, first_calls, share, from_ms, to_ms } =
+            &self.when;
         let conditions: Vec<String> = [
             provider.map(|provider| format!("provider={provider}")),
             model.as_ref().map(|model| format!("model={model}")),
@@ -14,6 +15,9 @@ impl fmt::Display for Rule {
             shape.map(|shape| format!("shape={shape}")),
             after_calls.map(|calls| format!("after={calls}")),
             first_calls.map(|calls| format!("first={calls}")),
+            share.map(|share| format!("share={share}")),
+            from_ms.map(|ms| format!("from={ms}ms")),
+            to_ms.map(|ms| format!("to={ms}ms")),
         ]
         .into_iter()
         .flatten()
@@ -39,6 +43,11 @@ impl fmt::Display for Behaviour {
                 let (pause, then) = self.unwrapped();
                 write!(f, "{then};delay={}ms", pause.as_millis())
             }
+            Self::Lognormal { median_ms, sigma_percent, then } => {
+                write!(f, "{then};delay={median_ms}ms~{}", f64::from(*sigma_percent) / 100.0)
+            }
+            Self::Next => f.write_str("next"),
+            Self::Limit(limit) => limit.fmt(f),
             Self::SlowDrip { bytes, every_ms } => write!(f, "drip;bytes={bytes};every={every_ms}ms"),
             Self::HalfBody => f.write_str("half-body"),
             Self::Reset => f.write_str("reset"),

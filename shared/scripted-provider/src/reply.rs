@@ -35,12 +35,16 @@ const WEB_PAGE: &str = "<!DOCTYPE html><html><head><title>Sign in</title></head>
 const LOOP_LINES: usize = 400;
 
 impl Reply {
-    /// Expects a `behaviour` whose delays are over.
+    /// Expects a `behaviour` whose delays are over and that decides.
     pub(super) fn to(dialect: &dyn Dialect, request: &ModelRequest, behaviour: &Behaviour) -> Self {
         let page = || page_text(request);
         let answer = |text: &str, finish| dialect.answer(request, text, finish);
         match behaviour {
-            Behaviour::Answer | Behaviour::Delay { .. } => json(200, answer(&page(), Finish::Complete)),
+            Behaviour::Answer
+            | Behaviour::Delay { .. }
+            | Behaviour::Lognormal { .. }
+            | Behaviour::Next
+            | Behaviour::Limit(_) => json(200, answer(&page(), Finish::Complete)),
             Behaviour::AnswerText(text) => json(200, answer(text, Finish::Complete)),
             Behaviour::Status(status) => json(*status, dialect.error(&request.model, *status)),
             Behaviour::RateLimited { retry_after } => Self::Send {

@@ -14,8 +14,10 @@ use super::{
     GrammarError, Script,
     body::{self, Body},
     dialect::{DIALECTS, Dialect},
+    headers,
     reply::Reply,
     request::ModelRequest,
+    running::Decision,
     server::Shared,
 };
 
@@ -70,23 +72,24 @@ async fn play(
     shared: &Shared,
     dialect: &dyn Dialect,
     path: &str,
-    headers: &HeaderMap,
+    sent: &HeaderMap,
     body: &[u8],
 ) -> io::Result<Response<Body>> {
     let request = ModelRequest::read(dialect, path, body);
-    let behaviour = shared.next(&request);
-    let mut call = shared.log.begin(&request, dialect.has_key(headers), &behaviour);
-    let (pause, behaviour) = behaviour.unwrapped();
+    let Decision { behaviour, pause, announced, slots } = shared.next(&request);
+    let mut call = shared.log.begin(&request, dialect.has_key(sent), &behaviour, pause);
+    call.hold(slots);
     if !pause.is_zero() {
         body::wait(pause).await;
     }
-    match Reply::to(dialect, &request, behaviour) {
+    match Reply::to(dialect, &request, &behaviour) {
         Reply::Silence => future::pending().await,
         Reply::Close => {
             call.sent();
             Err(io::Error::other("the script closes the connection"))
         }
         Reply::Send { status, content_type, retry_after, payload } => {
+            call.respond_with(status);
             let mut response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
             if let Some(seconds) = retry_after {
                 response = response.header(RETRY_AFTER, seconds);
@@ -94,7 +97,9 @@ async fn play(
             if let Some(length) = payload.announced {
                 response = response.header(CONTENT_LENGTH, length);
             }
-            response.body(payload.into_body(call)).map_err(io::Error::other)
+            headers::announce(response, dialect, &announced)
+                .body(payload.into_body(call))
+                .map_err(io::Error::other)
         }
     }
 }

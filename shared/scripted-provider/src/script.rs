@@ -1,11 +1,11 @@
-//! Which behaviour a call gets: ordered rules, the first that matches.
+//! Which behaviour a call gets: ordered rules, the first that matches and decides.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use everypage_core::providers::target::Provider;
 use serde::{Deserialize, Serialize};
 
-use super::{Behaviour, GrammarError, Pages, Shape, request::ModelRequest};
+use super::{Behaviour, GrammarError, Pages, Shape, Share, request::ModelRequest};
 
 /// Conditions that must all hold; an absent one always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,12 @@ pub struct When {
     pub after_calls: Option<u64>,
     /// Matches this many calls that reach the rule, after `after_calls`.
     pub first_calls: Option<u64>,
+    /// Matches this share of the calls that reach the rule, spread at random.
+    pub share: Option<Share>,
+    /// Milliseconds since the script's first call.
+    pub from_ms: Option<u64>,
+    /// Milliseconds since the script's first call; exclusive.
+    pub to_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,42 +72,10 @@ impl FromStr for Script {
     }
 }
 
-/// A script in use, with the number of calls that reached each rule.
-#[derive(Debug, Default)]
-pub(super) struct RunningScript {
-    script: Script,
-    reached: Vec<u64>,
-}
-
-impl RunningScript {
-    pub(super) fn new(script: Script) -> Self {
-        Self { reached: vec![0; script.rules.len()], script }
-    }
-
-    /// Restarts the script.
-    pub(super) fn rewind(&mut self) {
-        self.reached.fill(0);
-    }
-
-    pub(super) fn next(&mut self, request: &ModelRequest) -> Behaviour {
-        for (rule, reached) in self.script.rules.iter().zip(&mut self.reached) {
-            if !rule.when.matches(request) {
-                continue;
-            }
-            let earlier = *reached;
-            *reached += 1;
-            let after = rule.when.after_calls.unwrap_or(0);
-            let within = |first: u64| earlier < after.saturating_add(first);
-            if earlier >= after && rule.when.first_calls.is_none_or(within) {
-                return rule.then.clone();
-            }
-        }
-        Behaviour::Answer
-    }
-}
-
 impl When {
-    fn matches(&self, request: &ModelRequest) -> bool {
+    /// Do the conditions hold for this call, `since` the first one? Those that count calls are not
+    /// among them.
+    pub(super) fn matches(&self, request: &ModelRequest, since: Duration) -> bool {
         let model = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => request.model.starts_with(start),
             None => request.model == *pattern,
@@ -110,43 +84,14 @@ impl When {
             && self.model.as_ref().is_none_or(model)
             && self.page.as_ref().is_none_or(|pages| request.page.is_some_and(|page| pages.contains(page)))
             && self.shape.is_none_or(|shape| request.image.is_some_and(|image| shape.fits(image)))
+            && self.from_ms.is_none_or(|from| since >= Duration::from_millis(from))
+            && self.to_ms.is_none_or(|to| since < Duration::from_millis(to))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn play(rules: &[&str], calls: &[(Provider, &str, u32)]) -> Vec<String> {
-        let mut script = RunningScript::new(Script::parse(rules).unwrap());
-        let request = |&(provider, model, page): &(Provider, &str, u32)| ModelRequest {
-            provider,
-            model: model.to_owned(),
-            page: (page > 0).then_some(page),
-            ..ModelRequest::default()
-        };
-        calls
-            .iter()
-            .map(|call| Rule { then: script.next(&request(call)), ..Rule::default() }.to_string())
-            .collect()
-    }
-
-    #[test]
-    fn the_first_rule_that_matches_decides() {
-        use Provider::{Anthropic, OpenAi};
-        let rules = ["openai:gpt-4*=hang", "page=2=500", "anthropic:*=html"];
-        let calls = [(OpenAi, "gpt-4.1", 2), (OpenAi, "gpt-5", 2), (Anthropic, "c", 3), (OpenAi, "gpt-5", 0)];
-        assert_eq!(play(&rules, &calls), ["hang", "500", "html", "answer"]);
-    }
-
-    #[test]
-    fn first_and_after_count_the_calls_that_reach_the_rule() {
-        let calls = [(Provider::OpenAi, "m", 1); 6];
-        assert_eq!(play(&["first=2=529", "first=1=500"], &calls[..4]), ["529", "529", "500", "answer"]);
-        assert_eq!(play(&["after=2=hang"], &calls[..4]), ["answer", "answer", "hang", "hang"]);
-        let between = play(&["after=1;first=2=reset"], &calls[..5]);
-        assert_eq!(between, ["answer", "reset", "reset", "answer", "answer"]);
-    }
 
     #[test]
     fn scripts_are_json_too() {
@@ -157,6 +102,15 @@ mod tests {
             script,
             Script::parse(["provider=openai;page=7,9-12;first=3=429;retry-after=5", "hang"]).unwrap()
         );
+        let json = r#"[{"when":{"share":"3%","from_ms":5000,"to_ms":25000},"then":{"status":500}},
+            {"then":{"limit":{"at_once":50,"requests":{"amount":10,"per_ms":60000},"retry_after":"auto","headers":true}}},
+            {"then":{"lognormal":{"median_ms":500,"sigma_percent":60,"then":"next"}}}]"#;
+        let rules = [
+            "share=3%;from=5s;to=25s=500",
+            "limit;at-once=50;requests=10/60s;retry-after=auto;headers",
+            "next;delay=500ms~0.6",
+        ];
+        assert_eq!(serde_json::from_str::<Script>(json).unwrap(), Script::parse(rules).unwrap());
         let again: Script = serde_json::from_str(&serde_json::to_string(&script).unwrap()).unwrap();
         assert_eq!(again, script);
         assert!(serde_json::from_str::<Script>(r#"[{"when":{"pages":"7"},"then":"hang"}]"#).is_err());

@@ -13,15 +13,16 @@ use tokio::{
     net::TcpListener,
     sync::Semaphore,
     task::{AbortHandle, JoinSet},
+    time::Instant,
 };
 
 use super::{
-    Behaviour, Call, Counts, Script,
+    Call, Counts, Script,
     dialect::{self, DIALECTS, Dialect},
     log::CallLog,
     request::ModelRequest,
     routes::route,
-    script::RunningScript,
+    running::{Decision, RunningScript},
 };
 
 /// Further connections wait to be accepted.
@@ -111,6 +112,11 @@ impl ScriptedProvider {
         self.shared.reset();
     }
 
+    /// Every call after the one with this `seq`, oldest first.
+    pub fn calls_after(&self, seq: u64) -> Vec<Call> {
+        self.shared.log.calls_after(seq)
+    }
+
     /// Waits until `met` holds for the counts; callers bound it with a timeout.
     pub async fn until(&self, met: impl Fn(&Counts) -> bool) {
         self.shared.log.until(met).await;
@@ -124,9 +130,8 @@ impl Drop for ScriptedProvider {
 }
 
 impl Shared {
-    /// The script's behaviour for this call.
-    pub(super) fn next(&self, request: &ModelRequest) -> Behaviour {
-        self.running().next(request)
+    pub(super) fn next(&self, request: &ModelRequest) -> Decision {
+        self.running().next(request, Instant::now())
     }
 
     pub(super) fn play(&self, script: Script) {

@@ -11,6 +11,13 @@ use tokio::{
 
 /// Returns status and body; each call has its own connection.
 async fn send(provider: &ScriptedProvider, method: &str, path: &str, body: &str) -> (u16, String) {
+    let (head, body) = exchange(provider, method, path, body).await;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, body)
+}
+
+/// Returns the head and the body of the response.
+async fn exchange(provider: &ScriptedProvider, method: &str, path: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(provider.address()).await.unwrap();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -20,8 +27,7 @@ async fn send(provider: &ScriptedProvider, method: &str, path: &str, body: &str)
     let mut response = String::new();
     let _ = stream.read_to_string(&mut response).await;
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, body.to_owned())
+    (head.to_owned(), body.to_owned())
 }
 
 fn chat(model: &str, page: u32) -> String {
@@ -47,7 +53,10 @@ async fn another_process_can_read_counts_replace_the_script_and_reset() {
     assert_eq!(counts["total"], 3);
     assert_eq!(
         counts["models"][0],
-        json!({ "provider": "openai", "model": "a", "calls": 2, "in_flight": 0, "max_in_flight": 1 })
+        json!({
+            "provider": "openai", "model": "a", "calls": 2, "in_flight": 0, "max_in_flight": 1,
+            "results": { "200": 1, "503": 1 },
+        })
     );
     assert_eq!(counts["behaviours"], json!({ "answer": 1, "503": 1, "429;retry-after=1": 1 }));
     let log: Value = serde_json::from_str(&send(&provider, "GET", "/calls/log", "").await.1).unwrap();
@@ -104,4 +113,53 @@ async fn dropping_the_handle_closes_connections_that_hang() {
     provider.until(|counts| counts.in_flight == 1).await;
     drop(provider);
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn calls_above_the_capacity_are_refused_until_one_ends() {
+    let script = Script::parse(["limit;at-once=2;retry-after=3", "page=1=hang"]).unwrap();
+    let provider = ScriptedProvider::start(script).await.unwrap();
+    let hanging = [call(&provider, "a", 1), call(&provider, "b", 1)];
+    tokio::select! {
+        _ = futures::future::join_all(hanging) => panic!("a call that hangs has ended"),
+        () = provider.until(|counts| counts.in_flight == 2) => {}
+    }
+    // The server may not have noticed yet that both clients are gone.
+    provider.until(|counts| counts.in_flight == 0).await;
+    assert_eq!(call(&provider, "a", 2).await, 200);
+
+    let open = tokio::spawn(async move {
+        let waiting = [call(&provider, "a", 1), call(&provider, "a", 1)];
+        let refused = async {
+            provider.until(|counts| counts.in_flight == 2).await;
+            exchange(&provider, "POST", "/v1/chat/completions", &chat("a", 2)).await.0
+        };
+        tokio::select! {
+            _ = futures::future::join_all(waiting) => panic!("a call that hangs has ended"),
+            head = refused => (head, provider.counts()),
+        }
+    });
+    let (head, counts) = open.await.unwrap();
+    assert!(head.starts_with("HTTP/1.1 429") && head.contains("retry-after: 3"), "{head}");
+    assert_eq!((counts.max_in_flight, counts.models[0].max_in_flight), (3, 3));
+    assert_eq!(counts.models[0].results["429"], 1);
+}
+
+#[tokio::test]
+async fn every_response_announces_the_limit_in_its_dialect() {
+    let script = Script::parse(["limit;requests=2/3600s;tokens=5000/60s;headers"]).unwrap();
+    let provider = ScriptedProvider::start(script).await.unwrap();
+    for (status, remaining) in [("200", "1"), ("200", "0"), ("429", "0")] {
+        let (head, _) = exchange(&provider, "POST", "/v1/chat/completions", &chat("a", 1)).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+        assert!(head.contains("x-ratelimit-limit-requests: 2\r\n"), "{head}");
+        assert!(head.contains(&format!("x-ratelimit-remaining-requests: {remaining}\r\n")), "{head}");
+        assert!(
+            head.contains("x-ratelimit-reset-requests: ") && head.contains("x-ratelimit-limit-tokens: 5000")
+        );
+        assert!(!head.contains("retry-after"), "{head}");
+    }
+    let (head, _) = exchange(&provider, "POST", "/v1/messages", &chat("a", 1)).await;
+    assert!(head.contains("anthropic-ratelimit-requests-remaining: 0\r\n"), "{head}");
+    assert!(head.contains("anthropic-ratelimit-tokens-reset: 20"), "{head}");
 }

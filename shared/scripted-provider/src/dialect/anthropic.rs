@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use everypage_core::providers::target::Provider;
 use hyper::HeaderMap;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Dialect, Finish, Prompt};
-use crate::request::ModelRequest;
+use crate::{bucket::Level, request::ModelRequest};
 
 pub(super) struct Anthropic;
 
@@ -83,6 +84,18 @@ impl Dialect for Anthropic {
         (400, error("invalid_request_error", message))
     }
 
+    fn limit_headers(&self, name: &str, level: &Level, now: Timestamp) -> [(String, String); 3] {
+        // Whole seconds, rounded up.
+        let seconds = i64::try_from(level.full_in.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
+        let part = i64::from(now.subsec_nanosecond() > 0);
+        let reset = Timestamp::from_second(now.as_second().saturating_add(seconds).saturating_add(part));
+        [
+            (format!("anthropic-ratelimit-{name}-limit"), level.limit.to_string()),
+            (format!("anthropic-ratelimit-{name}-remaining"), level.remaining.to_string()),
+            (format!("anthropic-ratelimit-{name}-reset"), reset.unwrap_or(Timestamp::MAX).to_string()),
+        ]
+    }
+
     /// Anthropic's models refuse without text.
     fn refusal(&self) -> &'static str {
         ""
@@ -96,4 +109,24 @@ fn image_data(part: &Value) -> Option<&Value> {
 
 fn error(kind: &str, message: &str) -> Value {
     json!({ "type": "error", "error": { "type": kind, "message": message }, "request_id": "req_scripted" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_announced_as_anthropic_does() {
+        let level = Level { limit: 40_000, remaining: 0, full_in: Duration::from_millis(41_200) };
+        let now = "2026-11-16T12:00:00Z".parse().unwrap();
+        let expected = [
+            ("anthropic-ratelimit-tokens-limit", "40000"),
+            ("anthropic-ratelimit-tokens-remaining", "0"),
+            ("anthropic-ratelimit-tokens-reset", "2026-11-16T12:00:42Z"),
+        ];
+        let headers = Anthropic.limit_headers("tokens", &level, now);
+        assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
 }

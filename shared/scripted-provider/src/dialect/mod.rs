@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 
 use everypage_core::providers::target::Provider;
 use hyper::HeaderMap;
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{image::ImageSize, request::ModelRequest};
+use crate::{bucket::Level, image::ImageSize, request::ModelRequest};
 
 /// Every dialect that the server speaks.
 pub(crate) static DIALECTS: &[&dyn Dialect] = &[&openai::OpenAi, &anthropic::Anthropic];
@@ -44,6 +45,9 @@ pub(crate) trait Dialect: Sync {
 
     /// The response to a call whose account has no credit left.
     fn out_of_credit(&self) -> (u16, Value);
+
+    /// The headers that announce a limit; `name` is `requests` or `tokens`.
+    fn limit_headers(&self, name: &str, level: &Level, now: Timestamp) -> [(String, String); 3];
 
     /// The text with which the provider's models refuse.
     fn refusal(&self) -> &'static str;

@@ -1,13 +1,14 @@
 //! OpenAI's chat completions, which compatible servers speak as well.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use everypage_core::providers::target::Provider;
 use hyper::{HeaderMap, header::AUTHORIZATION};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Dialect, Finish, Prompt};
-use crate::request::ModelRequest;
+use crate::{bucket::Level, request::ModelRequest};
 
 pub(super) struct OpenAi;
 
@@ -91,6 +92,14 @@ impl Dialect for OpenAi {
         (429, error("insufficient_quota", "insufficient_quota", message))
     }
 
+    fn limit_headers(&self, name: &str, level: &Level, _now: Timestamp) -> [(String, String); 3] {
+        [
+            (format!("x-ratelimit-limit-{name}"), level.limit.to_string()),
+            (format!("x-ratelimit-remaining-{name}"), level.remaining.to_string()),
+            (format!("x-ratelimit-reset-{name}"), go_duration(level.full_in)),
+        ]
+    }
+
     fn refusal(&self) -> &'static str {
         "I'm sorry, I can't help with that."
     }
@@ -98,4 +107,42 @@ impl Dialect for OpenAi {
 
 fn error(kind: &str, code: &str, message: &str) -> Value {
     json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+}
+
+/// The notation of the programming language Go: `250ms`, `1.5s`, `6m0s`.
+fn go_duration(time: Duration) -> String {
+    let ms = time.as_nanos().div_ceil(1_000_000);
+    let (minutes, rest) = (ms / 60_000, ms % 60_000);
+    match minutes {
+        0 if rest < 1000 => format!("{rest}ms"),
+        0 => format!("{}s", rest as f64 / 1000.0),
+        _ => format!("{minutes}m{}s", rest as f64 / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_announced_as_openai_does() {
+        let table = [
+            (0, "0ms"),
+            (250, "250ms"),
+            (1000, "1s"),
+            (8640, "8.64s"),
+            (360_000, "6m0s"),
+            (90_500, "1m30.5s"),
+        ];
+        for (ms, reset) in table {
+            let level = Level { limit: 60, remaining: 59, full_in: Duration::from_millis(ms) };
+            let headers = OpenAi.limit_headers("requests", &level, Timestamp::UNIX_EPOCH);
+            let expected = [
+                ("x-ratelimit-limit-requests", "60"),
+                ("x-ratelimit-remaining-requests", "59"),
+                ("x-ratelimit-reset-requests", reset),
+            ];
+            assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use everypage_core::providers::target::Provider;
 use proptest::{option, prelude::*};
 
 use super::*;
-use crate::Pages;
+use crate::{Pages, Share};
 
 fn rule(text: &str) -> Rule {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -49,6 +49,39 @@ fn rules_are_parsed() {
         ("drip;bytes=8;every=5ms", when(), Behaviour::SlowDrip { bytes: 8, every_ms: 5 }),
         ("huge", when(), Behaviour::Huge { bytes: 10_000_000 }),
         ("huge;bytes=99", when(), Behaviour::Huge { bytes: 99 }),
+        (
+            "answer;delay=500ms~0.6",
+            when(),
+            Behaviour::Lognormal { median_ms: 500, sigma_percent: 60, then: Box::new(Behaviour::Answer) },
+        ),
+        (
+            "share=3%;from=5s;to=25s=503",
+            When { share: Some(Share::percent(3.0)), from_ms: Some(5000), to_ms: Some(25_000), ..when() },
+            Behaviour::Status(503),
+        ),
+        ("to=5s=next", When { to_ms: Some(5000), ..when() }, Behaviour::Next),
+        ("limit;at-once=50", when(), Behaviour::Limit(Limit { at_once: Some(50), ..Limit::default() })),
+        (
+            "limit;requests=60/60s;tokens=9000/500ms;retry-after=auto;headers",
+            when(),
+            Behaviour::Limit(Limit {
+                requests: Some(Rate { amount: 60, per_ms: 60_000 }),
+                tokens: Some(Rate { amount: 9000, per_ms: 500 }),
+                retry_after: Some(RetryAfter::Auto),
+                headers: true,
+                ..Limit::default()
+            }),
+        ),
+        (
+            "limit;at-once=1;retry-after=2;delay=1s",
+            when(),
+            Behaviour::Limit(Limit {
+                at_once: Some(1),
+                retry_after: Some(RetryAfter::Seconds(2)),
+                ..Limit::default()
+            })
+            .delayed(Duration::from_secs(1)),
+        ),
         ("text=a plain one", when(), Behaviour::AnswerText("a plain one".into())),
         ("page=1=text=x=y", When { page: Some(1.into()), ..when() }, Behaviour::AnswerText("x=y".into())),
         (
@@ -83,6 +116,15 @@ fn errors_name_the_bad_part() {
         ("answer;bytes=3", "\"bytes=3\" is not an option of this behaviour"),
         ("429;retry-after=x", "\"retry-after=x\" needs a number"),
         ("drip;bytes=0", "\"bytes=0\" must be at least 1"),
+        ("share=3=500", "\"3\" is not a share"),
+        ("share=101%=500", "\"101%\" is not a share"),
+        ("from=soon=500", "\"soon\" needs a time"),
+        ("answer;delay=1s~x", "\"delay=1s~x\" needs a sigma"),
+        ("answer;delay=1s~0.5;delay=1s", "\"delay=1s\" is a second delay"),
+        ("limit;requests=5", "\"requests=5\" needs an amount per time"),
+        ("limit;tokens=0/1s", "\"tokens=0/1s\" needs an amount per time"),
+        ("limit;at-once=x", "\"at-once=x\" needs a number"),
+        ("limit;bytes=3", "\"bytes=3\" is not an option of a limit"),
         ("text=\"open", "\"\\\"open\" is not a quoted text"),
         ("text=\"a\" b", "\"b\" follows a quoted text"),
     ];
@@ -119,11 +161,31 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         Just(Behaviour::Truncated),
         Just(Behaviour::Loop),
         Just(Behaviour::Empty),
+        Just(Behaviour::Next),
+        limits().prop_map(Behaviour::Limit),
     ];
-    (plain, option::of(any::<u64>())).prop_map(|(plain, delay)| match delay {
-        Some(ms) => Behaviour::Delay { ms, then: Box::new(plain) },
-        None => plain,
+    (plain, option::of(any::<u64>()), option::of(0u32..1000)).prop_map(|(plain, delay, sigma)| {
+        let then = Box::new(plain.clone());
+        match (delay, sigma) {
+            (Some(ms), None) => Behaviour::Delay { ms, then },
+            (Some(median_ms), Some(sigma_percent)) => Behaviour::Lognormal { median_ms, sigma_percent, then },
+            (None, _) => plain,
+        }
     })
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    let rate = || option::of((1u64.., 1u64..).prop_map(|(amount, per_ms)| Rate { amount, per_ms }));
+    let retry_after = prop_oneof![Just(RetryAfter::Auto), any::<u32>().prop_map(RetryAfter::Seconds)];
+    (option::of(any::<u32>()), rate(), rate(), option::of(retry_after), any::<bool>()).prop_map(
+        |(at_once, requests, tokens, retry_after, headers)| Limit {
+            at_once,
+            requests,
+            tokens,
+            retry_after,
+            headers,
+        },
+    )
 }
 
 fn conditions() -> impl Strategy<Value = When> {
@@ -136,21 +198,31 @@ fn conditions() -> impl Strategy<Value = When> {
     });
     let shapes = (1u32.., 1u32..).prop_map(|(width, height)| format!("{width}x{height}").parse().unwrap());
     let counts = (option::of(any::<u64>()), option::of(any::<u64>()));
+    let share =
+        option::of((0u32..=10_000).prop_map(|hundredths| Share::percent(f64::from(hundredths) / 100.0)));
+    let times = (option::of(any::<u64>()), option::of(any::<u64>()));
     (
         option::of(provider),
         option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"),
         option::of(pages),
         option::of(shapes),
         counts,
+        share,
+        times,
     )
-        .prop_map(|(provider, model, page, shape, (after_calls, first_calls))| When {
-            provider,
-            model,
-            page,
-            shape,
-            after_calls,
-            first_calls,
-        })
+        .prop_map(
+            |(provider, model, page, shape, (after_calls, first_calls), share, (from_ms, to_ms))| When {
+                provider,
+                model,
+                page,
+                shape,
+                after_calls,
+                first_calls,
+                share,
+                from_ms,
+                to_ms,
+            },
+        )
 }
 
 proptest! {
