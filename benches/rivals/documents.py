@@ -8,6 +8,8 @@ from pathlib import Path
 HARBOURS = ["Aberdeen", "Bergen", "Cadiz", "Dover", "Esbjerg", "Famagusta", "Genoa", "Hamburg", "Izmir", "Jaffa"]
 
 HEIGHT = 842
+# Draws the picture that makes a page one with graphics.
+PICTURE = "q 400 0 0 400 50 120 cm /I Do Q"
 LINES = [
     "Harbour of {name}, entries of the day",
     "The ferry left {name} at seven with forty passengers and a crate of lemons",
@@ -48,13 +50,13 @@ def answer(page: int) -> str:
 
 def short() -> bytes:
     """A page for each harbour, with a picture."""
-    return _pdf([(width(page), words(page)) for page in range(1, len(HARBOURS) + 1)], "q 400 0 0 400 50 120 cm /I Do Q")
+    return pdf([(width(page), words(page)) for page in range(1, len(HARBOURS) + 1)], PICTURE)
 
 
 def long(pages: int) -> bytes:
     """Pages of text only, which need no image: a request contains the page number."""
     text = "The harbour master's book, page {}\nNine sails to the west and one to the east"
-    return _pdf([(595, text.format(page)) for page in range(1, pages + 1)])
+    return pdf([(595, text.format(page)) for page in range(1, pages + 1)])
 
 
 def write(path: Path, document: bytes) -> Path:
@@ -63,7 +65,8 @@ def write(path: Path, document: bytes) -> Path:
     return path
 
 
-def _pdf(pages: list[tuple[int, str]], drawn: str = "") -> bytes:
+def pdf(pages: list[tuple[int, str]], drawn: str = "") -> bytes:
+    """A page for each width and text; `drawn` is added to every page."""
     picture = bytes((x * y) % 256 for y in range(64) for x in range(64))
     kids = " ".join(f"{5 + 2 * index} 0 R" for index in range(len(pages)))
     objects = [

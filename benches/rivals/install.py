@@ -29,11 +29,19 @@ def install_all() -> None:
     if sys.version_info < (3, 11):
         sys.exit(f"benches/rivals: olmOCR and py-zerox need Python 3.11 or newer, this is {sys.version.split()[0]}")
     subprocess.run([ROOT / "everypage", "--version"], check=True, stdout=subprocess.DEVNULL)
+    install_programs()
+    for tool in TOOLS:
+        install_tool(tool)
+
+
+def install_programs() -> None:
     # py-zerox and olmOCR call poppler's programs; Debian has what `venv` needs in a separate package.
     _debian("poppler-utils", installed=bool(shutil.which("pdftoppm")))
     _debian("python3-venv", installed=bool(importlib.util.find_spec("ensurepip")))
-    for tool in TOOLS:
-        _environment(tool)
+
+
+def install_tool(tool: str) -> None:
+    install_environment(python(tool).parent.parent, [f"{tool}=={TOOLS[tool]}"], [tool])
 
 
 def _debian(package: str, installed: bool) -> None:
@@ -46,16 +54,16 @@ def _debian(package: str, installed: bool) -> None:
     subprocess.run([*sudo, *command], check=True, stdout=subprocess.DEVNULL)
 
 
-def _environment(tool: str) -> None:
-    folder = python(tool).parent.parent
+def install_environment(folder: Path, packages: list[str], constraints: list[str]) -> None:
+    """Packages in an environment of their own; `constraints` are names of files in constraints/."""
     if (folder / "done").exists():
         return
-    package = f"{tool}=={TOOLS[tool]}"
-    log(f"installing {package} into {folder.relative_to(ROOT)}")
+    log(f"installing {', '.join(packages)} into {folder.relative_to(ROOT)}")
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, package, "--constraint", HERE / "constraints" / f"{tool}.txt"], check=True)
+    files = [HERE / "constraints" / f"{name}.txt" for name in constraints]
+    subprocess.run([*pip, *packages, *(part for file in files for part in ("--constraint", file))], check=True)
     (folder / "done").touch()
 
 

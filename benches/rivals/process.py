@@ -34,15 +34,18 @@ def run(command: list[str], environment: dict[str, str], folder: Path, time_limi
             start_new_session=True,
         )
         peak = Peak(process.pid)
-        exit_code = _wait(process, started + time_limit)
-        started = _ready(folder) or started
-        if exit_code is None:
+        try:
             exit_code = _wait(process, started + time_limit)
-        seconds = time.time() - started
-        peak.stop()
-        for member in members(process.pid):
-            _kill(member)
-        process.wait()
+            started = _ready(folder) or started
+            if exit_code is None:
+                exit_code = _wait(process, started + time_limit)
+            seconds = time.time() - started
+        finally:
+            # Also when the benchmark is interrupted: a session of its own does not end with it.
+            peak.stop()
+            for member in members(process.pid):
+                _kill(member)
+            process.wait()
     return Ending(started, seconds, exit_code, peak.bytes)
 
 

@@ -16,9 +16,9 @@ class Provider:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )
         assert self.process.stdout
-        # export OPENAI_BASE_URL=http://127.0.0.1:PORT/v1
+        # export OPENAI_BASE_URL=http://127.0.0.1:PORT/v1 OPENAI_API_KEY=scripted
         first = self.process.stdout.readline().strip()
-        self.openai_url = first.partition("=")[2]
+        self.openai_url = first.partition("=")[2].partition(" ")[0]
         if not self.openai_url.startswith("http"):
             raise RuntimeError(f"the scripted provider did not start; its first line is {first!r}")
         self.url = self.openai_url.removesuffix("/v1")
@@ -31,6 +31,9 @@ class Provider:
     def calls(self) -> list[dict]:
         return json.loads(self._call("/calls/log"))
 
+    def counts(self) -> dict:
+        return json.loads(self._call("/calls"))
+
     def close(self) -> None:
         self.process.terminate()
         self.process.wait()
@@ -38,7 +41,7 @@ class Provider:
     def _wait_until_idle(self) -> None:
         """Waits until the provider has noticed that the last run's connections are closed."""
         for _ in range(100):
-            if json.loads(self._call("/calls"))["in_flight"] == 0:
+            if self.counts()["in_flight"] == 0:
                 return
             time.sleep(0.05)
 

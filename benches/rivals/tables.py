@@ -21,28 +21,28 @@ NO_DOCUMENT = (
 def summary(results: dict) -> str:
     """For docs/benchmarks.md: every tool once, over all scenarios."""
     return "\n\n".join([
-        _measured(results),
-        _table(SUMMARY, _summed(results["documents"])),
+        measured(results),
+        table(SUMMARY, _summed(results["documents"])),
         NO_DOCUMENT,
-        _table(SUMMARY, _summed(results["gateways"])),
+        table(SUMMARY, _summed(results["gateways"])),
     ])
 
 
 def details(results: dict) -> str:
     """For docs/rivals.md: each scenario separately."""
-    parts = [_measured(results)]
+    parts = [measured(results)]
     for kind, title in (("documents", "Documents"), ("gateways", "Chains of models")):
         for scenario in _scenarios(results[kind]):
             rows = [row for row in results[kind] if row["scenario"] == scenario]
             parts += [f"### {title}: {rows[0]['title']}"]
             parts += [NO_DOCUMENT] if (kind, scenario) == ("gateways", "outage") else []
-            parts += [_table(DETAILS, [(row, row["runs"]) for row in rows])]
+            parts += [table(DETAILS, [(row, row["runs"]) for row in rows])]
     return "\n\n".join(parts)
 
 
-def replace_between_markers(page: str, generated: str) -> str:
+def replace_between_markers(page: str, generated: str, markers: tuple[str, str] = MARKERS) -> str:
     """The page with the text between the markers replaced."""
-    begin, end = MARKERS
+    begin, end = markers
     before, found, remainder = page.partition(begin)
     _, found_end, after = remainder.partition(end)
     if not found or not found_end:
@@ -50,7 +50,7 @@ def replace_between_markers(page: str, generated: str) -> str:
     return f"{before}{begin}\n\n{generated}\n\n{end}{after}"
 
 
-def _measured(results: dict) -> str:
+def measured(results: dict) -> str:
     machine = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
@@ -136,7 +136,7 @@ def _together(runs: tuple[dict, ...]) -> dict:
     }
 
 
-def _table(columns: Columns, rows: list[tuple[Row, list[dict]]]) -> str:
+def table(columns: Columns, rows: list[tuple[Row, list[dict]]]) -> str:
     lines = [list(columns), ["---", *["---:"] * (len(columns) - 1)]]
     lines += [[cell(row, runs) for cell in columns.values()] for row, runs in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

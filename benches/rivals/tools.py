@@ -75,16 +75,17 @@ def everypage(settings: str, *options: str, **tuned: str) -> Tool:
             ANTHROPIC_PRIMARY_MODEL=MODELS[2], ANTHROPIC_SECONDARY_MODEL=MODELS[3], **tuned,
         )
 
-    def delivered(folder: Path) -> list[Answer]:
-        # One file at the end, which appears complete.
-        return [
-            Answer(page["page"], page["text"], result.stat().st_mtime)
-            for result in (folder / "out").glob("*.json")
-            for page in json.loads(result.read_text())["pages"]
-            if page.get("has_text", True)
-        ]
+    return Tool("Everypage", settings, command, everypage_result, environment, 4)
 
-    return Tool("Everypage", settings, command, delivered, environment, 4)
+
+def everypage_result(folder: Path) -> list[Answer]:
+    """The pages of the result: one file at the end, which appears complete."""
+    return [
+        Answer(page["page"], page["text"], result.stat().st_mtime)
+        for result in (folder / "out").glob("*.json")
+        for page in json.loads(result.read_text())["pages"]
+        if page.get("has_text", True)
+    ]
 
 
 # ---- py-zerox ---------------------------------------------------------------------------------------
