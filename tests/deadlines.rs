@@ -46,7 +46,12 @@ async fn modified(process: &Process, id: &JobId, remaining: Duration) -> (Job, R
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_a_user_changes_is_the_one_that_counts() {
-    let pairs = [("APPROVAL_THRESHOLD_USD", "0.001"), ("JOB_TIMEOUT", "60s"), ("REQUEST_TIMEOUT", "300s")];
+    let pairs = [
+        ("APPROVAL_THRESHOLD_USD", "0.001"),
+        ("JOB_TIMEOUT", "60s"),
+        ("REQUEST_TIMEOUT", "300s"),
+        ("HEDGE", "off"),
+    ];
     let harness = Harness::new(&pairs);
     harness.vision.set_behaviour(|target, page| Reply::AnswerAfter(MINUTE, read_by(target, page)));
     let process = harness.start("a");

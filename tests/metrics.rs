@@ -59,8 +59,9 @@ impl MetricsRecording {
             let values: Vec<&str> = key.labels().map(|label| label.value()).collect();
             recorded.insert(format!("{short}{{{}}}", values.join(",")), value);
         }
-        // Counters that did not change since the last call.
-        recorded.retain(|_, value| *value != 0.0);
+        // Counters that did not change since the last call, and limits that did not change at all.
+        recorded
+            .retain(|name, value| *value != 0.0 && !(name.starts_with("inflight_limit") && *value == 16.0));
         recorded
     }
 }
@@ -90,6 +91,7 @@ async fn a_job_without_faults_counts_pages_calls_and_cost() {
         rounded(metrics.recorded()),
         expected(&[
             ("job_duration_seconds{success}", 1.0),
+            ("page_rounds{}", 5.0),
             ("pages_processed_total{ai}", 5.0),
             ("pages_processed_total{mupdf}", 5.0),
             ("provider_cost_usd_total{openai,gpt-5.4}", 0.005),
@@ -104,7 +106,7 @@ async fn a_job_without_faults_counts_pages_calls_and_cost() {
 #[tokio::test(start_paused = true)]
 async fn a_failover_counts_calls_of_each_model() {
     let metrics = record_metrics();
-    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1")]);
+    let harness = Harness::new(&[("WORKER_CONCURRENCY", "1"), ("BREAKER_FAILURE_THRESHOLD", "1")]);
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
         // It answers, but with an empty text.
@@ -122,6 +124,7 @@ async fn a_failover_counts_calls_of_each_model() {
             ("failover_events_total{openai,anthropic}", 3.0),
             ("failover_events_total{openai,openai}", 3.0),
             ("job_duration_seconds{success}", 1.0),
+            ("page_rounds{}", 3.0),
             ("pages_processed_total{ai}", 3.0),
             ("provider_cost_usd_total{anthropic,claude-sonnet-4-6}", 0.003),
             ("provider_cost_usd_total{openai,gpt-5.4-mini}", 0.003),
@@ -201,6 +204,7 @@ async fn a_provider_outage_and_its_recovery_are_counted() {
         // One call; every other page skips the provider.
         ("breaker_events_total{openai,*,opened}", 1.0),
         ("job_duration_seconds{success}", 1.0),
+        ("page_rounds{}", 4.0),
         ("pages_processed_total{mupdf_fallback}", 4.0),
         ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
         ("provider_requests_total{openai,gpt-5.4,configuration}", 1.0),
@@ -216,6 +220,7 @@ async fn a_provider_outage_and_its_recovery_are_counted() {
         expected(&[
             ("breaker_events_total{openai,*,closed}", 1.0),
             ("breaker_events_total{openai,*,half_open}", 1.0),
+            ("page_rounds{}", 4.0),
             ("pages_processed_total{ai}", 4.0),
             ("provider_cost_usd_total{openai,gpt-5.4}", 0.004),
             ("provider_latency_seconds{openai,gpt-5.4}", 4.0),
@@ -230,7 +235,8 @@ async fn a_provider_outage_and_its_recovery_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_hanging_provider_counts_a_job_timeout_and_cut_off_calls() {
     let metrics = record_metrics();
-    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    let pairs = [("JOB_TIMEOUT", "10s"), ("HEDGE", "off"), ("SECONDARY_ENGINE", "openai")];
+    let harness = Harness::new(&[pairs[0], pairs[1], pairs[2], ("OPENAI_SECONDARY_MODEL", "gpt-5.4")]);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(10)).await.unwrap().job.id;
@@ -241,6 +247,7 @@ async fn a_hanging_provider_counts_a_job_timeout_and_cut_off_calls() {
         metrics.recorded(),
         expected(&[
             ("job_duration_seconds{success}", 1.0),
+            ("page_rounds{}", 5.0),
             ("pages_processed_total{mupdf}", 5.0),
             ("pages_processed_total{mupdf_timeout_fallback}", 5.0),
             // The calls ended at the deadline, before their own timeout.
@@ -253,7 +260,13 @@ async fn a_hanging_provider_counts_a_job_timeout_and_cut_off_calls() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_time_out_are_counted() {
     let metrics = record_metrics();
-    let pairs = [("REQUEST_TIMEOUT", "3s"), ("WORKER_CONCURRENCY", "1"), ("SECONDARY_ENGINE", "openai")];
+    let pairs = [
+        ("REQUEST_TIMEOUT", "3s"),
+        ("WORKER_CONCURRENCY", "1"),
+        ("SECONDARY_ENGINE", "openai"),
+        ("PATIENCE", "0"),
+        ("BREAKER_FAILURE_THRESHOLD", "1"),
+    ];
     let harness = Harness::new(&pairs);
     harness.vision.set_behaviour(|_, _| Reply::Hang);
     let process = harness.start("a");
@@ -266,6 +279,7 @@ async fn calls_that_time_out_are_counted() {
             ("breaker_events_total{openai,gpt-5.4-mini,opened}", 1.0),
             ("failover_events_total{openai,openai}", 1.0),
             ("job_duration_seconds{success}", 1.0),
+            ("page_rounds{}", 2.0),
             ("pages_processed_total{mupdf_fallback}", 2.0),
             ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
             ("provider_latency_seconds{openai,gpt-5.4-mini}", 1.0),
@@ -380,7 +394,7 @@ async fn dead_letters_are_measured_by_the_sweep_and_on_demand() {
 #[tokio::test(start_paused = true)]
 async fn a_breaker_counts_until_it_expires() {
     let metrics = record_metrics();
-    let harness = Harness::new(&[]);
+    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1")]);
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
         "gpt-5.4" => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),

@@ -204,7 +204,13 @@ async fn a_redelivered_message_of_a_dead_letter_stays_a_dead_letter() {
     // Its worker was killed before it deleted the message, which is delivered again.
     let dead_letter = dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0).value;
     let body = dead_letter.message.clone().unwrap();
-    let again = Outgoing { name: "again".into(), job: id.clone(), lane: Priority::Normal, body };
+    let again = Outgoing {
+        name: "again".into(),
+        job: id.clone(),
+        lane: Priority::Normal,
+        body,
+        delay: Duration::ZERO,
+    };
     harness.queue.send(&[again]).await.unwrap();
     let first = harness.queue.receive(1, Duration::ZERO).await.unwrap();
     assert_eq!(first.len(), 1);
@@ -304,7 +310,13 @@ async fn a_duplicate_of_a_dead_lettered_message_is_not_a_redrive() {
     let calls = harness.vision.calls().len();
     // The flow sent the message twice because the first reply was lost.
     let body = dead_letter.message.clone().unwrap();
-    let copy = Outgoing { name: "copy".into(), job: id.clone(), lane: Priority::Normal, body };
+    let copy = Outgoing {
+        name: "copy".into(),
+        job: id.clone(),
+        lane: Priority::Normal,
+        body,
+        delay: Duration::ZERO,
+    };
     harness.queue.send(&[copy]).await.unwrap();
     harness.clock.sleep(10 * MINUTE).await;
     process.work_for(Duration::from_secs(5)).await;

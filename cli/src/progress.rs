@@ -1,4 +1,4 @@
-//! Progress of documents: a bar each on a terminal, a line per step elsewhere.
+//! Progress of documents: on a terminal a bar each and a line for all pages, a line per step elsewhere.
 
 use std::{
     collections::HashMap,
@@ -10,13 +10,22 @@ use everypage_core::{
     event::{Aggregate, Event, decode},
     ids::{JobId, PageNumber},
     job::{JobEvent, Plan, Survey},
-    read::outcome::{CallResult, PageEvent, Settlement},
+    read::{
+        outcome::{CallResult, PageEvent, Settlement},
+        waiting::WaitReason,
+    },
 };
 use everypage_local::LocalBus;
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
 use tokio::sync::{broadcast, oneshot};
 
-use crate::{human, screen::Screen, settings::Context};
+use crate::{
+    human,
+    page_counts::{JobPages, in_words},
+    screen::Screen,
+    settings::Context,
+};
 
 /// Names are truncated to this, so that the bars fit 80 columns.
 const NAME_WIDTH: usize = 24;
@@ -33,6 +42,8 @@ struct Shared {
     /// This program, for commands that are shown.
     program: String,
     tracks: Mutex<HashMap<JobId, Track>>,
+    /// The line below the bars, and what the user can do, at its end.
+    total: Mutex<(Option<ProgressBar>, &'static str)>,
 }
 
 /// The state of one job; its events may arrive before its name.
@@ -46,6 +57,9 @@ struct Track {
     fallbacks: u64,
     last: String,
     unprinted: Vec<String>,
+    /// How far its pages are, and why some waited when that was last printed.
+    counted: Option<JobPages>,
+    printed_wait: Option<WaitReason>,
 }
 
 impl Progress {
@@ -64,6 +78,7 @@ impl Progress {
             verbose: context.verbose,
             program: context.program.clone(),
             tracks: Mutex::default(),
+            total: Mutex::default(),
         });
         Self { shared, listener: Mutex::default() }
     }
@@ -80,7 +95,7 @@ impl Progress {
         let track = tracks.entry(job.clone()).or_default();
         track.name = Some(name.to_owned());
         if screen.has_bars() && track.bar.is_none() {
-            let bar = screen.bars.add(ProgressBar::no_length());
+            let bar = self.shared.above_total(ProgressBar::no_length());
             bar.set_style(style("{prefix} {spinner} {wide_msg}"));
             bar.set_prefix(
                 console::pad_str(&short(name), NAME_WIDTH, console::Alignment::Left, None).into_owned(),
@@ -105,9 +120,37 @@ impl Progress {
         track.show();
     }
 
+    /// Shows at the end of the line for all pages what the user can do.
+    pub fn hint(&self, hint: &'static str) {
+        self.shared.total().1 = hint;
+    }
+
+    /// Shows how far the pages of a job are.
+    pub fn count(&self, job: &JobId, pages: JobPages, now: Timestamp) {
+        let mut tracks = self.shared.tracks();
+        let track = tracks.entry(job.clone()).or_default();
+        let wait = pages.most_common_wait();
+        let line = wait.filter(|(reason, _)| track.printed_wait != Some(*reason)).map(|(reason, next)| {
+            let waiting = human::count(pages.waiting.len(), "page waits", "pages wait");
+            format!("{waiting}: {}, next in {}", in_words(reason), human::between(now, next))
+        });
+        track.printed_wait = wait.map(|(reason, _)| reason);
+        track.counted = Some(pages);
+        let name = track.name.clone();
+        let all = JobPages::sum(tracks.values().filter_map(|track| track.counted.as_ref()));
+        drop(tracks);
+        self.shared.show_total(&all, now);
+        if let (Some(line), Some(name)) = (line, name) {
+            self.shared.print(&name, &line);
+        }
+    }
+
     /// Removes the bar of an ended job.
     pub fn finish(&self, job: &JobId) {
-        if let Some(bar) = self.shared.tracks().get_mut(job).and_then(|track| track.bar.take()) {
+        let mut tracks = self.shared.tracks();
+        let Some(track) = tracks.get_mut(job) else { return };
+        track.counted = track.counted.take().map(JobPages::all_done);
+        if let Some(bar) = track.bar.take() {
             bar.finish_and_clear();
         }
     }
@@ -123,6 +166,9 @@ impl Progress {
             if let Some(bar) = track.bar.take() {
                 bar.finish_and_clear();
             }
+        }
+        if let Some(total) = self.shared.total().0.take() {
+            total.finish_and_clear();
         }
     }
 }
@@ -163,6 +209,32 @@ async fn listen(
 impl Shared {
     fn tracks(&self) -> MutexGuard<'_, HashMap<JobId, Track>> {
         self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn total(&self) -> MutexGuard<'_, (Option<ProgressBar>, &'static str)> {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the bar of a job above the line for all pages.
+    fn above_total(&self, bar: ProgressBar) -> ProgressBar {
+        match &self.total().0 {
+            Some(total) => self.screen.bars.insert_before(total, bar),
+            None => self.screen.bars.add(bar),
+        }
+    }
+
+    fn show_total(&self, pages: &JobPages, now: Timestamp) {
+        if !self.screen.has_bars() {
+            return;
+        }
+        let (total, hint) = &mut *self.total();
+        let total = total.get_or_insert_with(|| {
+            let line = self.screen.bars.add(ProgressBar::no_length());
+            line.set_style(style("{wide_msg:.dim}"));
+            line
+        });
+        let hint = if hint.is_empty() { String::new() } else { format!("  ·  {hint}") };
+        total.set_message(format!("{}{hint}", pages.line(now)));
     }
 
     fn record(&self, event: &Event) {
@@ -220,6 +292,7 @@ impl Track {
                 planned_line(job, plan, program)
             }
             JobEvent::DeadlineReached {} => Some("deadline reached; publishing the result so far".into()),
+            JobEvent::DeadlineMoved { by, .. } => Some(format!("deadline moved to now ({by})")),
             JobEvent::CancelRequested { .. } => Some("cancelling; publishing the result so far".into()),
             JobEvent::Redriven { .. } => {
                 *self = Self { name: self.name.take(), bar: self.bar.take(), ..Self::default() };
@@ -319,5 +392,6 @@ pub fn call_result(result: CallResult) -> &'static str {
         CallResult::Repeating => "repeated itself",
         CallResult::Incomplete => "omitted text",
         CallResult::BreakerOpen => "in cooldown",
+        CallResult::CutOff => "was cut off",
     }
 }

@@ -32,7 +32,8 @@ export const isOver = (job) =>
 
 /** States of a page, in the order of the legend. `phrase` continues "Page 7 …". */
 export const PAGE = withFallback({
-  waiting: { name: 'Waiting', symbol: '·', phrase: 'is waiting' },
+  planned: { name: 'Planned', symbol: '·', phrase: 'is not started yet' },
+  waiting: { name: 'Waiting for a model', symbol: '↺', phrase: 'is waiting for a model' },
   working: { name: 'Processing', symbol: '…', phrase: 'is being processed' },
   ai: { name: 'Read by AI', symbol: 'A', phrase: 'was read by AI' },
   mupdf: { name: 'MuPDF text, as planned', symbol: 'T', phrase: 'has MuPDF text, as planned' },
@@ -43,6 +44,14 @@ export const PAGE = withFallback({
     phrase: 'fell back to MuPDF text at the deadline',
   },
   missing: { name: 'No text', symbol: '✕', phrase: 'has no text' },
+});
+
+/** Why a page waits for its next round of model calls. */
+export const WAIT = withFallback({
+  rate_limited: { name: 'rate limited' },
+  breaker_open: { name: 'models in cooldown' },
+  call_failed: { name: 'calls failed' },
+  no_slot: { name: 'all slots taken' },
 });
 
 export function pageState(page) {

@@ -1,11 +1,12 @@
 // The pages of a job as tiles, coloured by state.
 
 import { h, keyed, setText } from './dom.js';
-import { count, duration } from './format.js';
+import { count, duration, timeOfDay } from './format.js';
+import { describeWait } from './job/waiting.js';
 import { PAGE, pageState } from './labels.js';
 
-/** From this many pages on, tiles are small: number and symbol only. */
-const DENSE_FROM = 240;
+/** Up to this many pages, tiles show the model and the opening words; with more, number and symbol only. */
+export const MAX_LARGE_TILES = 239;
 
 const NEXT = { ArrowRight: 1, ArrowLeft: -1 };
 
@@ -13,6 +14,7 @@ export function tiles(jobId) {
   const legend = h('ul', { class: 'legend', 'aria-label': 'Pages by source' });
   const grid = h('ol', { class: 'tiles', 'aria-label': 'Pages' });
   let list = [];
+  let texts = new Map();
 
   // A single stop for the Tab key; arrow keys move between tiles.
   grid.addEventListener('keydown', (event) => {
@@ -39,30 +41,38 @@ export function tiles(jobId) {
         h('span', { class: 'tile-number' }, String(page.page)),
         h('span', { class: 'tile-symbol', 'aria-hidden': 'true' }),
         h('span', { class: 'tile-model' }),
+        h('span', { class: 'tile-text' }),
       ),
     );
   }
 
   /** Writes only to tiles that changed: of thousands, few change in one refresh. */
   function update(element, page) {
-    if (element.page === page) return;
+    const text = texts.get(page.page) ?? '';
+    if (element.page === page && element.text === text) return;
     element.page = page;
+    element.text = text;
+    setText(element.firstChild.children[3], text);
     const state = pageState(page);
-    const { provider, model, source, started_at: startedAt, settled_at: settledAt, fallback_reason: reason } = page;
-    const version = [state, provider, model, source, startedAt, settledAt, reason].join();
+    const { provider, model, source, waiting, started_at: startedAt, settled_at: settledAt } = page;
+    const { fallback_reason: reason } = page;
+    const wait = waiting && describeWait(waiting);
+    const version = [state, provider, model, source, startedAt, settledAt, reason, wait].join();
     if (element.version === version) return;
     element.version = version;
     const link = element.firstChild;
     link.className = `tile ${state}`;
     link.dataset.state = state;
     setText(link.children[1], PAGE[state].symbol);
-    setText(link.children[2], model ?? (source && state !== 'missing' ? 'MuPDF' : ''));
+    const own = source && state !== 'missing' ? 'MuPDF' : '';
+    setText(link.children[2], waiting ? `until ${timeOfDay(waiting.until)}` : (model ?? own));
     const took = startedAt && settledAt ? new Date(settledAt) - new Date(startedAt) : undefined;
     const description = [
       `Page ${page.page} ${PAGE[state].phrase}`,
       model && `${provider} ${model}`,
       took && duration(took),
       reason,
+      wait,
     ]
       .filter(Boolean)
       .join(', ');
@@ -70,12 +80,14 @@ export function tiles(jobId) {
     link.title = description;
   }
 
-  function render(pages) {
+  /** `opening` has the first words of each page, by number. */
+  function render(pages, opening) {
+    texts = opening;
     const areSame = pages.length === list.length && pages.every(({ page }, at) => page === list[at].page);
     list = pages;
     if (areSame) pages.forEach((page, at) => update(grid.children[at], page));
     else {
-      grid.classList.toggle('dense', pages.length >= DENSE_FROM);
+      grid.classList.toggle('dense', pages.length > MAX_LARGE_TILES);
       keyed(grid, pages, (page) => page.page, make, update);
       if (!grid.querySelector('a[tabindex="0"]')) grid.querySelector('a')?.setAttribute('tabindex', '0');
     }

@@ -14,14 +14,14 @@ def test_pages_turn_green_while_a_provider_hangs(tab, everypage):
     page = tab(everypage("openai:*=hang", REQUEST_TIMEOUT="1500ms")).open()
     choose(page)
     # Two models hang before the page is read, so its tile is grey for a while.
-    expect(tile(page, 9)).to_have_attribute("data-state", re.compile("waiting|working"))
+    expect(tile(page, 9)).to_have_attribute("data-state", re.compile("planned|working"))
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(4)
     assert states(page) == {number: "ai" if number in GRAPHICS_PAGES else "mupdf" for number in range(1, 13)}
     assert legend(page) == {"ai": 4, "mupdf": 8}
     expect(tile(page, 9)).to_contain_text("claude")
     seen = page.evaluate("seen['9']")
-    assert seen[0] in ("waiting", "working") and seen[-1] == "ai", seen
+    assert seen[0] in ("planned", "working") and seen[-1] == "ai", seen
 
     page.get_by_role("tab", name="Model calls").click()
     expect(page.locator(".timeline g.call.warn")).not_to_have_count(0)
@@ -90,7 +90,7 @@ def test_cancelling_publishes_the_pages_read_so_far(tab, everypage):
     page.get_by_role("button", name="Cancel job").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
     is_now(page, "Cancelled")
-    expect(page.locator(".tile.waiting, .tile.working")).to_have_count(0)
+    expect(page.locator(".tile.planned, .tile.waiting, .tile.working")).to_have_count(0)
     # Page 9 is a scan: MuPDF finds no text on it.
     assert legend(page) == {"mupdf": 8, "mupdf_fallback": 3, "missing": 1}
     # The pages of a cancelled job can't be retried.

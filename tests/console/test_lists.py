@@ -149,7 +149,7 @@ def test_a_cost_that_can_t_be_estimated_is_not_shown_as_zero(tab, calm):
 
 def test_of_twenty_thousand_tiles_only_changed_ones_are_updated(tab, calm):
     opened = tab(calm)
-    pages = [{"id": str(number), "page": number, "status": "waiting", "calls": [], "cost_micro_usd": 0} for number in range(1, 20_001)]
+    pages = [{"id": str(number), "page": number, "status": "planned", "calls": [], "cost_micro_usd": 0} for number in range(1, 20_001)]
     running = job(1) | {"status": "processing", "state": "EXECUTED", "message": "reading", "options": {}, "progress": 1}
     running["pages"] = {"document": 20_000, "selected": 20_000}
     Listing(opened.page, "/v1/jobs/job00001/pages", pages)

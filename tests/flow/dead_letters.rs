@@ -103,8 +103,13 @@ async fn an_unreadable_message_becomes_a_dead_letter_with_its_reason() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     for body in ["not json", r#"{"version":1,"job_id":"x"}"#, r#"{"version":7}"#] {
-        let message =
-            Outgoing { name: body.into(), job: JobId::new("j"), lane: Priority::Normal, body: body.into() };
+        let message = Outgoing {
+            name: body.into(),
+            job: JobId::new("j"),
+            lane: Priority::Normal,
+            body: body.into(),
+            delay: Duration::ZERO,
+        };
         harness.queue.send(&[message]).await.unwrap();
     }
     process.work_for(Duration::from_secs(1)).await;

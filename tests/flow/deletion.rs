@@ -139,8 +139,13 @@ async fn a_late_message_of_a_deleted_job_stores_none_of_its_text() {
         propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap().remove(0);
     assert!(late.context_text.contains("the words of the document"));
     delete::delete(&process.app.store, process.app.blobs.as_ref(), &id, "ann").await.unwrap();
-    let message =
-        Outgoing { name: "late".into(), job: id, lane: Priority::Normal, body: late.encode().unwrap() };
+    let message = Outgoing {
+        name: "late".into(),
+        job: id,
+        lane: Priority::Normal,
+        body: late.encode().unwrap(),
+        delay: Duration::ZERO,
+    };
     harness.queue.send(&[message]).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     assert!(harness.queue.is_empty());

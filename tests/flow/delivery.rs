@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -63,10 +63,10 @@ async fn two_concurrent_deliveries_make_one_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_call_keeps_its_page_and_its_message() {
-    let harness = Harness::new(&[("REQUEST_TIMEOUT", "200s")]);
+    let harness = Harness::new(&[("REQUEST_TIMEOUT", "200s"), ("HEDGE", "off")]);
     harness
         .vision
-        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(150), read_by(target, page)));
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(140), read_by(target, page)));
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     let job = process.finish(&id).await;
@@ -74,14 +74,16 @@ async fn a_slow_call_keeps_its_page_and_its_message() {
     invariants::paid_once(&harness.vision, 0);
 }
 
-/// Refuses list calls to storage while it is set.
+/// Refuses as many writes as it says.
 #[derive(Default)]
-struct ListsUnavailable(AtomicBool);
+struct WritesUnavailable(AtomicUsize);
 
 #[async_trait]
-impl FaultInjector for ListsUnavailable {
+impl FaultInjector for WritesUnavailable {
     async fn before(&self, call: &'static str) -> Injection {
-        match self.0.load(Ordering::SeqCst) && call == "records.list" {
+        let is_refused = call == "records.write"
+            && self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        match is_refused {
             true => Injection::Refuse(Fault::unreachable("records", "made to fail")),
             false => Injection::None,
         }
@@ -93,32 +95,24 @@ impl FaultInjector for ListsUnavailable {
 #[tokio::test(start_paused = true)]
 async fn model_calls_of_an_interrupted_delivery_are_kept() {
     let harness = Harness::new(&[]);
-    let lists: Arc<ListsUnavailable> = Arc::default();
-    let unavailable = lists.clone();
-    // The first model refuses the page, which is paid; then the slots of the next one can't be listed.
+    let writes: Arc<WritesUnavailable> = Arc::default();
+    let unavailable = writes.clone();
+    // The first model refuses the page, which is paid; then its slot can't be given back, with all retries,
+    // and no slot of the next one can be taken.
     harness.vision.set_behaviour(move |target, page| match target.model.as_str() {
         "gpt-5.4" => {
-            unavailable.0.store(true, Ordering::SeqCst);
+            unavailable.0.store(8, Ordering::SeqCst);
             Reply::Finish(Finish::Refusal, String::new())
         }
         _ => Reply::Answer(read_by(target, page)),
     });
     let records: Arc<dyn Records> = harness.records.clone();
-    let process = harness.start_on("a", Arc::new(Faulty::new(records, lists.clone())));
+    let process = harness.start_on("a", Arc::new(Faulty::new(records, writes.clone())));
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
-    let recover = async {
-        process.app.store.clock.sleep(Duration::from_secs(22)).await;
-        harness.vision.set_behaviour(|target, page| match target.model.as_str() {
-            "gpt-5.4" => Reply::down(),
-            _ => Reply::Answer(read_by(target, page)),
-        });
-        lists.0.store(false, Ordering::SeqCst);
-        std::future::pending::<()>().await;
-    };
-    let job = tokio::select! { biased; job = process.finish(&id) => job, () = recover => unreachable!() };
+    let job = process.finish(&id).await;
     let document = process.result(&job).await;
     let results: Vec<CallResult> = document.pages[0].calls.iter().map(|call| call.result).collect();
-    assert_eq!(results, [CallResult::Refusal, CallResult::Transient, CallResult::Answered]);
+    assert_eq!(results, [CallResult::Refusal, CallResult::Answered]);
     assert_eq!(document.metadata.cost_micro_usd.0, 2_000, "the refusal and the answer");
     invariants::trail_verifies(&process.app, &job).await;
 }

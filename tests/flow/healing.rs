@@ -44,7 +44,7 @@ use crate::sources;
 
 #[tokio::test(start_paused = true)]
 async fn heal_sends_fallback_pages_again() {
-    let harness = Harness::new(&[]);
+    let harness = Harness::new(&[("PATIENCE", "0")]);
     harness.vision.set_behaviour(|_, _| Reply::down());
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(5)).await.unwrap().job.id;

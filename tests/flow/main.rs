@@ -7,6 +7,7 @@ mod dead_letters;
 mod deadline;
 mod deletion;
 mod delivery;
+mod end_now;
 mod failover;
 mod healing;
 mod jobs;

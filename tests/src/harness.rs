@@ -5,13 +5,28 @@ use std::{sync::Arc, time::Duration};
 use everypage_core::{
     app::{App, Ports},
     finish::{result::ResultDocument, results},
-    ids::{JobId, TenantId},
+    ids::{JobId, PageNumber, TenantId},
     intake::submit::{Submission, SubmitError, Submitted, submit},
     job::{Job, JobOptions, jobs},
+    keys::record,
     notify::{deliver, relay},
     ports::{
-        blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, notifier::Notifier,
-        payments::Payments, pdf::Pdf, queue::Queue, records::Records, vault::Vault,
+        blobs::Blobs,
+        bus::Bus,
+        clock::Clock,
+        flow::Flow,
+        hooks::Hooks,
+        notifier::Notifier,
+        payments::Payments,
+        pdf::Pdf,
+        queue::Queue,
+        records::{Change, Draft, Records, When},
+        vault::Vault,
+    },
+    read::{
+        outcome::ModelCall,
+        pages::{self, Claim, Page},
+        waiting::Waiting,
     },
     secret::Secret,
     settings::Settings,
@@ -206,6 +221,18 @@ impl Process {
     /// Drives the job for `time`, then kills the process at any point of its work.
     pub async fn kill_after(&self, id: &JobId, time: Duration) -> Option<Job> {
         within(self.app.store.clock.as_ref(), time, self.finish(id)).await
+    }
+
+    /// Makes a page wait for its next round after `call`, as a worker does.
+    pub async fn make_page_wait(&self, id: &JobId, page: u32, waiting: Waiting, call: ModelCall) {
+        let (store, number) = (&self.app.store, PageNumber::new(page).expect("pages count from 1"));
+        let claim = pages::claim(store, id, number, 0, "test/1", Duration::from_secs(1)).await;
+        let Ok(Claim::Granted(held)) = claim else { panic!("page {page} is not free: {claim:?}") };
+        let value =
+            Page { lease: None, waiting: Some(waiting), earlier_calls: vec![call], ..held.value.clone() };
+        let draft = Draft::new(record::page(id, number), serde_json::to_string(&value).expect("encodable"));
+        let change = Change::Put { draft, when: When::Version(held.version) };
+        store.write(vec![change]).await.expect("written");
     }
 
     pub async fn job(&self, id: &JobId) -> Job {

@@ -9,20 +9,20 @@ use everypage_core::{
     intake::options::OptionOverrides,
     job::selection::PageSelection,
     providers::target::{Provider, Tier},
-    settings::{AiPages, parse_duration},
+    settings::{AiPages, Patience, parse_duration},
 };
 
-use super::EXIT_CODES;
+use super::{AT_A_TERMINAL, EXIT_CODES};
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = format!("{AT_A_TERMINAL}\n\n{EXIT_CODES}"))]
 pub struct Process {
     #[command(flatten)]
     pub documents: Documents,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = format!("{AT_A_TERMINAL}\n\n{EXIT_CODES}"))]
 pub struct Submit {
     #[command(flatten)]
     pub documents: Documents,
@@ -62,6 +62,9 @@ pub struct Documents {
     /// Time after which the result is published, complete or not, such as 5m [default: $JOB_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub deadline: Option<Duration>,
+    /// How long a page is tried again after rate limits, errors and timeouts: deadline, 0 or a time such as 90s [default: $PATIENCE]
+    #[arg(long, value_name = "TIME")]
+    pub patience: Option<Patience>,
     /// Priority: low, normal, high, critical or urgent
     #[arg(long)]
     pub priority: Option<Priority>,
@@ -86,6 +89,7 @@ impl Documents {
             provider: self.provider,
             deadline: self.deadline,
             priority: self.priority,
+            patience: self.patience,
             force: self.force,
         }
     }

@@ -20,7 +20,7 @@ pub enum Jobs {
         #[command(flatten)]
         listing: Listing,
     },
-    /// Show one job, and the source of each page's text
+    /// Show one job, and the source of each page's text or, while it runs, how far each page is
     Show {
         #[command(flatten)]
         job: JobArg,
@@ -52,6 +52,9 @@ pub enum Jobs {
         /// Version of the result [default: the latest]
         #[arg(long, value_name = "N")]
         version: Option<u32>,
+        /// Before the result is published: the document as it stands, each page with its best text so far
+        #[arg(long, conflicts_with = "version")]
+        provisional: bool,
         /// Write to a file instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,

@@ -18,6 +18,12 @@ pub use self::{
     tenants::{Account, Keys, Movement, Purchases, TenantArg, Tenants, Webhook},
 };
 
+/// Said once for `process` and `submit`, before the exit codes.
+const AT_A_TERMINAL: &str = "\
+At a terminal, a line shows how many pages are done, being read and waiting.
+Enter takes what is there: the result is published immediately, and pages that
+are not read keep MuPDF's text. Ctrl-C cancels; a second one exits immediately.";
+
 const EXIT_CODES: &str = "\
 Exit codes:
     0  every document succeeded and every page has the text that was planned for it

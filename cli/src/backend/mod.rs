@@ -18,9 +18,9 @@ use everypage_core::{
         options::OptionOverrides,
         submit::{Submission, Submitted, submit},
     },
-    job::Job,
+    job::{Job, end_now::end_now},
 };
-use everypage_local::LocalBackend;
+use everypage_local::{DrivenBy, LocalBackend};
 use tokio_util::sync::CancellationToken;
 
 use self::event_poller::EventPoller;
@@ -45,6 +45,15 @@ pub struct Request {
     /// The caller's options: a stack applies them to its own settings, not to this machine's.
     #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "sent to a stack"))]
     pub overrides: OptionOverrides,
+}
+
+/// The answer to a user who takes what is there.
+pub enum Taken {
+    Ended,
+    /// The text of the document is not read yet.
+    NotRead,
+    /// Another command works on the job.
+    NotOurs,
 }
 
 /// A job whose pages are about to be sent again.
@@ -229,6 +238,26 @@ impl Backend {
             #[cfg(feature = "aws")]
             Self::Aws(_) => Ok(true),
         }
+    }
+
+    /// Ends the job's time now, so that it is published with what is there.
+    #[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only a stack needs it"))]
+    pub async fn take_what_is_there(&self, id: &JobId, created: bool) -> Result<Taken, Problem> {
+        // As with Ctrl-C, the job of another command is not this command's to end.
+        let is_ours = match self {
+            Self::Local(local) => local.driver_of(id).await? != Some(DrivenBy::AnotherProcess),
+            #[cfg(feature = "aws")]
+            Self::Aws(_) => created,
+        };
+        if !is_ours {
+            return Ok(Taken::NotOurs);
+        }
+        let app = self.app();
+        let job = end_now(&app.store, app.flow.as_ref(), &app.interrupts, id, "enter").await?;
+        Ok(match job.survey {
+            Some(_) => Taken::Ended,
+            None => Taken::NotRead,
+        })
     }
 
     /// Ends a cancelled job that no process drives.

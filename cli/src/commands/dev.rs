@@ -21,10 +21,10 @@ pub async fn provider(context: &Context, port: u16, script: Vec<Rule>) -> Result
     let mut shown = 0;
     loop {
         tokio::select! {
-            () = provider.until(|counts| counts.total > shown) => {}
+            () = provider.until(|_| !provider.calls_after(shown).is_empty()) => {}
             _ = tokio::signal::ctrl_c() => break,
         }
-        for call in provider.calls().iter().skip(shown as usize) {
+        for call in &provider.calls_after(shown) {
             shown = call.seq;
             screen.note(&line(call));
         }

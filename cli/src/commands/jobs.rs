@@ -4,7 +4,14 @@ use everypage_core::{
     app::App,
     event::Aggregate,
     events::trail,
-    finish::{delete::delete, format::Format, results},
+    finish::{
+        delete::delete,
+        format::Format,
+        page_status::PageStatus,
+        provisional,
+        result::{PageResult, ResultDocument},
+        results,
+    },
     ids::JobId,
     job::{Job, State, cancel::cancel, jobs},
     plan::decide::{Decision, decide},
@@ -18,7 +25,7 @@ use crate::{
     backend::Backend,
     confirm,
     exit::Exit,
-    find, human, output,
+    find, human, output, page_groups,
     problem::Problem,
     settings::{Address, Context},
     summary,
@@ -87,12 +94,18 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             backend.flush().await?;
             screen.note(&format!("deleted {what}"));
         }
-        Jobs::Result { job, format, version, output, json } => {
+        Jobs::Result { job, format, version, provisional, output, json } => {
             let job = find::job(app, &job.job).await?;
             let form = if json { Format::Json } else { format };
-            let bytes = results::read(app.blobs.as_ref(), &job, form, version)
-                .await?
-                .ok_or_else(|| no_result(&job, version))?;
+            let bytes = match results::read(app.blobs.as_ref(), &job, form, version).await? {
+                Some(bytes) => bytes,
+                None if provisional && job.result.is_none() => {
+                    let document = document_so_far(app, &job).await?.ok_or_else(|| not_read(&job))?;
+                    screen.note(&so_far(&document));
+                    form.render(&document)
+                }
+                None => return Err(no_result(&job, version)),
+            };
             match output {
                 Some(path) => output::write(&path, &bytes)?,
                 None => screen.print(&bytes)?,
@@ -149,9 +162,39 @@ fn no_result(job: &Job, version: Option<u32>) -> Problem {
             format!("job {} has no version {version} of its result; the latest is {}", job.id, result.version)
         }
         (_, None, Some(failure)) => format!("job {} has no result: {}", job.id, failure.reason),
+        _ if !job.is_over() && job.survey.is_some() => format!(
+            "job {} has no result yet: it is {}; --provisional prints the document as it stands",
+            job.id,
+            job.status()
+        ),
         _ if !job.is_over() => format!("job {} has no result yet: it is {}", job.id, job.status()),
         _ => format!("job {} has no result: it is {}", job.id, job.status()),
     })
+}
+
+/// The document of a job without a result, as it stands.
+async fn document_so_far(app: &App, job: &Job) -> Result<Option<ResultDocument>, Problem> {
+    Ok(provisional::provisional(&app.store, app.blobs.as_ref(), job).await?)
+}
+
+/// Why there is no provisional result.
+fn not_read(job: &Job) -> Problem {
+    match job.is_over() {
+        true => no_result(job, None),
+        false => Problem::Failed(format!(
+            "the text of job {} is not read yet: it is {}; retry in a few seconds",
+            job.id,
+            job.status()
+        )),
+    }
+}
+
+/// `provisional: 24 of 40 pages are settled`.
+fn so_far(document: &ResultDocument) -> String {
+    let is_settled = |page: &&PageResult| page.status == Some(PageStatus::Settled);
+    let settled = document.pages.iter().filter(is_settled).count();
+    let pages = human::count(document.pages.len(), "page", "pages");
+    format!("provisional: {settled} of {pages} settled; the others have MuPDF's text for now")
 }
 
 fn print(context: &Context, job: &Job, listing: Listing, line: &str) -> Result<(), Problem> {
@@ -190,9 +233,13 @@ fn table(jobs: &[Job], now: jiff::Timestamp) -> Table {
 async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Result<(), Problem> {
     let screen = &context.screen;
     let document = results::read_document(app.blobs.as_ref(), job, None).await?;
+    let unpublished = document_so_far(app, job).await?;
     if listing.json {
         let mut value = to_json(job);
-        value["pages"] = json!(document.iter().flat_map(summary::origins).collect::<Vec<_>>());
+        value["pages"] = match &unpublished {
+            Some(document) => json!(page_groups::groups(document)),
+            None => json!(document.iter().flat_map(summary::origins).collect::<Vec<_>>()),
+        };
         return screen.print_json(&value);
     }
     let (received, options) = (&job.received, &job.received.options);
@@ -254,6 +301,7 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
     }
     let mut lines = table.lines(None);
     lines.extend(document.iter().flat_map(summary::origin_lines));
+    lines.extend(unpublished.iter().flat_map(page_groups::lines));
     screen.print_line(&lines.join("\n"))
 }
 

@@ -20,7 +20,7 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
     super::only_local(context, "`serve` works on this machine; a stack on AWS has its own API")?;
     let mut settings = context.settings()?.clone();
     if let Some(workers) = args.workers {
-        settings.worker_concurrency = workers.get();
+        settings.worker_concurrency = Some(workers.get());
     }
     let address = args.listen.unwrap_or((Ipv4Addr::LOCALHOST, settings.port).into());
     // Before any work, so that all of it is counted.

@@ -2,6 +2,7 @@
 
 mod document;
 mod report;
+mod running;
 
 use std::path::{Path, PathBuf};
 
@@ -15,12 +16,15 @@ use everypage_core::{
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use self::document::{Document, failure};
+use self::{
+    document::{Document, failure},
+    running::Running,
+};
 use crate::{
     args::Documents,
     backend::{Backend, Request},
     commands::password,
-    ctrl_c,
+    ctrl_c, enter_key,
     exit::Exit,
     find, human, output,
     problem::Problem,
@@ -62,23 +66,46 @@ pub async fn run(
     let screen = &context.screen;
     let cancel = ctrl_c::cancellation(screen, backend.later());
     let progress = backend.progress(context);
+    let running = Running::default();
     let run = Run {
         backend,
         screen,
         progress: &progress,
         cancel: &cancel,
+        running: &running,
         overrides: args.overrides(),
         password,
         args,
         wait,
     };
+    // Where the hint can be seen, and there is a result to wait for.
+    let presses = match screen.has_bars() && wait == WaitUntil::Done {
+        true => enter_key::presses(),
+        false => None,
+    };
+    if presses.is_some() {
+        progress.hint("Enter takes what is there");
+    }
     let names = output::names(&args.files, args.format);
     let work = async {
         let documents = args.files.iter().zip(&names).map(|(file, name)| {
             let place = args.output.as_ref().map(|folder| folder.join(name));
             run.document(file, place)
         });
-        Ok(join_all(documents).await)
+        let watch = async {
+            match presses {
+                Some(presses) => {
+                    let take = running.take_when_asked(backend, screen, presses);
+                    tokio::join!(running.watch(backend, &progress), take);
+                }
+                None => running.watch(backend, &progress).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            documents = join_all(documents) => Ok(documents),
+            () = watch => Err(Problem::Failed("the watch over the documents ended before them".into())),
+        }
     };
     let documents = backend.run_with(screen, &progress, &cancel, work).await?;
     report::print(screen, &documents, wait);
@@ -102,6 +129,7 @@ struct Run<'a> {
     screen: &'a Screen,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
+    running: &'a Running,
     overrides: OptionOverrides,
     password: Option<Secret>,
     args: &'a Documents,
@@ -146,9 +174,12 @@ impl Run<'_> {
         }
         if !submitted.job.state.is_terminal() {
             self.progress.start(&id, &name);
+            self.running.add(&id, &name, !document.repeated);
         }
         document.job = Some(submitted.job);
-        let job = self.backend.finish(&id, !document.repeated, self.progress, self.cancel).await?;
+        let finished = self.backend.finish(&id, !document.repeated, self.progress, self.cancel).await;
+        self.running.remove(&id);
+        let job = finished?;
         self.progress.finish(&id);
         document.exit = Exit::of(&job);
         document.bytes = results::read(app.blobs.as_ref(), &job, self.args.format, None).await?;

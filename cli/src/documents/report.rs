@@ -100,18 +100,10 @@ impl<'a> DocumentSummary<'a> {
             result: job.zip(result).map(|(job, result)| ResultLocation {
                 version: result.version,
                 file: document.written.as_ref().map(|path| path.display().to_string()),
-                command: format!("{program} jobs result {} --format {}", job.id, form_name(form)),
+                command: format!("{program} jobs result {} --format {}", job.id, form.name()),
             }),
             pages: document.result.iter().flat_map(summary::origins).collect(),
             metadata: result.map(|result| &result.metadata),
         }
-    }
-}
-
-fn form_name(form: Format) -> &'static str {
-    match form {
-        Format::Text => "text",
-        Format::Markdown => "markdown",
-        Format::Json => "json",
     }
 }

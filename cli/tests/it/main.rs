@@ -7,4 +7,5 @@ mod credits;
 mod dead_letters;
 mod endings;
 mod process;
+mod provisional;
 mod support;

@@ -100,6 +100,19 @@ impl Bench {
         self.command(args).spawn().unwrap()
     }
 
+    /// Starts the program at a terminal, which has its output and its errors.
+    pub fn start_at_terminal(&self, args: &[&str]) -> Child {
+        let quoted: Vec<String> = args.iter().map(|arg| format!("'{arg}'")).collect();
+        let line = format!("'{}' {}", env!("CARGO_BIN_EXE_everypage"), quoted.join(" "));
+        let plain = self.command(&[]);
+        let mut command = Command::new("/usr/bin/script");
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]).env_clear();
+        let vars = plain.as_std().get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(vars).envs([("SHELL", "/bin/sh"), ("TERM", "xterm")]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.spawn().unwrap()
+    }
+
     /// Waits until this many calls have reached the provider.
     pub async fn calls(&self, count: u64) {
         bounded(self.provider.until(|counts| counts.total >= count)).await;

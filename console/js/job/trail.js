@@ -33,6 +33,8 @@ function describe({ type, data, aggregate }, day) {
       return `Approved by ${data.by}`;
     case 'job.rejected':
       return `Rejected by ${data.by}: ${data.reason}`;
+    case 'job.deadline_moved':
+      return `Deadline moved to ${timeOfDay(data.deadline, day)} by ${data.by}`;
     case 'job.deadline_reached':
       return 'Deadline reached';
     case 'job.cancel_requested':

@@ -33,14 +33,16 @@ const settledRow = ({ settled_at: at, source, fallback_reason: reason }, day) =>
     ),
   );
 
-/** Renders settlements, oldest first. Times of another day than `day` include the date. */
+/** Renders settlements, oldest first, and the calls since the last one. Times of another day than `day` include the date. */
 export function calls(day) {
   const element = h('section', { class: 'card flush', 'aria-label': 'Model calls' });
   let shown;
 
-  function render(settlements) {
-    if (settlements.length === shown) return;
-    shown = settlements.length;
+  function render(settlements, open = []) {
+    const now = `${settlements.length} ${open.length}`;
+    if (now === shown) return;
+    shown = now;
+    const isEmpty = !settlements.length && !open.length;
     const table = h(
       'table',
       { class: 'rows' },
@@ -54,8 +56,14 @@ export function calls(day) {
           settledRow(settlement, day),
         ),
       ),
+      open.length > 0 &&
+        h(
+          'tbody',
+          {},
+          open.map((call) => callRow(call, day)),
+        ),
     );
-    element.replaceChildren(h('h2', {}, 'Model calls'), shown ? table : empty('No model calls for this page.'));
+    element.replaceChildren(h('h2', {}, 'Model calls'), isEmpty ? empty('No model calls for this page.') : table);
   }
 
   return { element, render };

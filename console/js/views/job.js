@@ -10,7 +10,9 @@ import { calls } from '../job/calls.js';
 import { details } from '../job/details.js';
 import { lifecycle } from '../job/lifecycle.js';
 import { result } from '../job/result.js';
+import { texts } from '../job/texts.js';
 import { trail } from '../job/trail.js';
+import { waitingLine } from '../job/waiting.js';
 import { isOpen, isOver, statusOf } from '../labels.js';
 import { every, follow, throttled } from '../live.js';
 import { showError } from '../notices.js';
@@ -59,6 +61,8 @@ export async function show(root, [id, tab], signal) {
   signal.addEventListener('abort', () => shown?.id === id && (shown = undefined), { once: true });
 
   const grid = tiles(id);
+  const wait = waitingLine();
+  const loadTexts = texts(model, path, signal);
   const title = h('h1', { class: 'name' });
   const status = badge(statusOf(model.job));
   const message = h('p', { class: 'message' });
@@ -69,7 +73,7 @@ export async function show(root, [id, tab], signal) {
   const clock = h('span', { class: 'clock' });
   const cycle = lifecycle();
   const panels = {
-    pages: { element: h('div', {}, grid.element), render: renderPages },
+    pages: { element: h('div', {}, wait.element, grid.element), render: renderPages },
     result: result(model, path, signal),
     calls: calls(model),
     trail: trail(model),
@@ -105,7 +109,8 @@ export async function show(root, [id, tab], signal) {
 
   function renderPages() {
     const pages = [...model.pages.values()].sort((a, b) => a.page - b.page);
-    grid.render(pages);
+    grid.render(pages, model.texts);
+    wait.render(pages);
     grid.element.hidden = pages.length === 0;
     waiting.hidden = pages.length > 0;
     if (!pages.length) waiting.replaceChildren(withoutPages());
@@ -154,6 +159,8 @@ export async function show(root, [id, tab], signal) {
     for (const page of items) model.pages.set(page.page, page);
     model.hasPages = true;
     renderSoon();
+    // Without them the tiles show what is known anyway.
+    await loadTexts().then(renderSoon, () => {});
   }
 
   async function loadEvents() {
@@ -178,7 +185,7 @@ export async function show(root, [id, tab], signal) {
       const { target, ...outcome } = data.data;
       const cost = outcome.calls.reduce((sum, call) => sum + call.cost_micro_usd, 0);
       // A new object, not a changed one: tiles detect changes by identity.
-      model.pages.set(page.page, { ...page, status: 'settled', ...outcome, ...target, cost_micro_usd: cost });
+      model.pages.set(page.page, { ...page, status: 'settled', waiting: undefined, ...outcome, ...target, cost_micro_usd: cost });
     }
     renderSoon();
   }

@@ -4,6 +4,7 @@ import { get } from '../api.js';
 import { h, setText } from '../dom.js';
 import { count, duration, money } from '../format.js';
 import { icon } from '../icons.js';
+import { describeWait } from '../job/waiting.js';
 import { isOpen, PAGE, pageState, REASON } from '../labels.js';
 import { every } from '../live.js';
 import { calls } from '../page/calls.js';
@@ -70,7 +71,7 @@ export async function show(root, [id, digits], signal) {
     );
     setText(message, summary(page));
     content.render(page);
-    history.render(page.settlements);
+    history.render(page.settlements, page.status === 'settled' ? [] : page.calls);
   }
 
   render(first);
@@ -113,6 +114,7 @@ function summary(page) {
   const took = page.started_at && page.settled_at && Date.parse(page.settled_at) - Date.parse(page.started_at);
   const parts = [
     page.model && `${page.provider} ${page.model}`,
+    page.waiting && `Waiting for a model: ${describeWait(page.waiting)}`,
     page.fallback_reason && `Fallback reason: ${page.fallback_reason}`,
     page.reason && (REASON[page.reason] ?? page.reason),
     took && duration(took),

@@ -11,8 +11,8 @@ use everypage_aws::SqsQueue;
 use everypage_core::{
     app::App,
     ports::queue::{Delivery, Receipt},
-    read::dispatch::{Disposition, dispatch_until},
-    time::{after, within},
+    read::dispatch::{Disposition, dispatch_until, send_copy},
+    time::{after, until, within},
 };
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -31,18 +31,61 @@ const STORE_RESERVE: Duration = Duration::from_secs(5);
 pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Duration) -> SqsBatchResponse {
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
-    let time = time.saturating_sub(REPORT_RESERVE);
-    let leave_by = after(app.store.clock.now(), time.saturating_sub(STORE_RESERVE));
-    let processed = deliveries.iter().map(|delivery| process(app.clone(), delivery.clone(), leave_by, time));
+    let end = after(app.store.clock.now(), time.saturating_sub(REPORT_RESERVE));
+    let Batch { fresh, suspect, others } = Batch::new(deliveries);
     let mut response = SqsBatchResponse::default();
-    for (delivery, is_done) in deliveries.iter().zip(join_all(processed).await) {
+    let mut report = |delivery: &Delivery, is_done: bool| {
         if !is_done {
             let mut failure = BatchItemFailure::default();
             failure.item_identifier = delivery.id.clone();
             response.batch_item_failures.push(failure);
         }
+    };
+    for delivery in &others {
+        report(delivery, send_again(app, delivery).await);
+    }
+    let processed = fresh.iter().map(|delivery| process(app.clone(), delivery.clone(), end));
+    for (delivery, is_done) in fresh.iter().zip(join_all(processed).await) {
+        report(delivery, is_done);
+    }
+    if let Some(delivery) = &suspect {
+        report(delivery, process(app.clone(), delivery.clone(), end).await);
     }
     response
+}
+
+/// The messages of a batch, by whether they may be what crashed an earlier invocation.
+struct Batch {
+    fresh: Vec<Delivery>,
+    /// Processed alone, after the others: if the function crashes then, it was this one.
+    suspect: Option<Delivery>,
+    /// Further ones, which are sent again with a receive count of their own: a crash now is not theirs.
+    others: Vec<Delivery>,
+}
+
+impl Batch {
+    fn new(deliveries: Vec<Delivery>) -> Self {
+        let (fresh, mut suspects): (Vec<_>, Vec<_>) =
+            deliveries.into_iter().partition(|delivery| delivery.receive_count <= 1);
+        suspects.sort_by_key(|delivery| delivery.receive_count);
+        Self { fresh, suspect: suspects.pop(), others: suspects }
+    }
+}
+
+/// Sends a message again as a new one and deletes it; returns whether that is done.
+async fn send_again(app: &App, delivery: &Delivery) -> bool {
+    match send_copy(&app.reader, delivery).await {
+        Ok(()) => {
+            if let Err(fault) = app.queue.delete(&delivery.receipt).await {
+                warn!(%fault, message = delivery.id, "message not deleted, it is delivered twice");
+            }
+            true
+        }
+        Err(fault) => {
+            warn!(%fault, message = delivery.id, "message not sent again");
+            false
+        }
+    }
 }
 
 fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
@@ -59,7 +102,9 @@ fn delivery(queue: &SqsQueue, message: SqsMessage) -> Delivery {
 
 /// Processes a message; returns whether it is done. For one that is not, the visibility timeout decides
 /// when it is delivered again.
-async fn process(app: Arc<App>, delivery: Delivery, leave_by: Timestamp, time: Duration) -> bool {
+async fn process(app: Arc<App>, delivery: Delivery, end: Timestamp) -> bool {
+    let time = until(app.store.clock.now(), end);
+    let leave_by = end.saturating_sub(STORE_RESERVE).unwrap_or(end);
     // Lambda requires that the queue hides a message for as long as the function may run. A worker that
     // dies would hide it from the others for that long: so it is hidden for a short time only, which is
     // extended while it is processed.

@@ -84,7 +84,7 @@ async fn messages_of_a_batch_are_processed_concurrently_and_fail_independently()
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_unfinished_messages_are_returned_when_time_is_up() {
+async fn an_unfinished_page_is_passed_on_when_time_is_up() {
     let harness = Harness::new(&[]);
     harness.vision.set_behaviour(|target, page| match page {
         1 => Reply::Hang,
@@ -93,12 +93,18 @@ async fn only_unfinished_messages_are_returned_when_time_is_up() {
     let process = harness.start("a");
     let (_, messages) = planned(&process, &FakeDocument::graphics(2)).await;
     let bodies = messages.iter().map(|message| message.encode().unwrap());
-    assert_eq!(handle(&process, batch(bodies), Duration::from_secs(30)).await, ["message-0"]);
+    let failed = handle(&process, batch(bodies), Duration::from_secs(30)).await;
+    assert_eq!(failed, Vec::<String>::new(), "one is done, the other is in a new message");
+    let resent = harness.queue.receive(10, MINUTES).await.unwrap();
+    assert_eq!((resent.len(), resent[0].receive_count), (1, 1), "waiting is no crash");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
-    let harness = Harness::new(&[("MAX_INFLIGHT_PER_MODEL", "1"), ("JOB_TIMEOUT", "1h")]);
+    let pairs = [("MAX_INFLIGHT_PER_MODEL", "1"), ("JOB_TIMEOUT", "1h"), ("HEDGE", "off")];
+    // One model: there is no other to go to.
+    let one = [("SECONDARY_ENGINE", "openai"), ("OPENAI_SECONDARY_MODEL", "gpt-5.4")];
+    let harness = Harness::new(&[pairs, [one[0], one[1], ("PATIENCE", "deadline")]].concat());
     harness.vision.set_behaviour(|target, page| {
         let text = everypage_testkit::vision::read_by(target, page);
         Reply::AnswerAfter(Duration::from_secs(100), text)
@@ -114,7 +120,9 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     let mut resent = harness.queue.receive(10, MINUTES).await.unwrap();
     assert_eq!((resent.len(), resent[0].receive_count), (1, 1));
     let body = resent.remove(0).body;
-    assert!(bodies.contains(&body), "the same page, token and deadline");
+    let message = PageMessage::parse(&body).unwrap();
+    let same = PageMessage { rounds: 0, ..message }.encode().unwrap();
+    assert!(bodies.contains(&same), "the same page, token and deadline");
     assert_eq!(handle(&process, batch([body]), MINUTES).await, Vec::<String>::new());
     let settled = pages::all(&process.app.store, &job.id).await.unwrap();
     let read = settled.values().filter(|record| record.value.outcome.as_ref().is_some_and(Settlement::is_ai));
@@ -123,16 +131,18 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_with_an_unsuccessful_model_call_uses_up_a_delivery() {
-    let harness = Harness::new(&[("JOB_TIMEOUT", "1h")]);
+async fn a_page_with_an_unsuccessful_model_call_is_passed_on_with_that_call() {
+    let harness = Harness::new(&[("JOB_TIMEOUT", "1h"), ("HEDGE", "off")]);
     harness.vision.set_behaviour(|_, _| Reply::AnswerAfter(Duration::from_secs(70), String::new()));
     let process = harness.start("a");
-    let (_, messages) = planned(&process, &FakeDocument::graphics(1)).await;
+    let (job, messages) = planned(&process, &FakeDocument::graphics(1)).await;
     // 60 s are for model calls: the first one's empty response leaves no time for the second.
     let failed = handle(&process, batch([messages[0].encode().unwrap()]), Duration::from_secs(125)).await;
-    assert_eq!(failed, ["message-0"]);
+    assert_eq!(failed, Vec::<String>::new());
     assert_eq!(harness.vision.calls().len(), 1);
-    assert!(harness.queue.is_empty(), "not sent again: it could repeat without end");
+    assert_eq!(harness.queue.len(), 1, "in a new message");
+    let stored = pages::all(&process.app.store, &job.id).await.unwrap();
+    assert_eq!(stored.values().next().unwrap().value.earlier_calls.len(), 1, "the model is not called again");
 }
 
 #[tokio::test(start_paused = true)]

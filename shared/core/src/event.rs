@@ -1,4 +1,5 @@
-//! The audit trail: immutable events, numbered and hash-chained per aggregate.
+//! One event of the audit trail as a value: immutable, numbered and hash-chained per aggregate. The store of
+//! events is in [`crate::events`].
 
 use std::{fmt, str::FromStr};
 

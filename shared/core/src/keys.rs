@@ -16,7 +16,7 @@ use crate::{
 /// | `job#J` | `page#0000000017` | lease, outcome and text of a page |
 /// | `job#J` | `pagelog#0000000017#0000000001` | a page's trail |
 /// | `job#J` | `healing` | which process publishes pages that were read late |
-/// | `job#J` | `secret` | the document's password, sealed, until intake is over |
+/// | `job#J` | `secret` | the sealed password, until the document is prepared or has failed |
 /// | `job#J` | `upload#ID` | the uploaded object that became the job |
 /// | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
 /// | `idempotency#T` | a key | the job that a request made |
@@ -32,7 +32,8 @@ use crate::{
 /// | `webhook#ID` | `webhook` | one webhook delivery, pending or done |
 /// | `breaker` | a target | its circuit breaker |
 /// | `breaker#…` | `event#…` | the breaker's trail |
-/// | `slots#…` | `0000000000` | one in-flight slot of a target |
+/// | `pace` | a target | its in-flight limit and pause |
+/// | `slots#…` | `0000000000` | a group of 32 in-flight slots of a target |
 /// | `nodes` | a node | when a process that stores events was last seen |
 /// | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
 pub mod record {
@@ -51,6 +52,7 @@ pub mod record {
     pub const HEALING: &str = "healing";
     pub const SLOTS: &str = "slots#";
     pub const BREAKERS: &str = "breaker";
+    pub const PACES: &str = "pace";
     pub const NODES: &str = "nodes";
 
     pub fn job_partition(job: &JobId) -> String {
@@ -146,8 +148,13 @@ pub mod record {
         format!("{SLOTS}{target}")
     }
 
-    pub fn slot(target: &Target, index: usize) -> Key {
-        Key::new(slots_partition(target), format!("{index:010}"))
+    /// A group of slots.
+    pub fn slots(target: &Target, group: u32) -> Key {
+        Key::new(slots_partition(target), format!("{group:010}"))
+    }
+
+    pub fn pace(target: &Target) -> Key {
+        Key::new(PACES, target.to_string())
     }
 
     pub fn node(node: &str) -> Key {

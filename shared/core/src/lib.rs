@@ -1,13 +1,16 @@
 //! The rules and guarantees of Everypage, without cloud SDKs, sockets or clocks.
 //!
 //! The modules ("rooms") follow the journey of a document. A room may use only the rooms listed
-//! before it, which `./test rooms` checks:
+//! before it; `./test rooms` checks that, by the complete order in `scripts/check-rooms`.
 //!
 //! | room | holds |
 //! | --- | --- |
+//! | [`ids`], [`money`], [`source`], [`state`], [`document`], [`event`] and others | values without I/O |
+//! | [`providers`] | providers, their models and the order of failover |
 //! | [`ports`] | the interfaces that backends implement, and the guarantees that the core relies on |
-//! | [`settings`], [`telemetry`], [`providers`] | configuration, metrics and spans, providers and models |
-//! | [`records`], [`events`] | versioned records; events, trails and the outbox |
+//! | [`lease`], [`records`], [`keys`] | leases, versioned records, every record key and blob key |
+//! | [`settings`], [`telemetry`] | configuration, metrics and spans |
+//! | [`events`] | the store of events: trails and the outbox |
 //! | [`tenants`], [`billing`] | tenants and API keys; credits and purchases |
 //! | [`job`], [`dead_letters`] | what a job is; messages that were given up, with their reasons |
 //! | [`intake`] | accept a document |
@@ -18,6 +21,7 @@
 //! | [`finish`] | publish the result, heal it, verify it, delete it |
 //! | [`observe`] | figures and gauges |
 //! | [`recover`] | redrive and sweep |
+//! | [`app`] | all rooms, assembled once from the ports of a backend |
 //!
 //! In a room a singular file (`breaker.rs`) holds a model and its pure decisions, a plural file
 //! (`breakers.rs`) the store of its records, and a verb (`finalize.rs`) a use case that reads,

@@ -8,7 +8,7 @@ use crate::ports::{
 };
 
 /// A stored value and the version that a write to it must name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versioned<T> {
     pub value: T,
     pub version: u64,

@@ -18,8 +18,7 @@ use everypage_core::{
     job::{Job, jobs},
     notify::{deliver, relay},
     ports::{Fault, clock::Clock, ids::Ids},
-    providers::target::Tier,
-    read::{pages, slots},
+    read::pages,
     settings::Settings,
     time::within,
 };
@@ -298,10 +297,8 @@ impl LocalBackend {
     async fn free_leases_and_slots(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
         pages::free_all_of(&self.app.store, job, dead).await?;
         healing::free_all_of(&self.app.store, job, dead).await?;
-        for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
-            for target in self.app.settings.failover_order().steps(tier) {
-                slots::free_all_of(&self.app.reader.slots, &target, dead).await?;
-            }
+        for target in self.app.settings.failover_order().targets() {
+            self.app.reader.slots.free_all_of(&target, dead).await?;
         }
         Ok(())
     }

@@ -41,7 +41,8 @@ CREATE INDEX IF NOT EXISTS items_state ON items (state_partition, state_sort) WH
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
-    visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0
+    visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0,
+    delayed INTEGER NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, alone INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS messages_job ON messages (job, visible_at);
 CREATE INDEX IF NOT EXISTS messages_lane ON messages (lane DESC, id);

@@ -4,7 +4,15 @@
 //! The driver holds no state that is not stored: every step reads the job's state and continues
 //! from there, so dropping the driver anywhere and starting another is always safe.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use everypage_core::{
     app::App,
@@ -25,7 +33,7 @@ use everypage_core::{
     time::until,
 };
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
@@ -37,6 +45,9 @@ const JOB_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// After this many polls the settled pages are read again, in case a notification was lost.
 const POLLS_PER_RECOUNT: u32 = 15;
+/// Workers at least and at most, where their number follows the in-flight limits.
+const MIN_WORKERS: usize = 4;
+const MAX_WORKERS: usize = 600;
 /// Messages of one send.
 const BATCH_SIZE: usize = 100;
 /// Pause before the end of a job that could not be stored is retried, without limit.
@@ -46,16 +57,37 @@ pub struct Driver {
     app: Arc<App>,
     flow: Arc<LocalFlow>,
     parallel_ranges: usize,
-    /// Wakes the workers: messages were sent.
-    sent: tokio::sync::Notify,
+    /// Wakes the workers: messages were sent, or a page is done.
+    sent: Arc<Notify>,
+}
+
+/// A page that is being read, counted for as long as it is.
+struct Busy {
+    pages: Arc<AtomicUsize>,
+    wake: Arc<Notify>,
+}
+
+impl Busy {
+    fn new(pages: &Arc<AtomicUsize>, wake: &Arc<Notify>) -> Self {
+        pages.fetch_add(1, Ordering::Relaxed);
+        Self { pages: pages.clone(), wake: wake.clone() }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.pages.fetch_sub(1, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
 }
 
 impl Driver {
     pub fn new(app: Arc<App>, flow: Arc<LocalFlow>, parallel_ranges: usize) -> Self {
-        Self { app, flow, parallel_ranges: parallel_ranges.max(1), sent: tokio::sync::Notify::new() }
+        Self { app, flow, parallel_ranges: parallel_ranges.max(1), sent: Arc::default() }
     }
 
-    /// Receives messages and processes up to `worker_concurrency` of them in parallel; never returns.
+    /// Receives messages and processes them in parallel, as many as the settings or the models allow; never
+    /// returns.
     pub async fn work(&self) {
         self.work_until(&CancellationToken::new()).await;
     }
@@ -63,55 +95,50 @@ impl Driver {
     /// Processes messages as [`Driver::work`] does until `stop` is signalled, then finishes those in
     /// progress and returns.
     pub async fn work_until(&self, stop: &CancellationToken) {
-        let permits = Arc::new(Semaphore::new(self.app.settings.worker_concurrency));
         let mut workers = JoinSet::new();
-        loop {
+        // Pages that are being read; a worker whose page is done deletes its message while the next begins.
+        let busy = Arc::new(AtomicUsize::new(0));
+        while !stop.is_cancelled() {
             while workers.try_join_next().is_some() {}
-            let permit = tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                permit = permits.clone().acquire_owned() => permit,
+            let free = self.concurrency().await.saturating_sub(busy.load(Ordering::Relaxed));
+            let received = match free {
+                0 => Ok(vec![]),
+                free => self.app.queue.receive(free, self.app.settings.page_visibility).await,
             };
-            let Ok(permit) = permit else { return };
-            let free = 1 + permits.available_permits();
-            let received = self.app.queue.receive(free, self.app.settings.page_visibility).await;
             let deliveries = received.unwrap_or_else(|fault| {
                 warn!(%fault, "queue not read");
                 vec![]
             });
             if deliveries.is_empty() {
-                drop(permit);
-                let app = &self.app;
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => break,
+                    () = stop.cancelled() => {}
                     () = self.sent.notified() => {}
-                    () = app.store.clock.sleep(QUEUE_POLL_INTERVAL) => {}
+                    () = self.app.store.clock.sleep(QUEUE_POLL_INTERVAL) => {}
                 }
                 continue;
             }
-            let mut permit = Some(permit);
             for delivery in deliveries {
-                // The first delivery has its permit; the others' were counted as free a moment ago.
-                let permit = match permit.take() {
-                    Some(permit) => permit,
-                    None => match permits.clone().acquire_owned().await {
-                        Ok(permit) => permit,
-                        Err(_) => return,
-                    },
-                };
-                let app = self.app.clone();
+                let (app, done) = (self.app.clone(), Busy::new(&busy, &self.sent));
                 // A panic in this task is a bug. It costs one delivery: the message becomes visible
                 // again when its visibility timeout expires.
                 workers.spawn(async move {
                     let disposition = dispatch(&app.reader, &delivery).await;
-                    // The next page need not wait until this one's message is deleted.
-                    drop(permit);
+                    drop(done);
                     acknowledge(&app, &delivery, disposition).await;
                 });
             }
         }
         while workers.join_next().await.is_some() {}
+    }
+
+    /// Pages that may be processed in parallel: as many as the settings say, else as many calls as may be in
+    /// flight to all models together.
+    async fn concurrency(&self) -> usize {
+        match self.app.settings.worker_concurrency {
+            Some(workers) => workers,
+            None => self.app.reader.max_calls().await.clamp(MIN_WORKERS, MAX_WORKERS),
+        }
     }
 
     /// Makes the workers poll the queue now, because messages were sent.
@@ -295,6 +322,7 @@ impl Driver {
                 job: job.id.clone(),
                 lane: message.priority,
                 body: message.encode()?,
+                delay: Duration::ZERO,
             });
         }
         for batch in outgoing.chunks(BATCH_SIZE) {

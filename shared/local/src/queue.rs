@@ -18,12 +18,18 @@ use everypage_core::{
     },
     time::after,
 };
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::database::Database;
 
 /// Every fifth receive takes the oldest messages first, whatever their lane: lower lanes never starve.
 const FAIR_RECEIVE_INTERVAL: u64 = 5;
+
+/// Processes that died while they had a message, among others: from then on it is a suspect and is received
+/// alone. Only what happens then counts as a crash of its own.
+const SUSPECT_CRASHES: u32 = 2;
+/// A delayed message looks again by itself after this time, should a wake be lost.
+const MAX_DELAY: Duration = Duration::from_secs(60);
 
 pub struct SqliteQueue {
     database: Database,
@@ -52,7 +58,14 @@ impl SqliteQueue {
                         [&owner, &job, from],
                     )?;
                     if moved > 0 {
-                        db.execute("UPDATE messages SET visible_at = ?1 WHERE job = ?2", params![now, job])?;
+                        // The death of a process is not the fault of all its pages.
+                        db.execute(
+                            "UPDATE messages SET receive_count = receive_count - 1, crashes = crashes + 1
+                             WHERE job = ?2 AND visible_at > ?1 AND receive_count > 0 AND NOT delayed AND NOT alone",
+                            params![now, job],
+                        )?;
+                        let free = "UPDATE messages SET visible_at = ?1, alone = 0 WHERE job = ?2";
+                        db.execute(free, params![now, job])?;
                     }
                 }
                 db.query_row("SELECT owner = ?1 FROM drives WHERE job = ?2", [&owner, &job], |row| row.get(0))
@@ -115,6 +128,23 @@ impl SqliteQueue {
     }
 }
 
+/// Messages that this process has received and not deleted.
+fn received(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<i64> {
+    db.prepare_cached(
+        "SELECT COUNT(*) FROM messages JOIN drives USING (job)
+         WHERE owner = ?1 AND visible_at > ?2 AND receive_count > 0 AND NOT delayed",
+    )?
+    .query_row(params![owner, now], |row| row.get(0))
+}
+
+/// Whether this process is working on a suspect.
+fn is_one_alone(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<bool> {
+    db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM messages JOIN drives USING (job) WHERE owner = ?1 AND visible_at > ?2 AND alone)",
+    )?
+    .query_row(params![owner, now], |row| row.get(0))
+}
+
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     let (id, count): (i64, u32) = (row.get("id")?, row.get("receive_count")?);
     let level: u8 = row.get("lane")?;
@@ -137,14 +167,24 @@ fn parts(receipt: &Receipt) -> (i64, i64) {
 #[async_trait]
 impl Queue for SqliteQueue {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
-        let (messages, now) = (messages.to_vec(), self.now());
+        let (messages, now) = (messages.to_vec(), self.clock.now());
         self.database
             .write(move |db| {
                 let mut insert = db.prepare_cached(
-                    "INSERT OR IGNORE INTO messages (job, name, lane, body, visible_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT OR IGNORE INTO messages (job, name, lane, body, visible_at, delayed)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?;
                 for message in &messages {
-                    insert.execute(params![message.job.as_str(), message.name, message.lane.level(), message.body, now])?;
+                    let visible_at = after(now, message.delay).as_millisecond();
+                    let (job, lane) = (message.job.as_str(), message.lane.level());
+                    insert.execute(params![
+                        job,
+                        message.name,
+                        lane,
+                        message.body,
+                        visible_at,
+                        !message.delay.is_zero()
+                    ])?;
                 }
                 Ok(())
             })
@@ -159,15 +199,22 @@ impl Queue for SqliteQueue {
         let hidden_until = after(now, visibility).as_millisecond();
         let now = now.as_millisecond();
         // A read first: most receives find nothing and then cost no write.
-        let seen: Vec<i64> = {
+        let seen: Vec<(i64, bool)> = {
             self.database
                 .read(move |db| {
-                    db.prepare_cached(&format!(
-                        "SELECT messages.id FROM messages JOIN drives USING (job) WHERE owner = ?1 AND visible_at <= ?2
-                         ORDER BY {order} LIMIT ?3"
-                    ))?
-                    .query_map(params![owner, now, max], |row| row.get(0))?
-                    .collect()
+                    let visible: Vec<(i64, bool)> = db
+                        .prepare_cached(&format!(
+                            "SELECT messages.id, crashes >= {SUSPECT_CRASHES} FROM messages JOIN drives USING (job)
+                             WHERE owner = ?1 AND visible_at <= ?2 ORDER BY {order} LIMIT ?3"
+                        ))?
+                        .query_map(params![owner, now, max], |row| Ok((row.get(0)?, row.get(1)?)))?
+                        .collect::<Result<_, _>>()?;
+                    if !visible.iter().any(|(_, is_suspect)| *is_suspect) && !is_one_alone(db, &owner, now)? {
+                        return Ok(visible);
+                    }
+                    // A suspect runs when nothing else does.
+                    let is_idle = received(db, &owner, now)? == 0;
+                    Ok(visible.into_iter().filter(|(_, is_suspect)| is_idle && *is_suspect).take(1).collect())
                 })
                 .await?
         };
@@ -177,12 +224,12 @@ impl Queue for SqliteQueue {
         self.database
             .write(move |db| {
                 let mut take = db.prepare_cached(
-                    "UPDATE messages SET receive_count = receive_count + 1, visible_at = ?1
+                    "UPDATE messages SET receive_count = receive_count + 1, visible_at = ?1, delayed = 0, alone = ?4
                      WHERE id = ?2 AND visible_at <= ?3 RETURNING id, lane, body, receive_count",
                 )?;
                 let mut taken = Vec::with_capacity(seen.len());
-                for id in seen {
-                    let rows = take.query_map(params![hidden_until, id, now], delivery)?;
+                for (id, is_suspect) in seen {
+                    let rows = take.query_map(params![hidden_until, id, now, is_suspect], delivery)?;
                     for row in rows {
                         taken.push(row?);
                     }
@@ -218,6 +265,24 @@ impl Queue for SqliteQueue {
     /// Always empty: a dead letter is a record in the same file, not a message of another queue.
     async fn receive_dead_letters(&self, _max: usize, _visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         Ok(vec![])
+    }
+
+    /// Makes the delayed messages of all processes visible.
+    async fn wake(&self) -> Result<bool, Fault> {
+        let now = self.now();
+        self.database
+            .write(move |db| {
+                db.prepare_cached(
+                    "UPDATE messages SET visible_at = ?1 WHERE delayed = 1 AND visible_at > ?1",
+                )?
+                .execute(params![now])
+            })
+            .await?;
+        Ok(true)
+    }
+
+    fn max_delay(&self) -> Duration {
+        MAX_DELAY
     }
 
     /// Counts the messages of all processes with this data folder.

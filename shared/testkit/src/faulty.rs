@@ -234,6 +234,12 @@ impl Queue for Faulty<dyn Queue> {
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.around("queue.depths", self.inner.depths()).await
     }
+    async fn wake(&self) -> Result<bool, Fault> {
+        self.around("queue.wake", self.inner.wake()).await
+    }
+    fn max_delay(&self) -> Duration {
+        self.inner.max_delay()
+    }
 }
 
 #[async_trait]

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use everypage_core::{
     ports::{
         clock::Clock,
-        vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+        vision::{Allowance, Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
     },
     providers::target::Target,
 };
@@ -121,7 +121,7 @@ impl Vision for FakeVision {
         tokio::task::yield_now().await;
         let answer = |finish, text| {
             let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
-            Ok(Answer { text, finish, usage })
+            Ok(Answer { text, finish, usage, allowance: Allowance::default() })
         };
         match behaviour(target, page) {
             Reply::Answer(text) => answer(Finish::Complete, text),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use async_trait::async_trait;
 use everypage_core::{
-    ports::vision::{Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+    ports::vision::{Allowance, Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
     providers::target::{Provider, Target},
     settings::Settings,
 };
@@ -17,6 +17,7 @@ use crate::{
     dialect::{Call, Completion, dialect},
     failure,
     prices::Prices,
+    rate_limit,
     settings::{BaseUrl, ProviderAccess, SettingsError, VisionSettings},
     transport::{Reply, Transport},
 };
@@ -82,21 +83,29 @@ impl HttpVision {
 
     fn parse(&self, call: Call<'_>, reply: &Reply) -> Result<Answer, VisionError> {
         if failure::is_refusal(reply) {
-            return Ok(Answer { text: String::new(), finish: Finish::Refusal, usage: Usage::default() });
+            return Ok(Answer {
+                text: String::new(),
+                finish: Finish::Refusal,
+                usage: Usage::default(),
+                allowance: rate_limit::allowance(call.target.provider, &reply.headers),
+            });
         }
         if !reply.status.is_success() {
             return Err(call.failure(reply));
         }
         match dialect(call.target.provider).parse(&reply.body) {
-            Some(completion) => Ok(self.answer(&call.target.model, completion)),
+            Some(completion) => {
+                let allowance = rate_limit::allowance(call.target.provider, &reply.headers);
+                Ok(self.answer(&call.target.model, completion, allowance))
+            }
             None => Err(call.not_an_answer(reply)),
         }
     }
 
-    fn answer(&self, model: &str, completion: Completion) -> Answer {
+    fn answer(&self, model: &str, completion: Completion, allowance: Allowance) -> Answer {
         let Completion { text, finish, input_tokens, output_tokens } = completion;
         let cost_usd = self.prices.cost_usd(model, input_tokens, output_tokens);
-        Answer { text, finish, usage: Usage { input_tokens, output_tokens, cost_usd } }
+        Answer { text, finish, usage: Usage { input_tokens, output_tokens, cost_usd }, allowance }
     }
 
     fn endpoint(&self, provider: Provider) -> &Endpoint {

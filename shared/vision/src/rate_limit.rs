@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use everypage_core::providers::target::Provider;
+use everypage_core::{
+    ports::vision::{Allowance, Quota},
+    providers::target::Provider,
+};
 use jiff::{Timestamp, fmt::rfc2822};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
@@ -24,6 +27,19 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     };
     let limits = || Provider::ALL.iter().find_map(|provider| dialect(*provider).rate_limit_reset(headers));
     milliseconds().or_else(seconds_or_date).or_else(limits).map(|wait| wait.min(MAX_WAIT))
+}
+
+/// What is left of the provider's limits, by the headers of a response; by those of another provider, where a
+/// gateway passes them on.
+pub(crate) fn allowance(provider: Provider, headers: &HeaderMap) -> Allowance {
+    let others = Provider::ALL.iter().copied().filter(|other| *other != provider);
+    let mut found = std::iter::once(provider).chain(others).map(|one| dialect(one).allowance(headers));
+    found.find(|allowance| *allowance != Allowance::default()).unwrap_or_default()
+}
+
+/// The limit with the fewest left.
+pub(crate) fn tightest(quotas: impl IntoIterator<Item = Option<Quota>>) -> Option<Quota> {
+    quotas.into_iter().flatten().min_by_key(|quota| quota.left)
 }
 
 /// The value of a header; `None` when it is missing or blank.

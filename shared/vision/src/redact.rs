@@ -87,6 +87,7 @@ mod tests {
             context_text: "--- current ---\nThe quarterly loss\nwas 41 million.".into(),
             image: None,
             max_output_tokens: 100,
+            temperature: None,
         }
     }
 

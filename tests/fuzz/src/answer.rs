@@ -39,11 +39,12 @@ pub fn answer(data: &[u8]) {
         context_text: LAYER.into(),
         image: None,
         max_output_tokens: 100,
+        temperature: None,
     };
     let headers =
         lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()));
     match vision.interpret(&target, &request, status, headers, body.to_vec()) {
-        Ok(Answer { text, finish, usage }) => {
+        Ok(Answer { text, finish, usage, .. }) => {
             assert!(usage.cost_usd.is_finite() && usage.cost_usd >= 0.0, "{usage:?}");
             let _ = judge(&text, finish, Some(LAYER));
         }

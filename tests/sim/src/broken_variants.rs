@@ -40,7 +40,6 @@ pub enum BrokenVariant {
     UnleasedSlots,
     PublishedBeforeStored,
     UnpublishedEvents,
-    BreakerCountsEveryPage,
     BreakerPerProcess,
     ResultsOverwritten,
     MessagesDeletedOnReceive,
@@ -58,14 +57,13 @@ pub enum BrokenVariant {
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 20] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
         Self::UnleasedSlots,
         Self::PublishedBeforeStored,
         Self::UnpublishedEvents,
-        Self::BreakerCountsEveryPage,
         Self::BreakerPerProcess,
         Self::ResultsOverwritten,
         Self::MessagesDeletedOnReceive,
@@ -90,7 +88,6 @@ impl BrokenVariant {
             Self::UnleasedSlots => "the lease of an in-flight slot never expires",
             Self::PublishedBeforeStored => "events are published before they are stored",
             Self::UnpublishedEvents => "events are stored but not marked for publishing",
-            Self::BreakerCountsEveryPage => "each page of one outage counts as a separate failure",
             Self::BreakerPerProcess => "each process has its own breakers",
             Self::ResultsOverwritten => "a stored result version can be overwritten",
             Self::MessagesDeletedOnReceive => "a message is deleted when it is received",
@@ -161,8 +158,8 @@ impl BrokenPort<dyn Records> {
         match self.variant {
             BrokenVariant::UnleasedSlots if draft.key.partition.starts_with("slots#") => {
                 edit(&mut draft, &|body| {
-                    if body["holder"] != "" {
-                        body["until"] = "9999-01-01T00:00:00Z".into();
+                    for share in body["shares"].as_array_mut().into_iter().flatten() {
+                        share["until"] = "9999-01-01T00:00:00Z".into();
                     }
                 });
             }
@@ -206,11 +203,6 @@ impl BrokenPort<dyn Records> {
 
     fn seen(&self, item: Option<Item>) -> Option<Item> {
         let mut item = item?;
-        if self.variant == BrokenVariant::BreakerCountsEveryPage && item.draft.key.partition == "breaker" {
-            let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
-            body["breaker"]["generation"] = 0.into();
-            item.draft.body = body.to_string();
-        }
         if self.variant == BrokenVariant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
             item.draft.body = item.draft.body.replace("\"half_open\"", "\"closed\"");
         }
@@ -218,9 +210,9 @@ impl BrokenPort<dyn Records> {
     }
 }
 
-/// Whether the draft is a released slot.
+/// Whether the draft is a group of slots without a holder.
 fn is_release(draft: &Draft) -> bool {
-    draft.key.partition.starts_with("slots#") && draft.body.contains("\"holder\":\"\"")
+    draft.key.partition.starts_with("slots#") && !draft.body.contains("\"holder\"")
 }
 
 #[async_trait]
@@ -347,6 +339,14 @@ impl Queue for BrokenPort<dyn Queue> {
 
     async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         self.inner.receive_dead_letters(max, visibility).await
+    }
+
+    async fn wake(&self) -> Result<bool, Fault> {
+        self.inner.wake().await
+    }
+
+    fn max_delay(&self) -> Duration {
+        self.inner.max_delay()
     }
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {

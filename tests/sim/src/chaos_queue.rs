@@ -133,6 +133,14 @@ impl Queue for ChaosQueue {
         self.queue.receive_dead_letters(max, visibility).await
     }
 
+    async fn wake(&self) -> Result<bool, Fault> {
+        self.queue.wake().await
+    }
+
+    fn max_delay(&self) -> Duration {
+        self.queue.max_delay()
+    }
+
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.queue.depths().await
     }

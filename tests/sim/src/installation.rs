@@ -43,6 +43,8 @@ use crate::{
     run_plan::RunPlan,
 };
 
+/// The shortest cooldown of a breaker, where a page has little time left.
+const MIN_COOLDOWN: Duration = Duration::from_secs(5);
 /// How often a process scans for jobs without a driver.
 pub const ORPHAN_SCAN_INTERVAL: Duration = Duration::from_secs(15);
 /// A call number that is beyond those of every plan.
@@ -108,13 +110,15 @@ impl Installation {
         });
         // A lease that expires during a call, because storage is down, does not end the call.
         let leases_expire = plan.storage_fails() && settings.request_timeout >= settings.page_visibility;
-        let max_in_flight = if leases_expire { usize::MAX } else { settings.max_inflight_per_model };
+        let max = settings.max_inflight_per_model.max() as usize;
+        let max_in_flight = if leases_expire { usize::MAX } else { max };
         let cooldown = (plan.breakers_see_every_failure() && settings.breaker.failure_threshold == 1)
-            .then_some(settings.breaker.base_cooldown);
+            .then_some(settings.breaker.base_cooldown.min(MIN_COOLDOWN));
         let observer = Observer::new(
             clock.clone(),
             records.clone(),
             plan.max_clock_difference(),
+            settings.breaker,
             max_in_flight,
             cooldown,
             plan.writes_succeed(),

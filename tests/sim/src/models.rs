@@ -10,7 +10,7 @@ use everypage_core::{
     plan::context,
     ports::{
         clock::Clock,
-        vision::{Answer, Finish, PageRequest, Price, Scope, Usage, Vision, VisionError},
+        vision::{Allowance, Answer, Finish, PageRequest, Price, Scope, Usage, Vision, VisionError},
     },
     providers::target::Target,
 };
@@ -109,7 +109,7 @@ impl Vision for Models {
             Some(ModelFault::RejectsThePage) => return Err(VisionError::Request { detail: "400".into() }),
         };
         let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
-        Ok(Answer { text, finish, usage })
+        Ok(Answer { text, finish, usage, allowance: Allowance::default() })
     }
 
     fn price(&self, _target: &Target) -> Price {

@@ -25,6 +25,7 @@ use everypage_core::{
         invariants as read_invariants,
         pages::Page,
     },
+    settings::BreakerPolicy,
 };
 use everypage_testkit::{clock::VirtualClock, memory::MemoryRecords};
 use serde_json::Value;
@@ -42,6 +43,7 @@ pub struct Observer {
     start: jiff::Timestamp,
     /// The maximum difference between two clocks.
     max_clock_difference: Duration,
+    breaker: BreakerPolicy,
     max_in_flight: usize,
     /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
     cooldown: Option<Duration>,
@@ -96,6 +98,7 @@ impl Observer {
         clock: Arc<VirtualClock>,
         records: Arc<MemoryRecords>,
         max_clock_difference: Duration,
+        breaker: BreakerPolicy,
         max_in_flight: usize,
         cooldown: Option<Duration>,
         writes_succeed: bool,
@@ -107,6 +110,7 @@ impl Observer {
             records,
             start,
             max_clock_difference,
+            breaker,
             max_in_flight,
             cooldown,
             writes_succeed,
@@ -280,7 +284,10 @@ impl Observer {
                 &at(),
                 read_invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference),
             );
-            self.check(&at(), read_invariants::counted_once(&was, &is));
+            self.check(
+                &at(),
+                read_invariants::opened_once(&was.current(self.clock.now(), &self.breaker), &is),
+            );
             let now = self.now();
             let mut seen = self.seen();
             let opens = matches!(is.state, breaker::State::Open { .. });

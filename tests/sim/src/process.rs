@@ -10,7 +10,7 @@ use everypage_core::{
     job::jobs,
     notify::{deliver, relay},
     providers::target::Tier,
-    read::{pages, slots},
+    read::pages,
     recover::sweep::sweep,
 };
 use everypage_local::{Driver, LocalFlow};
@@ -118,7 +118,7 @@ async fn release_leases_of_killed(installation: &Installation, app: &App, job: &
         // Leases that can't be released now expire by themselves.
         let _ = pages::free_all_of(&app.store, job, &node).await;
         for target in app.settings.failover_order().steps(Tier::Primary) {
-            let _ = slots::free_all_of(&app.reader.slots, &target, &node).await;
+            let _ = app.reader.slots.free_all_of(&target, &node).await;
         }
         let _ = relay::relay(&app.publisher, &node).await;
     }

@@ -1,10 +1,5 @@
 use axum::{Json, extract::State};
-use everypage_core::{
-    dead_letters,
-    providers::target::{Target, Tier},
-    read::slots,
-    telemetry::metrics::MAX_COUNTED_DEAD_LETTERS,
-};
+use everypage_core::{dead_letters, providers::target::Target, telemetry::metrics::MAX_COUNTED_DEAD_LETTERS};
 
 use crate::{
     Api,
@@ -22,17 +17,14 @@ pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<
     let app = &api.app;
     let lanes = app.queue.depths().await?.into_iter();
     let lanes = lanes.map(|(lane, waiting)| Lane { priority: name(lane).to_lowercase(), waiting }).collect();
-    let mut targets: Vec<Target> = Vec::new();
-    for tier in [Tier::Primary, Tier::Fast, Tier::Secondary] {
-        targets.extend(app.settings.failover_order().steps(tier));
-    }
+    let mut targets = app.settings.failover_order().targets();
     targets.sort_by_key(Target::to_string);
-    targets.dedup();
     let mut models = Vec::with_capacity(targets.len());
     for target in targets {
         models.push(InFlight {
-            in_flight: slots::in_use(&app.reader.slots, &target).await?,
-            limit: app.settings.max_inflight_per_model,
+            in_flight: app.reader.slots.in_use(&target).await?,
+            limit: app.reader.paces.limit(&target).await,
+            paused_until: app.reader.paces.paused(&target).await.map(|until| until.to_string()),
             target: target.to_string(),
         });
     }

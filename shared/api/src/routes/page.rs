@@ -88,9 +88,9 @@ pub async fn page(
 }
 
 async fn unpublished_page(app: &App, job: &Job, number: PageNumber) -> Result<Page, Problem> {
-    let Some(survey) = &job.survey else { return Ok(Page::waiting(number)) };
+    let Some(survey) = &job.survey else { return Ok(Page::planned(number)) };
     let found = unpublished_pages(app, job, survey, number.get() - 1, 1).await?;
-    Ok(found.into_iter().next().unwrap_or_else(|| Page::waiting(number)))
+    Ok(found.into_iter().next().unwrap_or_else(|| Page::planned(number)))
 }
 
 async fn mupdf_text(app: &App, job: &Job, number: PageNumber) -> Result<Option<String>, StepError> {

@@ -4,6 +4,7 @@ use axum::{
 };
 use everypage_core::{
     app::App,
+    finish::page_status::PageStatus,
     ids::PageNumber,
     job::{self, Survey},
     plan::route::{PageFacts, Route, route},
@@ -16,7 +17,7 @@ use crate::{
     auth::Known,
     cursor::{self, ListParams},
     problem::Problem,
-    shape::{List, Page, PageList, PageStatus},
+    shape::{List, Page, PageList},
 };
 
 const DEFAULT_LIMIT: usize = 100;
@@ -24,7 +25,8 @@ const MAX_LIMIT: usize = 500;
 
 /// List the pages of a job with the source of their text
 ///
-/// Before the first result, pages are in their current state. The list is empty until the document is
+/// Before the first result, pages are in their current state: a waiting page shows why it waits and until
+/// when, and pages that are not settled show the calls so far. The list is empty until the document is
 /// opened. The text itself is in the result.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages", operation_id = "list_job_pages", tag = "jobs", params(("id" = String, Path, description = "The id of the job"), ListParams),
     responses((status = 200, description = "Up to 500 pages, 100 by default", body = PageList)))]
@@ -81,15 +83,12 @@ pub async fn unpublished_pages(
         .into_iter()
         .map(|number| {
             let found = stored.iter().find(|page| page.page == number);
-            let page = Page::waiting(number).classified(found.map(|page| page.reason));
-            match touched.remove(&number) {
-                Some(record) => match record.outcome {
-                    Some(outcome) => page.settled(outcome),
-                    None if record.lease.is_some_and(|lease| lease.is_valid(now)) => {
-                        Page { status: PageStatus::Working, ..page }
-                    }
-                    None => page,
-                },
+            let page = Page::planned(number).classified(found.map(|page| page.reason));
+            let record = touched.remove(&number);
+            let status = PageStatus::of(record.as_ref(), false, now);
+            match record {
+                Some(pages::Page { outcome: Some(outcome), .. }) => page.settled(outcome),
+                Some(record) => page.unsettled(status, record),
                 None if found.is_some_and(|found| is_kept(job, found)) => page.kept(),
                 None => page,
             }

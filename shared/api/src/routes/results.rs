@@ -10,7 +10,7 @@ use everypage_core::{
     app::App,
     event::Aggregate,
     events::trail,
-    finish::results,
+    finish::{provisional::provisional, results},
     job::{Job, Status},
     keys::blob,
 };
@@ -27,6 +27,9 @@ use crate::{
 /// The name of the route in the OpenAPI document.
 pub const OPERATION: &str = "get_job_result";
 
+/// Set to `true` when the response is a provisional result.
+const PROVISIONAL: HeaderName = HeaderName::from_static("everypage-result-provisional");
+
 /// The version of the result in the response.
 const VERSION: HeaderName = HeaderName::from_static("everypage-result-version");
 
@@ -38,20 +41,26 @@ pub struct ResultParams {
     /// The version; without it, the latest.
     #[param(minimum = 1)]
     version: Option<u32>,
+    /// Before a result is published, the whole document as it stands.
+    provisional: Option<bool>,
 }
 
 /// Get the result: the text of every page
 ///
 /// A version never changes once it is published: use its `ETag` with `If-None-Match`. A heal publishes a new
 /// version, which is then the latest.
+///
+/// With `provisional=true` the document can be had from the moment its text is read: each page from its best
+/// source so far. The JSON format has `provisional: true` and the `status` of each page. Nothing is stored by
+/// asking; once a result is published, the latest version is the response.
 #[utoipa::path(get, path = "/v1/jobs/{id}/result", operation_id = OPERATION, tag = "jobs", params(("id" = String, Path, description = "The id of the job"), ResultParams),
     responses(
         (status = 200, description = "The result",
-            headers(("etag" = String), ("everypage-result-version" = u32))),
+            headers(("etag" = String), ("everypage-result-version" = u32), ("everypage-result-provisional" = bool))),
         (status = 303, description = "The result is too large for a response: download it from `Location`, which is valid for five minutes",
             headers(("location" = String))),
         (status = 304, description = "The client has this version in this format"),
-        (status = 409, description = "No result is published yet", body = problem::Document, content_type = "application/problem+json"),
+        (status = 409, description = "No result is published yet; with `provisional=true`: the text is not read yet", body = problem::Document, content_type = "application/problem+json"),
     ))]
 pub async fn result(
     State(api): State<Api>,
@@ -61,7 +70,14 @@ pub async fn result(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = requested_format(&params, &headers)?;
+    let wants_provisional = params.provisional.unwrap_or_default();
+    if wants_provisional && params.version.is_some() {
+        return Err(Problem::invalid("version", "a provisional result has no version; send one of the two"));
+    }
     let job = api.job(&caller, &id).await?;
+    if wants_provisional && job.result.is_none() {
+        return provisional_result(&api, &job, format).await;
+    }
     let (version, sha256) =
         published(&api.app, &job, params.version).await?.ok_or_else(|| none(&job, params.version))?;
     let tag = format!("\"{sha256}.{}\"", format.extension());
@@ -82,6 +98,40 @@ pub async fn result(
         return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
     }
     Ok((common, [(CONTENT_TYPE, format.mime())], bytes).into_response())
+}
+
+/// The document as it stands, in a response that no cache keeps.
+async fn provisional_result(api: &Api, job: &Job, format: Format) -> Result<Response, Problem> {
+    let document = provisional(&api.app.store, api.app.blobs.as_ref(), job).await?;
+    let document = document.ok_or_else(|| not_read(job))?;
+    let bytes = format.render(&document);
+    // It is not stored, so there is nothing that a link could lead to.
+    if api.download_links.is_some() && bytes.len() > MAX_RESPONSE {
+        let detail = format!(
+            "the provisional result has {} bytes, the limit is {MAX_RESPONSE}; get single pages from \
+             /v1/jobs/{}/pages/{{page}}, or wait for the published result",
+            bytes.len(),
+            job.id
+        );
+        return Err(Problem::new(Code::AnswerTooLarge, detail));
+    }
+    let headers = [
+        (PROVISIONAL, "true".to_owned()),
+        (CACHE_CONTROL, "no-store".to_owned()),
+        (VARY, "accept, authorization".to_owned()),
+        (CONTENT_TYPE, format.mime().to_owned()),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// Why there is no provisional result.
+fn not_read(job: &Job) -> Problem {
+    if job.is_over() {
+        return none(job, None);
+    }
+    let detail =
+        format!("the text of the document is not read yet: the job is {}; retry in 2 s", job.status());
+    Problem::new(Code::ResultNotReady, detail).with_header("retry-after", "2")
 }
 
 /// The format of `?format=`, else the one that `Accept` prefers.
@@ -127,7 +177,11 @@ fn none(job: &Job, version: Option<u32>) -> Problem {
         }
         _ if !job.is_over() => {
             let status: Status = job.status();
-            Problem::new(Code::ResultNotReady, format!("the job has no result yet: it is {status}"))
+            let so_far = match job.survey {
+                Some(_) => "; provisional=true gives the document as it stands",
+                None => "",
+            };
+            Problem::new(Code::ResultNotReady, format!("the job has no result yet: it is {status}{so_far}"))
                 .with_header("retry-after", "2")
         }
         _ => Problem::new(Code::NoResult, format!("the job has no result: it is {}", job.status())),

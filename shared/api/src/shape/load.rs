@@ -17,10 +17,15 @@ pub struct InFlight {
     /// `provider:model`.
     #[schema(example = "openai:gpt-5.4")]
     pub target: String,
-    /// Calls in flight.
-    pub in_flight: usize,
-    /// The maximum number of calls in flight (`MAX_INFLIGHT_PER_MODEL`).
-    pub limit: usize,
+    /// Calls in flight, with slots that a process has taken ahead.
+    pub in_flight: u32,
+    /// The maximum number of calls in flight now; it follows the provider's rate limits, up to
+    /// `MAX_INFLIGHT_PER_MODEL`.
+    pub limit: u32,
+    /// Until when no call may start, because the provider asked to slow down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub paused_until: Option<String>,
 }
 
 /// The load of the queue and of the models.

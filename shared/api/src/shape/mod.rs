@@ -29,7 +29,7 @@ pub use list::{
 };
 pub use load::{InFlight, Lane, Load};
 pub use me::Me;
-pub use page::{ModelCall, Page, PageDetail, PageImage, PageStatus, Settlement, provider_schema};
+pub use page::{ModelCall, Page, PageDetail, PageImage, PageStatus, Settlement, Waiting, provider_schema};
 pub use progress::progress;
 pub use result::{Healing, Metadata, ResultInfo};
 pub use stats::{Stats, StatsBucket};

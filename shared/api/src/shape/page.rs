@@ -1,6 +1,13 @@
 use everypage_core::{
-    document::Reason, finish::result::PageResult, ids::PageNumber, providers::target::Provider,
-    read::outcome, source::Source,
+    document::Reason,
+    finish::{
+        page_status::{self, WaitingPage},
+        result::PageResult,
+    },
+    ids::PageNumber,
+    providers::target::Provider,
+    read::{outcome, pages},
+    source::Source,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,10 +25,54 @@ pub fn provider_schema() -> Schema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageStatus {
-    Waiting,
+    /// Not started yet.
+    Planned,
     /// A worker processes the page.
     Working,
+    /// No model could be called, or none gave the page's text: `waiting` says why and until when.
+    Waiting,
     Settled,
+}
+
+impl From<page_status::PageStatus> for PageStatus {
+    fn from(status: page_status::PageStatus) -> Self {
+        match status {
+            page_status::PageStatus::Planned => Self::Planned,
+            page_status::PageStatus::Working => Self::Working,
+            page_status::PageStatus::Waiting => Self::Waiting,
+            page_status::PageStatus::Settled => Self::Settled,
+        }
+    }
+}
+
+/// Why a page waits for its next round of model calls, and until when.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Waiting {
+    /// `rate_limited`, `breaker_open`, `call_failed` or `no_slot`.
+    #[schema(example = "rate_limited")]
+    pub reason: String,
+    /// When the next round starts at the latest; it starts earlier when a model becomes available.
+    pub until: Timestamp,
+    /// The provider of the model that is expected to be available first.
+    #[schema(example = "openai")]
+    pub provider: String,
+    /// The model that is expected to be available first.
+    #[schema(example = "gpt-5.4")]
+    pub model: String,
+    /// Rounds of model calls so far.
+    pub rounds: u32,
+}
+
+impl From<page_status::WaitingPage> for Waiting {
+    fn from(waiting: page_status::WaitingPage) -> Self {
+        Self {
+            reason: waiting.reason.name().to_owned(),
+            until: waiting.until,
+            provider: waiting.target.provider.to_string(),
+            model: waiting.target.model,
+            rounds: waiting.rounds,
+        }
+    }
 }
 
 /// One call to a model, or one that was skipped because its circuit breaker was open.
@@ -75,6 +126,9 @@ pub struct Page {
     #[schema(minimum = 1, example = 7)]
     pub page: u32,
     pub status: PageStatus,
+    /// Set while `status` is `waiting`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// `ai`, `mupdf`, `mupdf_fallback` or `mupdf_timeout_fallback`; absent until the page is settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ai")]
@@ -99,7 +153,7 @@ pub struct Page {
     /// Absent until a result is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_text: Option<bool>,
-    /// Model calls in the order in which they were made.
+    /// Model calls in the order in which they were made; before the page is settled, those so far.
     pub calls: Vec<ModelCall>,
     /// Millionths of a US dollar, all calls together.
     pub cost_micro_usd: u64,
@@ -113,10 +167,11 @@ pub struct Page {
 
 impl Page {
     /// A page whose record and text do not exist yet.
-    pub fn waiting(page: PageNumber) -> Self {
+    pub fn planned(page: PageNumber) -> Self {
         Self {
             page: page.get(),
-            status: PageStatus::Waiting,
+            status: PageStatus::Planned,
+            waiting: None,
             source: None,
             classification: None,
             reason: None,
@@ -142,6 +197,18 @@ impl Page {
     /// The page keeps MuPDF's text, as planned.
     pub fn kept(self) -> Self {
         Self { status: PageStatus::Settled, source: Some(Source::MUPDF.to_string()), ..self }
+    }
+
+    /// A page that a worker has touched and not settled, with the calls so far.
+    pub fn unsettled(self, status: page_status::PageStatus, record: pages::Page) -> Self {
+        let is_waiting = status == page_status::PageStatus::Waiting;
+        Self {
+            status: status.into(),
+            waiting: record.waiting.filter(|_| is_waiting).map(WaitingPage::from).map(Waiting::from),
+            cost_micro_usd: record.earlier_calls.iter().map(|call| call.cost_micro_usd.0).sum(),
+            calls: record.earlier_calls.into_iter().map(ModelCall::from).collect(),
+            ..self
+        }
     }
 
     pub fn settled(self, settlement: outcome::Settlement) -> Self {
@@ -234,7 +301,8 @@ impl From<PageResult> for Page {
     fn from(page: PageResult) -> Self {
         Self {
             page: page.page.get(),
-            status: PageStatus::Settled,
+            status: page.status.map_or(PageStatus::Settled, PageStatus::from),
+            waiting: page.waiting.map(Waiting::from),
             source: Some(page.source.to_string()),
             classification: Some(name(page.classification)),
             reason: Some(name(page.reason)),

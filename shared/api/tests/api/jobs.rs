@@ -42,7 +42,7 @@ async fn a_job_shows_its_status_and_progress_from_start_to_end() {
     let status = |index: usize| shown[index].0.as_str();
     assert_eq!(
         (status(0), status(1), status(3), status(7)),
-        ("settled", "settled", "settled", "waiting"),
+        ("settled", "settled", "settled", "planned"),
         "{shown:?}"
     );
     assert_eq!((shown[0].1.as_str(), shown[1].1.as_str()), ("TEXT_ONLY", "HAS_GRAPHICS"));

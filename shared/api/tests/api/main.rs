@@ -8,6 +8,7 @@ mod openapi;
 mod operation;
 mod page;
 mod problems;
+mod provisional;
 mod results;
 mod stream;
 mod submit;

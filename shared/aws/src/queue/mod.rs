@@ -25,6 +25,10 @@ use tracing::warn;
 use crate::fault::fault;
 
 const SERVICE: &str = "SQS";
+/// How soon a message that waits looks again: delayed messages can't be woken.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest delay of a message in SQS.
+const MAX_SQS_DELAY: Duration = Duration::from_secs(900);
 /// SQS's limits for one call.
 const MESSAGES_PER_CALL: usize = 10;
 const BYTES_PER_CALL: usize = 1 << 20;
@@ -152,7 +156,8 @@ impl SqsQueue {
         for _ in 0..MAX_TRIES_PER_ENTRY {
             let entries = unsent.iter().map(|index| {
                 let body = printable(&batch[*index].body);
-                SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body).build()
+                let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
+                entry.delay_seconds(seconds(batch[*index].delay.min(MAX_SQS_DELAY))).build()
             });
             let entries: Result<Vec<_>, _> = entries.collect();
             let entries = entries.map_err(|error| Fault::broken(SERVICE, error))?;
@@ -304,6 +309,15 @@ impl Queue for SqsQueue {
             }
         }
         Ok(received)
+    }
+
+    /// SQS can't: delayed messages look again by themselves, soon.
+    async fn wake(&self) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
+    fn max_delay(&self) -> Duration {
+        RECHECK_INTERVAL
     }
 
     /// Always empty: SQS publishes the depths to CloudWatch itself.

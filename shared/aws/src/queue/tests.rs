@@ -7,7 +7,7 @@ use crate::test_clients::{bodies, clients, response};
 
 fn message(body: impl Into<String>, lane: Priority) -> Outgoing {
     let body = body.into();
-    Outgoing { name: "m".into(), job: JobId::new("j"), lane, body }
+    Outgoing { name: "m".into(), job: JobId::new("j"), lane, body, delay: Duration::ZERO }
 }
 
 fn queue(responses: &[(u16, Value)]) -> (SqsQueue, StaticReplayClient) {

@@ -132,6 +132,7 @@ async fn many_messages_are_sent_and_received_in_their_lanes() {
             job: JobId::new("j"),
             lane: if n % 5 == 0 { Priority::High } else { Priority::Low },
             body: body(n),
+            delay: Duration::ZERO,
         })
         .collect();
     queue.send(&messages).await.unwrap();

@@ -1,5 +1,8 @@
-//! The application, assembled once from ports and settings and taken apart at the doors: drivers,
-//! handlers and routes hand each use case the room that it needs.
+//! The application: every room with the ports that it uses, assembled once per process from a backend's
+//! ports and the settings.
+//!
+//! Drivers, Lambda handlers and routes hold the [`App`] and pass to each use case only the room that it
+//! needs, such as [`App::reader`] to `dispatch`. So a use case shows in its arguments what it can touch.
 
 mod retrying;
 
@@ -24,7 +27,7 @@ use crate::{
         vision::Vision,
     },
     prepare::Preparer,
-    read::{PageReader, breakers::Breakers, slots::Slots},
+    read::{PageReader, backlog::Backlog, breakers::Breakers, paces::Paces, slots::Slots},
     recover::Recovery,
     settings::Settings,
     telemetry::spans::Tracer,
@@ -60,7 +63,7 @@ pub struct Outside {
     pub traces: Arc<dyn Traces>,
 }
 
-/// Every room with the ports that it uses, and the ports themselves for the doors.
+/// Every room with the ports that it uses, and the ports themselves for drivers, handlers and routes.
 pub struct App {
     pub settings: Arc<Settings>,
     pub store: Store,
@@ -147,6 +150,7 @@ impl App {
             planner: planner.clone(),
             interrupts: interrupts.clone(),
         };
+        let paces = Paces::new(store.clone(), settings.clone());
         let reader = PageReader {
             store: store.clone(),
             blobs: blobs.clone(),
@@ -158,7 +162,9 @@ impl App {
             settings: settings.clone(),
             dead_letters: dead_letters.clone(),
             breakers: Breakers::new(store.clone(), settings.clone()),
-            slots: Slots::new(store.clone(), settings.clone()),
+            slots: Slots::new(store.clone(), settings.clone(), paces.clone()),
+            paces,
+            backlog: Backlog::default(),
             interrupts: interrupts.clone(),
             late_pages: Arc::new(finisher.clone()),
         };

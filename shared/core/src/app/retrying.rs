@@ -174,6 +174,14 @@ impl Queue for Retrying<dyn Queue> {
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.retry(|_| self.inner.depths()).await
     }
+
+    async fn wake(&self) -> Result<bool, Fault> {
+        self.retry(|_| self.inner.wake()).await
+    }
+
+    fn max_delay(&self) -> Duration {
+        self.inner.max_delay()
+    }
 }
 
 #[async_trait]

@@ -174,12 +174,12 @@ pub async fn find_many(store: &Store, ids: &[DeadLetterId]) -> Result<Vec<DeadLe
     found.iter().flatten().map(|item| Ok(decode(item)?.value)).collect()
 }
 
-/// The number of waiting dead letters of all tenants, at limit `limit`.
+/// Counts the waiting dead letters of all tenants, up to `limit`.
 pub async fn count_waiting(store: &Store, limit: usize) -> Result<usize, Fault> {
     count(store, Index::State, index::DEAD_LETTERS, limit).await
 }
 
-/// The number of waiting dead letters of one tenant, at limit `limit`.
+/// Counts the waiting dead letters of one tenant, up to `limit`.
 pub async fn count_waiting_of(store: &Store, tenant: &TenantId, limit: usize) -> Result<usize, Fault> {
     count(store, Index::Tenant, &index::dead_letters(tenant), limit).await
 }

@@ -177,6 +177,7 @@ pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec
             job: message.job_id.clone(),
             lane: message.priority,
             body: message.encode()?,
+            delay: Duration::ZERO,
         });
     }
     credits::check(&finisher.store, &job, sent.len()).await?;

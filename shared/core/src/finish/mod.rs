@@ -6,6 +6,8 @@ pub mod format;
 pub mod heal;
 pub mod healing;
 pub mod invariants;
+pub mod page_status;
+pub mod provisional;
 pub mod result;
 pub mod results;
 pub mod verify;

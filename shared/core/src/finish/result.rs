@@ -13,6 +13,8 @@ use crate::{
     source::Source,
 };
 
+use super::page_status::{PageStatus, WaitingPage};
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageResult {
     pub page: PageNumber,
@@ -36,6 +38,12 @@ pub struct PageResult {
     /// False where `text` is only the placeholder.
     pub has_text: bool,
     pub text: String,
+    /// How far the page is; only in provisional results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<PageStatus>,
+    /// Why the page waits and until when; only in provisional results, while `status` is `waiting`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingPage>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +60,11 @@ impl From<Option<&Target>> for ReadBy {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultDocument {
+    /// The job continues and the pages may still change. Never set in a published result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
     pub job_id: JobId,
+    /// Counts from 1; 0 in a provisional result.
     pub version: u32,
     pub document: String,
     pub document_sha256: String,
@@ -80,8 +92,9 @@ pub enum Cause {
     Cancelled,
 }
 
-/// One page of the result: the AI's text if it is there, else our own.
-fn page_result(input: PageInput, cause: Cause) -> PageResult {
+/// One page of the result: the AI's text if it is there, else our own. Without a `cause` the job continues:
+/// a page that is not settled has our own text for now, which is not a fallback yet.
+pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult {
     let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Settlement::is_ai));
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
@@ -90,16 +103,19 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         (None, Some(outcome), _) if outcome.is_ai() => Source::MUPDF_FALLBACK,
         (None, Some(outcome), _) => outcome.source,
         (None, None, false) => Source::MUPDF,
-        (None, None, true) if cause == Cause::Deadline => Source::MUPDF_TIMEOUT_FALLBACK,
-        (None, None, true) => Source::MUPDF_FALLBACK,
+        (None, None, true) => match cause {
+            None => Source::MUPDF,
+            Some(Cause::Deadline) => Source::MUPDF_TIMEOUT_FALLBACK,
+            Some(Cause::Settled | Cause::Cancelled) => Source::MUPDF_FALLBACK,
+        },
     };
     let fallback_reason = match (source, &outcome, cause) {
         (Source::AI, _, _) => None,
         (Source::MUPDF, _, _) => input.fault,
         (_, Some(outcome), _) => outcome.fallback_reason.clone(),
-        (_, None, Cause::Deadline) => Some("the deadline came before an answer".to_owned()),
-        (_, None, Cause::Cancelled) => Some("the job was cancelled before an answer".to_owned()),
-        (_, None, Cause::Settled) => Some("no answer was stored".to_owned()),
+        (_, None, Some(Cause::Deadline)) => Some("the deadline came before an answer".to_owned()),
+        (_, None, Some(Cause::Cancelled)) => Some("the job was cancelled before an answer".to_owned()),
+        (_, None, Some(Cause::Settled) | None) => Some("no answer was stored".to_owned()),
     };
     let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
@@ -117,15 +133,36 @@ fn page_result(input: PageInput, cause: Cause) -> PageResult {
         reason: input.reason,
         read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
         fallback_reason,
-        latency_ms: calls.iter().map(|call| call.latency_ms).sum(),
-        input_tokens: calls.iter().map(|call| call.input_tokens).sum(),
-        output_tokens: calls.iter().map(|call| call.output_tokens).sum(),
-        cost_micro_usd: outcome.as_ref().map(Settlement::cost).unwrap_or_default(),
+        calls: vec![],
+        latency_ms: 0,
+        input_tokens: 0,
+        output_tokens: 0,
+        cost_micro_usd: MicroUsd::default(),
         started_at: outcome.as_ref().map(|outcome| outcome.started_at),
         settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
-        calls,
         has_text,
         text,
+        status: None,
+        waiting: None,
+    }
+    .with_calls(calls)
+}
+
+impl PageResult {
+    /// Sets the calls made for the page, and what they took together.
+    pub(super) fn with_calls(self, calls: Vec<ModelCall>) -> Self {
+        let mut cost_micro_usd = MicroUsd::default();
+        for call in &calls {
+            cost_micro_usd += call.cost_micro_usd;
+        }
+        Self {
+            latency_ms: calls.iter().map(|call| call.latency_ms).sum(),
+            input_tokens: calls.iter().map(|call| call.input_tokens).sum(),
+            output_tokens: calls.iter().map(|call| call.output_tokens).sum(),
+            cost_micro_usd,
+            calls,
+            ..self
+        }
     }
 }
 
@@ -143,28 +180,47 @@ pub fn assemble(
         .into_iter()
         .map(|input| {
             ai_pages += u32::from(input.sent_to_ai);
-            page_result(input, cause)
+            page_result(input, Some(cause))
         })
         .collect();
+    ResultDocument {
+        provisional: false,
+        job_id,
+        version,
+        document: document.0,
+        document_sha256: document.1,
+        created_at,
+        metadata: metadata(&pages, ai_pages, Some(cause)),
+        pages,
+    }
+}
+
+/// The numbers of a result, of whose pages `ai_pages` were planned for AI. Without a `cause` the job continues,
+/// so pages that are not settled have not failed.
+pub(super) fn metadata(pages: &[PageResult], ai_pages: u32, cause: Option<Cause>) -> ResultMetadata {
     let count = |source| pages.iter().filter(|page| page.source == source).count() as u32;
     let numbers = |wanted: &dyn Fn(&PageResult) -> bool| {
         pages.iter().filter(|page| wanted(page)).map(|page| page.page).collect::<Vec<_>>()
     };
     let mut cost = MicroUsd::default();
-    for page in &pages {
+    for page in pages {
         cost += page.cost_micro_usd;
     }
     let succeeded = count(Source::AI);
-    let metadata = ResultMetadata {
+    let fallbacks = count(Source::MUPDF_FALLBACK) + count(Source::MUPDF_TIMEOUT_FALLBACK);
+    ResultMetadata {
         total_pages: pages.len() as u32,
         ai_pages,
         pages_done: succeeded,
-        pages_failed: ai_pages.saturating_sub(succeeded),
+        pages_failed: match cause {
+            Some(_) => ai_pages.saturating_sub(succeeded),
+            None => fallbacks,
+        },
         result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
         ai_pages_succeeded: succeeded,
-        mupdf_fallback_count: count(Source::MUPDF_FALLBACK) + count(Source::MUPDF_TIMEOUT_FALLBACK),
-        timeout_occurred: cause == Cause::Deadline || count(Source::MUPDF_TIMEOUT_FALLBACK) > 0,
-        cancelled: cause == Cause::Cancelled,
+        mupdf_fallback_count: fallbacks,
+        timeout_occurred: cause == Some(Cause::Deadline) || count(Source::MUPDF_TIMEOUT_FALLBACK) > 0,
+        cancelled: cause == Some(Cause::Cancelled),
         missing_pages: numbers(&|page| !page.has_text),
         timeout_fallback_pages: numbers(&|page| page.source == Source::MUPDF_TIMEOUT_FALLBACK),
         final_ai_pages: succeeded,
@@ -174,15 +230,6 @@ pub fn assemble(
         cost_micro_usd: cost,
         input_tokens: pages.iter().map(|page| page.input_tokens).sum(),
         output_tokens: pages.iter().map(|page| page.output_tokens).sum(),
-    };
-    ResultDocument {
-        job_id,
-        version,
-        document: document.0,
-        document_sha256: document.1,
-        created_at,
-        metadata,
-        pages,
     }
 }
 

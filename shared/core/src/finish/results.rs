@@ -7,7 +7,10 @@ use crate::{
     digest::sha256_hex,
     document::Reason,
     events::Store,
-    finish::result::{Cause, PageInput, ResultDocument, assemble},
+    finish::{
+        provisional::PageSoFar,
+        result::{Cause, PageInput, ResultDocument, assemble},
+    },
     ids::PageNumber,
     invariants,
     job::{Job, ResultRef, StepCode, StepError},
@@ -59,27 +62,35 @@ async fn make(
     version: u32,
     cause: Cause,
 ) -> Result<ResultDocument, StepError> {
+    let inputs = inputs(store, blobs, job).await?.into_iter().map(|(input, _)| input);
+    let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
+    Ok(assemble(job.id.clone(), version, document, store.clock.now(), cause, inputs))
+}
+
+/// Reads what is stored of every page of the job, in order.
+pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Result<Vec<PageSoFar>, StepError> {
     let sent: HashSet<PageNumber> = match &job.plan {
         Some(plan) if plan.ai_pages > 0 => {
             manifest(blobs, plan).await?.iter().map(|message| message.page_id).collect()
         }
         _ => HashSet::new(),
     };
-    let mut settled = pages::all(store, &job.id).await?;
+    let mut records = pages::all(store, &job.id).await?;
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
     for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let found = stored.next_if(|stored| stored.page == page);
-            let outcome = match settled.remove(&page).map(|kept| kept.value) {
-                None => None,
+            let record = records.remove(&page).map(|kept| kept.value);
+            let settled = match &record {
                 Some(record) => {
-                    let text = pages::text(blobs, &record).await?;
-                    record.outcome.map(|outcome| (outcome, text))
+                    let text = pages::text(blobs, record).await?;
+                    record.outcome.clone().map(|outcome| (outcome, text))
                 }
+                None => None,
             };
-            inputs.push(PageInput {
+            let input = PageInput {
                 page,
                 reason: found.as_ref().map_or(Reason::Unreadable, |stored| stored.reason),
                 fault: found.as_ref().map_or_else(
@@ -88,12 +99,12 @@ async fn make(
                 ),
                 mupdf_text: found.map(|stored| stored.text),
                 sent_to_ai: sent.contains(&page),
-                settled: outcome,
-            });
+                settled,
+            };
+            inputs.push((input, record));
         }
     }
-    let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
-    Ok(assemble(job.id.clone(), version, document, store.clock.now(), cause, inputs))
+    Ok(inputs)
 }
 
 async fn stored(

@@ -6,7 +6,7 @@ use crate::{
     ids::Priority,
     job::{JobOptions, selection::PageSelection},
     providers::target::{Provider, Tier},
-    settings::{AiPages, parse_duration},
+    settings::{AiPages, Patience, parse_duration},
 };
 
 /// The options that a caller set. The others come from the tenant's settings.
@@ -19,6 +19,8 @@ pub struct OptionOverrides {
     /// Time from acceptance to the job's deadline.
     pub deadline: Option<Duration>,
     pub priority: Option<Priority>,
+    /// How long a page is tried again after failures that pass.
+    pub patience: Option<Patience>,
     /// Create a new job even if the request is a repetition.
     pub force: bool,
 }
@@ -38,7 +40,8 @@ impl OptionError {
 }
 
 impl OptionOverrides {
-    pub const NAMES: [&str; 7] = ["pages", "ai_pages", "tier", "provider", "deadline", "priority", "force"];
+    pub const NAMES: [&str; 8] =
+        ["pages", "ai_pages", "tier", "provider", "deadline", "patience", "priority", "force"];
 
     /// Sets one option; false if there is no option of that name. Names are matched in any case, with `-`
     /// for `_`, because headers and metadata allow no underscore.
@@ -53,6 +56,7 @@ impl OptionOverrides {
             "tier" => self.tier = Some(parse(&name, value)?),
             "provider" => self.provider = Some(parse(&name, value)?),
             "priority" => self.priority = Some(parse(&name, value)?),
+            "patience" => self.patience = Some(parse(&name, value)?),
             "deadline" => {
                 let time = parse_duration(value)
                     .map_err(|accepted| OptionError::new(&name, format!("{value:?} is not {accepted}")))?;
@@ -89,6 +93,7 @@ impl OptionOverrides {
             ("tier", self.tier.map(|tier| tier.to_string())),
             ("provider", self.provider.map(|provider| provider.to_string())),
             ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
+            ("patience", self.patience.map(|patience| patience.to_string())),
             ("priority", self.priority.map(|priority| priority.level().to_string())),
             ("force", self.force.then(|| "true".to_owned())),
         ];
@@ -105,6 +110,7 @@ impl OptionOverrides {
             provider: self.provider.unwrap_or(default.provider),
             job_timeout_ms: self.deadline.map_or(default.job_timeout_ms, milliseconds),
             priority: self.priority.unwrap_or(default.priority),
+            patience: self.patience.unwrap_or(default.patience),
             ..default
         }
     }
@@ -147,6 +153,7 @@ mod tests {
             ("tier", "fast"),
             ("provider", "anthropic"),
             ("deadline", "90s"),
+            ("patience", "30s"),
             ("priority", "urgent"),
             ("force", "true"),
         ]);

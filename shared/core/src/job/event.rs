@@ -140,6 +140,9 @@ pub enum JobEvent {
     Rejected { by: String, reason: String },
     #[serde(rename = "job.deadline_reached")]
     DeadlineReached {},
+    /// The deadline was moved while the job ran.
+    #[serde(rename = "job.deadline_moved")]
+    DeadlineMoved { deadline: Timestamp, by: String },
     #[serde(rename = "job.cancel_requested")]
     CancelRequested { by: String },
     #[serde(rename = "job.executed")]
@@ -175,7 +178,10 @@ impl JobEvent {
             Self::Audited { .. } => Some(State::Audited),
             Self::Cancelled { .. } => Some(State::Cancelled),
             Self::Failed(_) => Some(State::Failed),
-            Self::DeadlineReached {} | Self::CancelRequested { .. } | Self::Healed { .. } => None,
+            Self::DeadlineReached {}
+            | Self::DeadlineMoved { .. }
+            | Self::CancelRequested { .. }
+            | Self::Healed { .. } => None,
         }
     }
 }

@@ -140,6 +140,12 @@ impl Job {
                     Some(Failure { code: "rejected".into(), reason: format!("{reason} (by {by})") });
             }
             JobEvent::DeadlineReached {} => next.set_halt(Halt::Deadline, "job.deadline_reached")?,
+            JobEvent::DeadlineMoved { deadline, .. } => {
+                if job.is_over() || job.halt.is_some() {
+                    return Err(Illegal::Event { from: job.state, event: "job.deadline_moved" });
+                }
+                next.deadline = *deadline;
+            }
             JobEvent::CancelRequested { .. } => next.set_halt(Halt::Cancelled, "job.cancel_requested")?,
             JobEvent::Executed(result) => next.result = Some(result.clone()),
             JobEvent::Cancelled { result } => next.result.clone_from(result),

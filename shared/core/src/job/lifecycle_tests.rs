@@ -26,6 +26,7 @@ fn received() -> JobEvent {
             image: ImageStyle::default(),
             job_timeout_ms: 300_000,
             priority: Priority::Normal,
+            patience: Default::default(),
         },
         traceparent: None,
         idempotency_key: "k".into(),
@@ -75,6 +76,7 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Failed(Failure { code: "not_a_pdf".into(), reason: "no".into() }),
         JobEvent::Redriven { deadline: at, by: "ann".into() },
         JobEvent::Healed { result: result(2), pages_digest: "e".into() },
+        JobEvent::DeadlineMoved { deadline: at, by: "ann".into() },
     ]
 }
 
@@ -154,10 +156,24 @@ fn a_job_is_cancelled_or_timed_out_once_and_only_while_it_runs() {
     assert!(trail.apply(&events[7]).is_err());
 }
 
+#[test]
+fn a_deadline_moves_only_while_the_job_runs() {
+    let events = every_event();
+    let mut trail = Trail::new();
+    for index in [0, 1] {
+        trail.apply(&events[index]).unwrap();
+    }
+    let moved = JobEvent::DeadlineMoved { deadline: Timestamp::MIN, by: "ann".into() };
+    trail.apply(&moved).unwrap();
+    assert_eq!(trail.job.as_ref().unwrap().deadline, Timestamp::MIN);
+    trail.apply(&events[7]).unwrap();
+    assert!(trail.apply(&moved).is_err());
+}
+
 proptest! {
     /// After any sequence of events, a job changed by legal transitions only and its trail rebuilds it.
     #[test]
-    fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..15, 0..60)) {
+    fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..16, 0..60)) {
         let events = every_event();
         let mut trail = Trail::new();
         for pick in picks {

@@ -50,6 +50,9 @@ pub struct PageMessage {
     /// 0 at first, one more with each redrive.
     #[serde(rename = "attempt")]
     pub redrive_count: u32,
+    /// Rounds that this message has waited for; 0 until the page waits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rounds: u32,
     pub deadline: Timestamp,
     pub priority: Priority,
     pub tenant: TenantId,
@@ -63,6 +66,10 @@ pub struct PageMessage {
     /// Absent in the manifest; added when the page is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_token: Option<TaskToken>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl std::fmt::Debug for PageMessage {

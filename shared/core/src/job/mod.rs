@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod credits;
+pub mod end_now;
 mod event;
 mod holds;
 mod interrupts;

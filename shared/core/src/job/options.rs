@@ -10,7 +10,7 @@ use crate::{
     document::ImageStyle,
     ids::Priority,
     providers::target::{Provider, Tier},
-    settings::{AiPages, Settings},
+    settings::{AiPages, Patience, Settings},
 };
 
 /// All options of a job, resolved from the request and the tenant's settings, so that every process that
@@ -26,6 +26,8 @@ pub struct JobOptions {
     pub image: ImageStyle,
     pub job_timeout_ms: u64,
     pub priority: Priority,
+    #[serde(default)]
+    pub patience: Patience,
 }
 
 impl JobOptions {
@@ -40,6 +42,7 @@ impl JobOptions {
             image: settings.image,
             job_timeout_ms: settings.job_timeout.as_millis() as u64,
             priority: settings.priority,
+            patience: settings.patience,
         }
     }
 

@@ -6,17 +6,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::{event::Event, job::Job, secret::Secret};
+use crate::{
+    event::{Event, decode},
+    job::{Job, JobEvent, State},
+    secret::Secret,
+};
 
 /// Every secret starts with this, as the specification requires.
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// Types of the events that end a job.
-const FINAL_EVENTS: [&str; 4] = ["job.audited", "job.rejected", "job.cancelled", "job.failed"];
-
-/// Whether the event ends a job, so that a webhook is sent.
+/// Whether the event ends a job, so that a webhook is sent. Events of anything but a job do not.
 pub fn ends_job(event: &Event) -> bool {
-    FINAL_EVENTS.contains(&event.kind.as_str())
+    let state = decode(event).ok().and_then(|event: JobEvent| event.leads_to());
+    state.is_some_and(State::is_terminal)
 }
 
 /// The secret of these random bytes, which the tenant sees once.
@@ -71,7 +73,29 @@ fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::hex;
+    use crate::{
+        digest::hex,
+        event::{Actor, Aggregate, Head, Metadata},
+        ids::{CorrelationId, EventId, JobId, TenantId},
+        job::Failure,
+    };
+
+    #[test]
+    fn only_events_that_lead_to_a_terminal_state_end_a_job() {
+        let event = |typed: Value| {
+            let metadata = Metadata::untraced(TenantId::new("acme"), None, Actor::Finalize, "test");
+            let (aggregate, id) = (Aggregate::Job(JobId::new("j")), EventId::new("e"));
+            let (at, correlation) = (Timestamp::UNIX_EPOCH, CorrelationId::new("c"));
+            Head::default().append(aggregate, id, &typed, at, correlation, metadata).0
+        };
+        let failed = JobEvent::Failed(Failure { code: "empty_file".into(), reason: "0 bytes".into() });
+        for end in [failed, JobEvent::Cancelled { result: None }] {
+            assert!(ends_job(&event(json!(end))), "{end:?}");
+        }
+        for other in [json!(JobEvent::DeadlineReached {}), json!({ "type": "page.settled", "data": {} })] {
+            assert!(!ends_job(&event(other.clone())), "{other}");
+        }
+    }
 
     /// Test cases 1, 2, 3 and 6 of RFC 4231.
     #[test]

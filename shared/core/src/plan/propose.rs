@@ -222,6 +222,7 @@ fn page_message(
         idempotency_key: idempotency_key(&job.id, page.page, plan),
         plan_version: plan,
         redrive_count: 0,
+        rounds: 0,
         deadline: job.deadline,
         priority: received.options.priority,
         tenant: received.tenant.clone(),

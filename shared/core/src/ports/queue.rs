@@ -17,6 +17,8 @@ pub struct Outgoing {
     pub job: JobId,
     pub lane: Priority,
     pub body: String,
+    /// The message becomes visible after this time.
+    pub delay: Duration,
 }
 
 /// Identifies one delivery of a message; invalid once its visibility timeout has expired.
@@ -56,6 +58,13 @@ pub trait Queue: Send + Sync {
     /// as an SQS dead-letter queue does. They stay there until deleted, hidden from other receivers
     /// for `visibility`.
     async fn receive_dead_letters(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault>;
+
+    /// Makes delayed messages visible now, because what they wait for may have happened. Returns false,
+    /// and does nothing, if the queue can't: then a message must not be delayed for long.
+    async fn wake(&self) -> Result<bool, Fault>;
+
+    /// The longest delay after which a waiting message should look again by itself.
+    fn max_delay(&self) -> Duration;
 
     /// Counts the messages of each lane that are waiting, or received and not deleted; includes empty
     /// lanes. Returns nothing if the queue reports its own metrics, as SQS does.

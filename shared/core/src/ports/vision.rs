@@ -17,6 +17,8 @@ pub struct PageRequest {
     pub image: Option<RequestImage>,
     /// Upper bound for the length of the answer.
     pub max_output_tokens: u32,
+    /// The randomness of the answer; the provider's default if unset.
+    pub temperature: Option<f32>,
 }
 
 #[derive(Clone)]
@@ -50,11 +52,27 @@ pub struct Price {
     pub output: f64,
 }
 
+/// What is left of one rate limit, by the provider's headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub left: u64,
+    pub resets_in: Duration,
+}
+
+/// What the provider's headers say is left of its rate limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    pub requests: Option<Quota>,
+    /// The tightest limit that counts tokens.
+    pub tokens: Option<Quota>,
+}
+
 #[derive(Clone, PartialEq)]
 pub struct Answer {
     pub text: String,
     pub finish: Finish,
     pub usage: Usage,
+    pub allowance: Allowance,
 }
 
 /// What a configuration error affects.
@@ -80,7 +98,7 @@ pub enum VisionError {
     /// 401, 403, unknown model, missing key.
     #[error("{detail}")]
     Configuration { detail: String, scope: Scope },
-    /// 400, 413, 422: the page can't be sent to any model.
+    /// 400, 413, 422: this model can't take this page.
     #[error("{detail}")]
     Request { detail: String },
     /// Anything else.

@@ -23,6 +23,15 @@ impl FailoverOrder {
         steps
     }
 
+    /// Every model that a job may call, whatever its tier.
+    pub fn targets(&self) -> Vec<Target> {
+        let tiers = [Tier::Primary, Tier::Secondary, Tier::Fast];
+        let mut targets: Vec<Target> = tiers.into_iter().flat_map(|tier| self.steps(tier)).collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
     /// Moves `first` to the front, if it is in the list.
     pub fn starting_with(mut self, first: Provider) -> Self {
         self.providers.sort_by_key(|(provider, _)| *provider != first);

@@ -1,9 +1,10 @@
 //! The circuit breaker of one provider:model, as a value: no clock, no lock, no store.
 //!
-//! Every call takes a [`Pass`] and reports its result with it. A pass carries the generation in which it
-//! was taken; each counted failure, opening and closing starts a new generation. So twenty calls that
-//! were in flight when a model went down count as one failure, and a late answer can neither close nor
-//! extend a breaker that has changed since.
+//! Every call takes a [`Pass`] and reports its result with it. Failures in a row are counted one by one
+//! until they open the breaker; a success clears the count. A pass carries the generation in which it
+//! was taken; each opening, probe and closing starts a new one. So calls that were in flight when the
+//! breaker opened belong to the same outage: a late result can neither close nor extend a breaker that
+//! has changed since.
 
 use std::time::Duration;
 
@@ -46,6 +47,9 @@ pub struct Breaker {
     pub generation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
+    /// It opened because of the settings, which no time repairs: a bad key, an unknown model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misconfigured: bool,
     /// The failure that was counted last, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
@@ -56,9 +60,15 @@ pub struct Breaker {
 pub struct Pass {
     pub generation: u64,
     pub probe: bool,
-    /// No failure was counted when the pass was taken. A success then changes nothing: a failure that is
-    /// counted later starts a new generation.
-    pub clean: bool,
+}
+
+/// What kind of failure a call had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Opens the breaker when it is one too many in a row.
+    Transient,
+    /// Opens it immediately.
+    Configuration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,14 +111,11 @@ impl Breaker {
                 changed_at: Some(now),
                 ..current.clone()
             };
-            let pass = Pass { generation: next.generation, probe: true, clean: false };
+            let pass = Pass { generation: next.generation, probe: true };
             Admission::Probe { pass, next }
         };
         match &current.state {
-            State::Closed => {
-                let (generation, clean) = (current.generation, current.failures == 0);
-                Admission::Go(Pass { generation, probe: false, clean })
-            }
+            State::Closed => Admission::Go(Pass { generation: current.generation, probe: false }),
             State::Open { until } if now < *until => Admission::Refused,
             State::Open { .. } => probe(0),
             State::HalfOpen { probe: Some(lease), .. } if lease.is_valid(now) => Admission::Refused,
@@ -129,7 +136,7 @@ impl Breaker {
         }
         match &current.state {
             State::Closed if current.failures == 0 => None,
-            State::Closed => Some(current.closed(now)),
+            State::Closed => Some(Breaker { failures: 0, changed_at: Some(now), ..current }),
             State::Open { .. } => None,
             State::HalfOpen { .. } if !pass.probe => None,
             State::HalfOpen { successes, .. } if successes + 1 >= policy.half_open_successes => {
@@ -157,13 +164,14 @@ impl Breaker {
         }
     }
 
-    /// The breaker after a failure; `None` when that outage was counted already. `retry_after` is the
-    /// cooldown that the provider asked for.
+    /// The breaker after a failure; `None` when that outage was counted already. `time_left` is the time that
+    /// the page has left.
     pub fn failed(
         &self,
         pass: &Pass,
+        kind: FailureKind,
         cause: &str,
-        retry_after: Option<Duration>,
+        time_left: Duration,
         now: Timestamp,
         policy: &BreakerPolicy,
     ) -> Option<Breaker> {
@@ -173,27 +181,44 @@ impl Breaker {
         }
         let failures = current.failures + 1;
         let opens = match &current.state {
-            State::Closed => failures >= policy.failure_threshold,
+            State::Closed => kind == FailureKind::Configuration || failures >= policy.failure_threshold,
             State::Open { .. } => return None,
             State::HalfOpen { .. } if !pass.probe => return None,
             State::HalfOpen { .. } => true,
         };
+        let misconfigured = kind == FailureKind::Configuration;
         let next = Breaker {
             failures,
-            generation: current.generation + 1,
+            misconfigured,
             changed_at: Some(now),
             cause: cause.to_owned(),
             ..current.clone()
         };
-        Some(if opens { next.opened(retry_after, now, policy) } else { next })
+        Some(if opens { next.opened(time_left, now, policy) } else { next })
     }
 
-    fn opened(self, retry_after: Option<Duration>, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
+    fn opened(self, time_left: Duration, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
         let trips = self.trips + 1;
         let own = cooldown(trips, policy.base_cooldown, policy.max_cooldown);
-        // The provider's own time holds even when it is shorter than ours, up to a limit.
-        let open_for = retry_after.map_or(own, |requested| requested.min(MAX_RETRY_AFTER));
-        Breaker { state: State::Open { until: after(now, open_for) }, trips, ..self }
+        // A cooldown that takes most of the time that the page has left would make it fall back although
+        // the model may be well again: then there are more probes.
+        let bound = if own <= time_left / 2 { own } else { (time_left / 3).max(MIN_COOLDOWN) };
+        let until = after(now, own.min(bound));
+        Breaker { state: State::Open { until }, trips, generation: self.generation + 1, ..self }
+    }
+
+    /// When a call may be admitted, by what is known now; `None` when it may already.
+    pub fn available_at(&self, now: Timestamp, policy: &BreakerPolicy) -> Option<Timestamp> {
+        let current = self.current(now, policy);
+        match &current.state {
+            State::Closed => None,
+            State::Open { until } => Some(*until).filter(|until| now < *until),
+            // The probe's result decides, and comes before its lease ends.
+            State::HalfOpen { probe, .. } => {
+                let lease = probe.as_ref().filter(|lease| lease.is_valid(now))?;
+                Some(lease.until.min(after(now, PROBE_RECHECK)))
+            }
+        }
     }
 
     fn closed(&self, now: Timestamp) -> Breaker {
@@ -201,8 +226,10 @@ impl Breaker {
     }
 }
 
-/// Longest cooldown that a provider can ask for.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+/// The shortest cooldown, where little time is left.
+const MIN_COOLDOWN: Duration = Duration::from_secs(5);
+/// How soon a page looks again while a probe is in flight.
+const PROBE_RECHECK: Duration = Duration::from_secs(2);
 
 /// Events of a breaker's trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

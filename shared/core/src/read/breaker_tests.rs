@@ -16,45 +16,94 @@ fn pass(breaker: &Breaker, now: Timestamp) -> Pass {
     }
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The breaker after one more failure of a page with an hour left.
+fn failed(breaker: &Breaker, pass: &Pass, now: Timestamp) -> Option<Breaker> {
+    breaker.failed(pass, FailureKind::Transient, "503", HOUR, now, &policy())
+}
+
 fn opened_at(seconds: u64) -> Breaker {
-    let breaker = Breaker::default();
-    breaker.failed(&pass(&breaker, at(seconds)), "503", None, at(seconds), &policy()).unwrap()
+    let mut breaker = Breaker::default();
+    for _ in 0..3 {
+        breaker = failed(&breaker, &pass(&breaker, at(seconds)), at(seconds)).unwrap();
+    }
+    breaker
 }
 
 #[test]
-fn one_failure_opens_it_for_half_a_minute() {
+fn three_failures_in_a_row_open_it_for_half_a_minute() {
+    let mut breaker = Breaker::default();
+    for failures in 1..3 {
+        breaker = failed(&breaker, &pass(&breaker, at(0)), at(0)).unwrap();
+        assert_eq!((&breaker.state, breaker.failures), (&State::Closed, failures));
+    }
     let breaker = opened_at(0);
     assert_eq!(breaker.state, State::Open { until: at(30) });
     assert_eq!(breaker.admit("me", at(29), &policy()), Admission::Refused);
+    assert_eq!(breaker.available_at(at(29), &policy()), Some(at(30)));
 }
 
 #[test]
-fn the_calls_in_flight_when_it_opened_count_once() {
+fn a_success_between_failures_clears_the_count() {
+    let mut breaker = Breaker::default();
+    for _ in 0..10 {
+        breaker = failed(&breaker, &pass(&breaker, at(0)), at(0)).unwrap();
+        breaker = failed(&breaker, &pass(&breaker, at(0)), at(0)).unwrap();
+        breaker = breaker.succeeded(&pass(&breaker, at(0)), at(0), &policy()).unwrap();
+        assert_eq!((&breaker.state, breaker.failures), (&State::Closed, 0));
+    }
+}
+
+#[test]
+fn the_calls_in_flight_when_it_opened_belong_to_the_same_outage() {
     let closed = Breaker::default();
     let passes: Vec<Pass> = (0..20).map(|_| pass(&closed, at(0))).collect();
-    let open = closed.failed(&passes[0], "timeout", None, at(3), &policy()).unwrap();
-    for late in &passes[1..] {
-        assert_eq!(open.failed(late, "timeout", None, at(3), &policy()), None);
-        assert_eq!(open.succeeded(late, at(3), &policy()), None);
+    let mut breaker = closed;
+    for pass in &passes[..3] {
+        breaker = failed(&breaker, pass, at(3)).unwrap();
+    }
+    assert_eq!(breaker.state, State::Open { until: at(33) });
+    for late in &passes[3..] {
+        assert_eq!(failed(&breaker, late, at(9)), None);
+        assert_eq!(breaker.succeeded(late, at(9), &policy()), None);
     }
 }
 
 #[test]
-fn with_a_higher_threshold_one_wave_of_failures_is_still_one() {
-    let policy = BreakerPolicy { failure_threshold: 3, ..policy() };
-    let mut breaker = Breaker::default();
-    for wave in 0..3 {
-        let Admission::Go(pass) = breaker.admit("me", at(wave), &policy) else { panic!("wave {wave}") };
-        for _ in 0..20 {
-            breaker = breaker.failed(&pass, "503", None, at(wave), &policy).unwrap_or(breaker);
+fn a_bad_key_opens_it_immediately_and_no_time_repairs_it() {
+    let breaker = Breaker::default();
+    let kind = FailureKind::Configuration;
+    let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", HOUR, at(0), &policy()).unwrap();
+    assert_eq!(open.state, State::Open { until: at(30) });
+    assert!(open.misconfigured);
+}
+
+/// A page with five minutes sees a model that is down at 30 s, 90 s, and then more often: never is more than
+/// half of its time spent on one cooldown.
+#[test]
+fn a_cooldown_leaves_time_for_the_page() {
+    let (mut breaker, mut now, mut probes) = (opened_at(0), 0, vec![]);
+    while let State::Open { until } = breaker.state {
+        // A moment later, so that the cooldown is over.
+        now = until.as_second() as u64 + u64::from(until.subsec_nanosecond() > 0);
+        if now >= 300 {
+            break;
         }
-        assert_eq!(breaker.failures, wave as u32 + 1);
+        probes.push(now);
+        let Admission::Probe { pass, next } = breaker.admit("a", at(now), &policy()) else {
+            panic!("no probe")
+        };
+        let left = Duration::from_secs(300 - now);
+        let kind = FailureKind::Transient;
+        breaker = next.failed(&pass, kind, "503", left, at(now), &policy()).unwrap();
     }
-    assert!(matches!(breaker.state, State::Open { .. }));
+    assert_eq!(probes, [30, 90, 160, 207, 238, 259, 273, 282, 288, 293, 298]);
+    assert!(now >= 300);
 }
 
 #[test]
-fn after_the_rest_exactly_one_probe_goes_out() {
+fn after_the_cooldown_exactly_one_probe_goes_out() {
     let open = opened_at(0);
     let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
     assert!(pass.probe);
@@ -64,30 +113,15 @@ fn after_the_rest_exactly_one_probe_goes_out() {
 }
 
 #[test]
-fn a_good_probe_closes_it_and_a_bad_one_doubles_the_rest() {
+fn a_good_probe_closes_it_and_a_bad_one_doubles_the_cooldown() {
     let open = opened_at(0);
     let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
 
     let closed = next.succeeded(&pass, at(31), &policy()).unwrap();
     assert_eq!((&closed.state, closed.failures, closed.trips), (&State::Closed, 0, 0));
 
-    let again = next.failed(&pass, "503", None, at(31), &policy()).unwrap();
+    let again = failed(&next, &pass, at(31)).unwrap();
     assert_eq!(again.state, State::Open { until: at(31 + 60) });
-}
-
-#[test]
-fn the_providers_own_word_sets_the_rest() {
-    let breaker = Breaker::default();
-    let open = breaker
-        .failed(&pass(&breaker, at(0)), "429", Some(Duration::from_secs(7)), at(0), &policy())
-        .unwrap();
-    assert_eq!(open.state, State::Open { until: at(7) });
-    let silly = breaker
-        .failed(&pass(&breaker, at(0)), "429", Some(Duration::from_secs(1 << 40)), at(0), &policy())
-        .unwrap();
-    assert_eq!(silly.state, State::Open { until: at(3600) });
-    // Even though the record is older than ten minutes by then.
-    assert_eq!(silly.admit("me", at(3599), &policy()), Admission::Refused);
 }
 
 #[test]
@@ -99,13 +133,16 @@ fn a_record_left_alone_for_ten_minutes_expires() {
 }
 
 #[test]
-fn after_a_rest_of_more_than_ten_minutes_there_is_one_probe_too() {
+fn after_a_cooldown_of_more_than_ten_minutes_there_is_one_probe_too() {
+    let cooldown = Duration::from_secs(900);
+    let policy =
+        BreakerPolicy { base_cooldown: cooldown, max_cooldown: cooldown, failure_threshold: 1, ..policy() };
     let breaker = Breaker::default();
-    let rest = Some(Duration::from_secs(900));
-    let open = breaker.failed(&pass(&breaker, at(0)), "429", rest, at(0), &policy()).unwrap();
-    let Admission::Probe { next, .. } = open.admit("a", at(900), &policy()) else { panic!("no probe") };
-    assert_eq!(next.admit("b", at(901), &policy()), Admission::Refused);
-    assert_eq!(open.current(at(1500), &policy()).state, State::Closed, "not called for ten minutes");
+    let kind = FailureKind::Transient;
+    let open = breaker.failed(&pass(&breaker, at(0)), kind, "503", HOUR, at(0), &policy).unwrap();
+    let Admission::Probe { next, .. } = open.admit("a", at(900), &policy) else { panic!("no probe") };
+    assert_eq!(next.admit("b", at(901), &policy), Admission::Refused);
+    assert_eq!(open.current(at(1500), &policy).state, State::Closed, "not called for ten minutes");
 }
 
 #[test]
@@ -150,8 +187,9 @@ proptest! {
                 },
                 _ => if let Some(pass) = held[worker].take() {
                     let before = breaker.current(at(now), &policy);
-                    if let Some(next) = breaker.failed(&pass, "503", None, at(now), &policy) {
-                        prop_assert!(next.generation > before.generation);
+                    if let Some(next) = failed(&breaker, &pass, at(now)) {
+                        let is_open = matches!(next.state, State::Open { .. });
+                        prop_assert!(next.generation > before.generation || !is_open);
                         breaker = next;
                     }
                 },

@@ -26,7 +26,7 @@ use crate::{
     },
     providers::target::{Provider, Target},
     read::{
-        breaker::{Admission, Breaker, Pass, event_between},
+        breaker::{Admission, Breaker, FailureKind, Pass, State, event_between},
         telemetry,
     },
     records::{Versioned, decode, encode},
@@ -70,6 +70,11 @@ impl Cache {
     async fn recent(&self, name: &str, now: Timestamp) -> Option<Breaker> {
         let read = self.read.lock().await;
         read.get(name).filter(|(at, _)| now < after(*at, CACHED_FOR)).map(|(_, breaker)| breaker.clone())
+    }
+
+    /// The breaker as it was read last, however long ago.
+    async fn known(&self, name: &str) -> Option<Breaker> {
+        self.read.lock().await.get(name).map(|(_, breaker)| breaker.clone())
     }
 
     async fn put(&self, name: &str, now: Timestamp, breaker: Breaker) {
@@ -240,27 +245,48 @@ async fn admit_one(
     }
 }
 
-/// Reports a success: closes a half-open breaker, resets the failure count.
-pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) {
+/// Reports a success: closes a half-open breaker, resets the failure count. Returns whether a breaker closed:
+/// pages may be waiting for that.
+pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) -> bool {
+    let mut has_closed = false;
     for (guarded, pass) in passes.of(target) {
-        if let Some(pass) = pass.as_ref().filter(|pass| !pass.clean) {
-            report(breakers, &guarded, |breaker, now| {
-                breaker.succeeded(pass, now, &breakers.settings.breaker)
-            })
-            .await;
+        let Some(pass) = pass else { continue };
+        // Nothing was counted as far as this process knows, however long ago it looked: no read is spent.
+        let known = breakers.cache.known(&guarded.name()).await;
+        if !pass.probe && known.is_some_and(|known| known.failures == 0 && known.state == State::Closed) {
+            continue;
         }
+        let step = |breaker: &Breaker, now| breaker.succeeded(pass, now, &breakers.settings.breaker);
+        has_closed |= report(breakers, &guarded, step).await && pass.probe;
     }
+    has_closed
 }
 
-/// Reports a failure of the model, or of the whole provider. Returns whether it changed the breaker: the
-/// second failure of one outage does not.
+/// When the breakers admit a call to this model, and whether a person must change the settings first; `None`
+/// when they do now. Answers from what was read last.
+pub async fn available_at(breakers: &Breakers, target: &Target) -> Option<(Timestamp, bool)> {
+    let (now, policy) = (breakers.store.clock.now(), &breakers.settings.breaker);
+    let mut latest = None;
+    for guarded in guards(target) {
+        if let Some(breaker) = breakers.cache.known(&guarded.name()).await
+            && let Some(at) = breaker.available_at(now, policy)
+        {
+            latest = latest.max(Some((at, breaker.misconfigured)));
+        }
+    }
+    latest
+}
+
+/// Reports a failure of the model, or of the whole provider. Returns whether it changed the breaker: a
+/// failure of an outage that opened it already does not.
 pub async fn failed(
     breakers: &Breakers,
     target: &Target,
     passes: &Passes,
     whole_provider: bool,
+    kind: FailureKind,
     cause: &str,
-    retry_after: Option<Duration>,
+    time_left: Duration,
 ) -> bool {
     let [model, provider] = passes.of(target);
     let ((guarded, pass), (other, unjudged)) =
@@ -273,7 +299,7 @@ pub async fn failed(
         None => false,
         Some(pass) => {
             report(breakers, &guarded, |breaker, now| {
-                breaker.failed(pass, cause, retry_after, now, &breakers.settings.breaker)
+                breaker.failed(pass, kind, cause, time_left, now, &breakers.settings.breaker)
             })
             .await
         }
@@ -341,7 +367,7 @@ async fn store(
     let now = breakers.store.clock.now();
     invariants::assert(|| {
         super::invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
-        super::invariants::counted_once(&kept.value.breaker, &next)
+        super::invariants::opened_once(&kept.value.breaker.current(now, &breakers.settings.breaker), &next)
     });
     let mut head = kept.value.head.clone();
     let mut changes = Vec::with_capacity(2);

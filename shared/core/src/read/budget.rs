@@ -1,19 +1,67 @@
-//! How long one model call may take.
+//! How long one model call may take: time is planned, so that a model that hangs leaves time for the others.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::latency::Latency;
 use crate::time::until;
 
 /// Shorter calls are not made: they would be paid for and cut off.
 pub const MIN_CALL_TIME: Duration = Duration::from_millis(100);
+/// No call is cut off earlier than this because it is slower than others.
+const MIN_PATIENT_CALL: Duration = Duration::from_secs(10);
+/// A call may take this many times as long as nearly all calls to its model.
+const OWN_FACTOR: u32 = 6;
+/// A call to a model that has not answered yet may take this many times as long as calls to another model.
+const OTHER_FACTOR: u32 = 10;
 
-/// The smaller of the request timeout and the time left to the deadline; `None` when too little
-/// is left for a call.
-pub fn call_time(now: Timestamp, deadline: Timestamp, request_timeout: Duration) -> Option<Duration> {
-    let left = until(now, deadline);
-    (left >= MIN_CALL_TIME).then(|| left.min(request_timeout))
+/// What decides how long a call may take.
+#[derive(Clone, Copy, Debug)]
+pub struct CallBudget {
+    pub now: Timestamp,
+    /// The job's deadline, or the end of the worker.
+    pub end: Timestamp,
+    pub request_timeout: Duration,
+    /// Models that could still be called for this page, with this one.
+    pub steps_left: u32,
+    /// The observed latency of this model.
+    pub own: Option<Latency>,
+    /// The highest observed latency of the page's other models.
+    pub other: Option<Latency>,
+    /// Calls of this page to this model that have timed out: each doubles the time.
+    pub timeouts: u32,
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTime {
+    pub time: Duration,
+    /// The limit is that of the model, not of the page's time: a call that exceeds it is a failure of the model.
+    pub is_models_limit: bool,
+}
+
+/// The time of one call; `None` when too little is left for one.
+///
+/// It is the smallest of `REQUEST_TIMEOUT`, the model's share of the time left (half of it while others could
+/// still be called, so that the preferred model has the most), and what a call should take by the latencies
+/// that were observed.
+pub fn call_time(budget: &CallBudget) -> Option<CallTime> {
+    let left = until(budget.now, budget.end);
+    if left < MIN_CALL_TIME {
+        return None;
+    }
+    let share = if budget.steps_left > 1 { left / 2 } else { left };
+    let expected = match (budget.own, budget.other) {
+        (Some(own), _) => Some(own.high() * OWN_FACTOR),
+        (None, Some(other)) => Some(other.high() * OTHER_FACTOR),
+        (None, None) => None,
+    };
+    let patient = expected
+        .map(|time| time.max(MIN_PATIENT_CALL).saturating_mul(2u32.saturating_pow(budget.timeouts.min(16))));
+    let models_limit = budget.request_timeout.min(patient.unwrap_or(Duration::MAX));
+    let time = share.min(models_limit).max(MIN_CALL_TIME);
+    Some(CallTime { time, is_models_limit: models_limit <= share })
 }
 
 #[cfg(test)]
@@ -22,21 +70,61 @@ mod tests {
     use crate::time::after;
     use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn a_call_never_outlives_the_deadline_or_its_own_limit(left in 0u64..1_000_000, limit in 1u64..1_000_000) {
-            let now = Timestamp::UNIX_EPOCH;
-            let deadline = after(now, Duration::from_millis(left));
-            match call_time(now, deadline, Duration::from_millis(limit)) {
-                Some(time) => prop_assert!(time <= Duration::from_millis(limit) && after(now, time) <= deadline),
-                None => prop_assert!(Duration::from_millis(left) < MIN_CALL_TIME),
-            }
+    fn budget(left: u64, steps_left: u32) -> CallBudget {
+        let now = Timestamp::UNIX_EPOCH;
+        CallBudget {
+            now,
+            end: after(now, Duration::from_secs(left)),
+            request_timeout: Duration::from_secs(120),
+            steps_left,
+            own: None,
+            other: None,
+            timeouts: 0,
         }
+    }
+
+    fn latency(high_ms: u64) -> Option<Latency> {
+        Some(Latency { median_ms: high_ms / 2, high_ms, samples: 10 })
+    }
+
+    #[test]
+    fn a_model_gets_its_share_of_the_time_and_no_more_than_calls_should_take() {
+        let seconds = |budget: CallBudget| call_time(&budget).map(|call| call.time.as_secs());
+        assert_eq!(seconds(budget(300, 2)), Some(120));
+        assert_eq!(seconds(budget(180, 4)), Some(90));
+        assert_eq!(seconds(budget(180, 1)), Some(120));
+        assert_eq!(seconds(budget(60, 2)), Some(30));
+        // Observed latencies: its own, or those of another model.
+        assert_eq!(seconds(CallBudget { own: latency(500), ..budget(300, 2) }), Some(10));
+        assert_eq!(seconds(CallBudget { own: latency(8000), ..budget(300, 2) }), Some(48));
+        assert_eq!(seconds(CallBudget { other: latency(500), ..budget(300, 2) }), Some(10));
+        assert_eq!(seconds(CallBudget { other: latency(6000), ..budget(300, 2) }), Some(60));
+        // A model that got slow is given more time with each timeout.
+        assert_eq!(seconds(CallBudget { own: latency(500), timeouts: 2, ..budget(300, 1) }), Some(40));
     }
 
     #[test]
     fn a_deadline_that_has_passed_leaves_no_call() {
-        let now = after(Timestamp::UNIX_EPOCH, Duration::from_secs(60));
-        assert_eq!(call_time(now, Timestamp::UNIX_EPOCH, Duration::from_secs(120)), None);
+        assert_eq!(call_time(&budget(0, 1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_never_outlives_the_deadline_or_its_own_limit(
+            left in 0u64..1_000_000, limit in 101u64..1_000_000, steps_left in 0u32..9, high in 0u64..200_000, timeouts in 0u32..40,
+        ) {
+            let now = Timestamp::UNIX_EPOCH;
+            let end = after(now, Duration::from_millis(left));
+            let own = (high > 100_000).then_some(Latency { median_ms: high, high_ms: high, samples: 9 });
+            let budget = CallBudget {
+                now, end, request_timeout: Duration::from_millis(limit), steps_left, own, other: None, timeouts,
+            };
+            match call_time(&budget) {
+                Some(CallTime { time, .. }) => {
+                    prop_assert!(time <= Duration::from_millis(limit) && after(now, time) <= end);
+                }
+                None => prop_assert!(Duration::from_millis(left) < MIN_CALL_TIME),
+            }
+        }
     }
 }

@@ -11,15 +11,18 @@ use tracing::{Instrument, debug, error_span, warn};
 use super::{
     PageReader, give_up,
     outcome::{CallResult, PageOutcome},
-    page_task::PageTask,
+    page_task::{PageTask, unavailable_until},
     pages::{self, Claim, LeaseLost, Page},
     revive, telemetry,
 };
 use crate::{
     ids::TaskToken,
-    job::{Job, StepCode, StepError, credits, jobs, message::PageMessage},
+    job::{
+        Job, StepCode, StepError, credits, jobs,
+        message::{PageMessage, PartialMessage},
+    },
     ports::{
-        Fault,
+        Fault, Next,
         flow::{Acceptance, Flow},
         queue::{Delivery, Outgoing},
     },
@@ -53,7 +56,7 @@ pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: 
         Err(unreadable) => {
             return match give_up::on_message(reader, delivery, unreadable.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(&reader.settings, delivery, &fault),
+                Err(fault) => Disposition::Later(pause_after(&reader.settings, &fault)),
             };
         }
     };
@@ -69,10 +72,10 @@ pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: 
     let disposition = async {
         match handle(reader, delivery, &message, span.as_ref().map(Open::context), leave_by).await {
             Ok(disposition) => disposition,
-            Err(StepError::Fault(fault)) => later(&reader.settings, delivery, &fault),
+            Err(StepError::Fault(fault)) => later(reader, delivery, &message, &fault).await,
             Err(error) => match give_up::on_page(reader, delivery, &message, error.to_string()).await {
                 Ok(()) => Disposition::Done,
-                Err(fault) => later(&reader.settings, delivery, &fault),
+                Err(fault) => later(reader, delivery, &message, &fault).await,
             },
         }
     }
@@ -84,19 +87,34 @@ pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: 
     disposition
 }
 
-/// After the pause that the refusing service asks for, else after a longer one with each delivery: a
-/// message has few deliveries, and an outage must not use them up within seconds.
-fn later(settings: &Settings, delivery: &Delivery, fault: &Fault) -> Disposition {
-    let intervals = &settings.retry_intervals;
+/// Brings a message back after a fault of our own storage. As a new message, because deliveries count
+/// crashes, and a throttled table is none; where that fails too, as this one.
+async fn later(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    fault: &Fault,
+) -> Disposition {
+    let pause = pause_after(&reader.settings, fault);
+    warn!(%fault, ?pause, "page goes back to the queue");
+    // A fault that a retry can't repair is counted: the message becomes a dead letter.
+    if fault.next() == Next::GiveUp {
+        return Disposition::Later(pause);
+    }
+    match pass_on(reader, delivery, message, pause).await {
+        Ok(()) => Disposition::Done,
+        Err(_) => Disposition::Later(pause),
+    }
+}
+
+/// The pause that the refusing service asks for, else the longest of a retry.
+fn pause_after(settings: &Settings, fault: &Fault) -> Duration {
     let requested = match fault {
         Fault::Throttled { retry_after, .. } => *retry_after,
         _ => None,
     };
-    let earlier = delivery.receive_count.saturating_sub(1) as usize;
-    let usual = intervals.get(earlier).or(intervals.last()).copied().unwrap_or(Duration::from_secs(1));
-    let pause = requested.unwrap_or(usual).min(settings.page_visibility);
-    warn!(%fault, ?pause, "page goes back to the queue");
-    Disposition::Later(pause)
+    let usual = settings.retry_intervals.last().copied().unwrap_or(Duration::from_secs(1));
+    requested.unwrap_or(usual).min(settings.page_visibility)
 }
 
 async fn handle(
@@ -140,6 +158,13 @@ async fn read(
         give_up::on_exhausted(reader, delivery, message).await?;
         return Ok(Some(Disposition::Done));
     }
+    if message.rounds > 0
+        && let Some(at) = unavailable_until(reader, message).await?
+        && at < deadline
+    {
+        pass_on(reader, delivery, message, until(now, at)).await?;
+        return Ok(Some(Disposition::Done));
+    }
     let holder = store.holder();
     let claim = pages::claim(store, &job.id, message.page_id, message.redrive_count, &holder, visibility);
     let held = match claim.await? {
@@ -158,6 +183,8 @@ async fn read(
         pages::release(store, &held).await?;
         return Err(error);
     }
+    let (rounds, earlier_calls) = (held.value.rounds, held.value.earlier_calls.clone());
+    let first_round_at = held.value.first_round_at.unwrap_or(now);
     let held = Arc::new(Mutex::new(held));
     let stop = CancellationToken::new();
     let heartbeat = async {
@@ -165,7 +192,19 @@ async fn read(
         stop.cancel();
         stopped
     };
-    let task = PageTask { reader, message, holder: &holder, deadline, leave_by, trace, stop: &stop };
+    let task = PageTask {
+        reader,
+        job: &job,
+        message,
+        holder: &holder,
+        deadline,
+        leave_by,
+        trace,
+        stop: &stop,
+        earlier_calls: &earlier_calls,
+        rounds,
+        first_round_at,
+    };
     // A renewal in flight is not dropped: it would change the page's version unseen, and the outcome
     // would be refused.
     let renewed = async { drop(held.lock().await) };
@@ -180,7 +219,9 @@ async fn read(
             pages::release(store, &held).await?;
             Err(error)
         }
-        Ok(outcome) => conclude(reader, delivery, message, &job, &held, outcome).await.map(Some),
+        Ok(outcome) => {
+            conclude(reader, delivery, message, &job, &held, first_round_at, outcome).await.map(Some)
+        }
     }
 }
 
@@ -192,24 +233,30 @@ async fn conclude(
     message: &PageMessage,
     job: &Job,
     held: &Versioned<Page>,
+    first_round_at: Timestamp,
     outcome: PageOutcome,
 ) -> Result<Disposition, StepError> {
     let store = &reader.store;
     let (settlement, text) = match outcome {
         PageOutcome::Settled(settlement, text) => (settlement, text),
-        PageOutcome::Stopped => {
-            pages::release(store, held).await?;
+        PageOutcome::Stopped(calls) => {
+            pages::release_after(store, held, calls).await?;
             settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await?;
             return Ok(Disposition::Done);
         }
-        PageOutcome::NotStarted => {
-            pages::release(store, held).await?;
-            pass_on(reader, delivery, message).await?;
+        PageOutcome::PassedOn(calls) => {
+            pages::release_after(store, held, calls).await?;
+            debug!("the worker leaves, page passed on");
+            pass_on(reader, delivery, message, Duration::ZERO).await?;
             return Ok(Disposition::Done);
         }
-        PageOutcome::Interrupted(calls) => {
-            pages::release_after(store, held, calls).await?;
-            return Ok(Disposition::Later(Duration::from_secs(1)));
+        PageOutcome::Waiting(waiting, calls) => {
+            pages::release_to_wait(store, held, calls, &waiting, first_round_at).await?;
+            let delay = until(store.clock.now(), waiting.until);
+            debug!(reason = waiting.reason.name(), target = %waiting.target, ?delay, "page waits");
+            let message = PageMessage { rounds: waiting.rounds, ..message.clone() };
+            pass_on(reader, delivery, &message, delay).await?;
+            return Ok(Disposition::Done);
         }
         PageOutcome::Faulted(fault, calls) => {
             pages::release_after(store, held, calls).await?;
@@ -218,14 +265,16 @@ async fn conclude(
     };
     // An error of an unknown kind is for a person, who may send the page again. The dead letter comes
     // first: once the page is settled, no delivery would come back to write it.
-    let unknown = settlement.calls.iter().find(|call| call.result == CallResult::Unknown);
+    let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
+    let unknown = calls.filter(|call| call.result == CallResult::Unknown).last();
     if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
         give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
     }
-    let blobs = reader.blobs.as_ref();
+    let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
     if pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?.is_err() {
         return Ok(Disposition::Later(Duration::from_secs(1)));
     }
+    telemetry::rounds(rounds);
     settle_and_heal(reader, message).await?;
     Ok(Disposition::Done)
 }
@@ -261,12 +310,28 @@ fn deadline_of(job: &Job, message: &PageMessage, now: Timestamp) -> Option<Times
 /// Sends the message once more, as a new one with a receive count of its own, before this one is deleted:
 /// waiting is no failure, but deliveries are counted. A worker that dies in between leaves two messages,
 /// which is harmless: a page's claim lets one worker through.
-async fn pass_on(reader: &PageReader, delivery: &Delivery, message: &PageMessage) -> Result<(), Fault> {
+async fn pass_on(
+    reader: &PageReader,
+    delivery: &Delivery,
+    message: &PageMessage,
+    delay: Duration,
+) -> Result<(), Fault> {
     // A queue may drop a message that has the name of one which is still there, as this one is.
     let name = format!("{}:a{}:{}", message.idempotency_key, message.redrive_count, reader.store.ids.fresh());
-    let (job, body) = (message.job_id.clone(), delivery.body.clone());
-    debug!("no model was free for the page, passed on");
-    reader.queue.send(&[Outgoing { name, job, lane: delivery.lane, body }]).await
+    let (job, body) = (message.job_id.clone(), message.encode()?);
+    let delay = delay.min(reader.queue.max_delay());
+    reader.queue.send(&[Outgoing { name, job, lane: delivery.lane, body, delay }]).await
+}
+
+/// Sends a received message once more, as a new one with a receive count of its own.
+pub async fn send_copy(reader: &PageReader, delivery: &Delivery) -> Result<(), Fault> {
+    let message = PartialMessage::of(&delivery.body);
+    let Some(job) = message.job else {
+        return Err(Fault::broken("queue", "the message names no job"));
+    };
+    let name = format!("copy:{}:{}", delivery.id, reader.store.ids.fresh());
+    let (lane, body) = (delivery.lane, delivery.body.clone());
+    reader.queue.send(&[Outgoing { name, job, lane, body, delay: Duration::ZERO }]).await
 }
 
 enum Stopped {

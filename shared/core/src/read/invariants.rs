@@ -31,10 +31,14 @@ pub fn one_probe(before: &Breaker, next: &Breaker, now: Timestamp, spread: Durat
     }
 }
 
-/// Failures of calls that were in flight together count once: each counted one starts a new generation.
-pub fn counted_once(before: &Breaker, next: &Breaker) -> Checked {
-    check(next.failures <= before.failures || next.generation > before.generation, || {
-        format!("failure {} was counted in generation {} again", next.failures, next.generation)
+/// Failures of calls that were in flight when a breaker opened belong to the same outage: an open breaker is
+/// not opened again, and its cooldown is not extended.
+pub fn opened_once(before: &Breaker, next: &Breaker) -> Checked {
+    let (State::Open { until: first }, State::Open { until: second }) = (&before.state, &next.state) else {
+        return Ok(());
+    };
+    check(first == second && before.trips == next.trips, || {
+        format!("a breaker that is open until {first} was opened again until {second}")
     })
 }
 

@@ -1,24 +1,36 @@
-//! One page message, from delivery to settled page: claim, round, breaker, slots, outcome.
+//! One page message, from delivery to settled page: claim, rounds over the models (breaker, pace, slot, call,
+//! hedge), outcome.
 
 pub mod answer;
+pub mod backlog;
 pub mod breaker;
 pub mod breakers;
 pub mod budget;
+mod call;
 pub mod dispatch;
 pub mod give_up;
+pub mod hedge;
 pub mod invariants;
+pub mod latency;
 pub mod outcome;
+pub mod pace;
+pub mod paces;
 mod page_task;
 pub mod pages;
+pub mod patience;
 pub mod revive;
+mod round;
 pub mod slot;
 pub mod slots;
 pub(crate) mod telemetry;
+pub mod waiting;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use backlog::Backlog;
 use breakers::Breakers;
+use paces::Paces;
 use slots::Slots;
 
 use crate::{
@@ -44,9 +56,22 @@ pub struct PageReader {
     pub settings: Arc<Settings>,
     pub dead_letters: DeadLetters,
     pub breakers: Breakers,
+    pub paces: Paces,
     pub slots: Slots,
+    pub backlog: Backlog,
     pub interrupts: Interrupts,
     pub late_pages: Arc<dyn LatePages>,
+}
+
+impl PageReader {
+    /// Calls that may be in flight to all models of the settings together.
+    pub async fn max_calls(&self) -> usize {
+        let mut calls = 0;
+        for target in self.settings.failover_order().targets() {
+            calls += self.paces.limit(&target).await as usize;
+        }
+        calls
+    }
 }
 
 /// What happens to pages that were settled after their job's result was published.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::judge;
+use super::{answer::judge, waiting::Waiting};
 use crate::{
     digest::sha256_hex,
     money::MicroUsd,
@@ -33,10 +33,12 @@ pub enum CallResult {
     Incomplete,
     /// The breaker was open: no call was made.
     BreakerOpen,
+    /// Ended by us before an answer: another model answered first, or the job ended.
+    CutOff,
 }
 
 impl CallResult {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Answered,
         Self::Timeout,
         Self::Transient,
@@ -50,6 +52,7 @@ impl CallResult {
         Self::Repeating,
         Self::Incomplete,
         Self::BreakerOpen,
+        Self::CutOff,
     ];
 
     pub fn name(self) -> &'static str {
@@ -67,6 +70,7 @@ impl CallResult {
             Self::Repeating => "repeating",
             Self::Incomplete => "incomplete",
             Self::BreakerOpen => "breaker_open",
+            Self::CutOff => "cut_off",
         }
     }
 }
@@ -100,6 +104,15 @@ impl ModelCall {
         }
     }
 
+    /// Whether the reason that it gave no text passes: the model may be called again for this page.
+    pub fn passes(&self) -> bool {
+        use CallResult::*;
+        matches!(
+            self.result,
+            Timeout | Transient | Exhausted | Configuration | Unknown | BreakerOpen | CutOff
+        )
+    }
+
     /// Judges the answer, against the text layer where there is a sound one.
     pub fn add_answer(&mut self, answer: &Answer, text_layer: Option<&str>) {
         self.result = match judge(&answer.text, answer.finish, text_layer) {
@@ -131,18 +144,30 @@ impl ModelCall {
 pub enum PageOutcome {
     /// With a model's text, or with the decision to fall back.
     Settled(Settlement, Option<String>),
-    /// The worker has to leave and no model was called yet: another worker takes the page.
-    NotStarted,
-    /// The worker has to leave after calls that led to nothing.
-    Interrupted(Vec<ModelCall>),
-    /// The job is over, or another worker has the page: nothing is stored for it.
-    Stopped,
+    /// With another round to come: the page goes back to the queue until then.
+    Waiting(Waiting, Vec<ModelCall>),
+    /// The worker has to leave: another worker takes the page now.
+    PassedOn(Vec<ModelCall>),
+    /// The job is over, or another worker has the page.
+    Stopped(Vec<ModelCall>),
     /// Our own storage failed.
     Faulted(Fault, Vec<ModelCall>),
 }
 
 /// Calls kept per page, the latest ones: a page's record has a size limit.
 const MAX_CALLS_KEPT: usize = 100;
+
+/// Drops the oldest calls where there are too many: first those that cost nothing and say nothing about the
+/// page, such as rate limits.
+pub fn limit_calls(calls: &mut Vec<ModelCall>) {
+    let mut surplus = calls.len().saturating_sub(MAX_CALLS_KEPT);
+    calls.retain(|call| {
+        let is_dropped = surplus > 0 && call.passes() && call.cost_micro_usd == MicroUsd::default();
+        surplus -= usize::from(is_dropped);
+        !is_dropped
+    });
+    calls.drain(..calls.len().saturating_sub(MAX_CALLS_KEPT));
+}
 
 /// How a page was settled. Its text is stored next to it, see [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,11 +243,9 @@ impl Settlement {
         self.prepend_calls(&earlier.calls);
     }
 
-    /// Prepends earlier calls, the latest of them where there are too many.
     pub fn prepend_calls(&mut self, earlier: &[ModelCall]) {
-        let room = MAX_CALLS_KEPT.saturating_sub(self.calls.len());
-        let dropped = earlier.len().saturating_sub(room);
-        self.calls.splice(0..0, earlier[dropped..].iter().cloned());
+        self.calls.splice(0..0, earlier.iter().cloned());
+        limit_calls(&mut self.calls);
     }
 
     pub fn is_ai(&self) -> bool {

@@ -1,37 +1,30 @@
-//! The reading of one page by one worker: the request, one round over the failover steps, and each model
-//! call in it.
+//! The reading of one page by one worker: what is sent, and to which models.
 
-use std::{mem::take, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
 
 use super::{
-    PageReader,
-    breakers::{self, Passes},
-    budget::call_time,
-    outcome::{CallResult, ModelCall, PageOutcome, Settlement},
-    slots::{self, Slot},
-    telemetry,
+    PageReader, breakers,
+    outcome::{ModelCall, PageOutcome, Settlement},
+    round::Round,
 };
 use crate::{
     document::{ImageFormat, Reason},
-    job::{StepCode, StepError, message::PageMessage},
-    ports::{
-        notifier::Notice,
-        vision::{PageRequest, RequestImage, Scope, VisionError},
-    },
+    job::{Job, StepCode, StepError, message::PageMessage},
+    ports::vision::{PageRequest, RequestImage},
     prepare::{StoredPage, stored_pages},
     providers::target::Target,
     settings::Settings,
     tenants,
-    time::{after, until, within},
+    time::{after, until},
     trace::TraceContext,
 };
 
 pub(super) struct PageTask<'a> {
     pub reader: &'a PageReader,
+    pub job: &'a Job,
     pub message: &'a PageMessage,
     /// The holder of the page's lease, and of a probe that one of its calls may be.
     pub holder: &'a str,
@@ -41,19 +34,10 @@ pub(super) struct PageTask<'a> {
     /// Of the page's span, if it is traced.
     pub trace: Option<TraceContext>,
     pub stop: &'a CancellationToken,
-}
-
-/// One pass over the failover steps.
-struct Round<'a> {
-    task: &'a PageTask<'a>,
-    settings: Arc<Settings>,
-    request: PageRequest,
-    /// MuPDF's text, where it is sound enough to check an answer against.
-    text_layer: Option<String>,
-    /// No call starts from then on.
-    start_by: Timestamp,
-    started_at: Timestamp,
-    calls: Vec<ModelCall>,
+    /// What earlier rounds did.
+    pub earlier_calls: &'a [ModelCall],
+    pub rounds: u32,
+    pub first_round_at: Timestamp,
 }
 
 impl PageTask<'_> {
@@ -69,24 +53,24 @@ impl PageTask<'_> {
             let settled = Settlement::fallback(reason, vec![], started_at, reader.store.clock.now());
             return Ok(PageOutcome::Settled(settled, None));
         }
-        let request = self.request(&settings).await?;
-        let order = settings.failover_order().starting_with(message.ai_provider);
-        let steps: Vec<Target> = order.steps(message.model_tier);
+        let steps = steps(&settings, message);
         // A scan's OCR layer is often worse than what the model reads: answers are not checked against it.
         let is_sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
         let round = Round {
             task: self,
-            request,
+            request: None,
             text_layer: is_sound.then_some(stored.text),
             start_by: start_by(started_at, self.leave_by, settings.request_timeout),
+            steps,
             settings,
             started_at,
             calls: vec![],
         };
-        Ok(round.run(&steps).await)
+        round.run().await
     }
 
-    async fn request(&self, settings: &Settings) -> Result<PageRequest, StepError> {
+    /// What is sent to a model, from the blobs.
+    pub async fn request(&self, settings: &Settings) -> Result<PageRequest, StepError> {
         let (blobs, message) = (&self.reader.blobs, self.message);
         let load = async |key: &str, code| {
             let reason = || format!("{key} is gone");
@@ -110,6 +94,7 @@ impl PageTask<'_> {
             context_text,
             image,
             max_output_tokens: self.reader.settings.max_output_tokens,
+            temperature: None,
         })
     }
 
@@ -123,221 +108,34 @@ impl PageTask<'_> {
     }
 }
 
+/// The models that may be called for a page, in order.
+fn steps(settings: &Settings, message: &PageMessage) -> Vec<Target> {
+    settings.failover_order().starting_with(message.ai_provider).steps(message.model_tier)
+}
+
+/// When the first model of a page may be called; `None` when one may be now, or when the page has none.
+/// For a page that waits: it need not be claimed to find that it has to wait longer.
+pub(super) async fn unavailable_until(
+    reader: &PageReader,
+    message: &PageMessage,
+) -> Result<Option<Timestamp>, StepError> {
+    let settings: Arc<Settings> = tenants::settings(&reader.tenants, &message.tenant).await?;
+    let steps = steps(&settings, message);
+    let mut soonest: Option<Timestamp> = None;
+    for target in &steps {
+        breakers::lets_through(&reader.breakers, target, &steps).await;
+        let open = breakers::available_at(&reader.breakers, target).await.map(|(at, _)| at);
+        let Some(at) = open.max(reader.paces.paused(target).await) else { return Ok(None) };
+        soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
+    }
+    Ok(soonest)
+}
+
 /// The last moment at which a call of at most `call` may start. A worker that lives shorter than a call
 /// may take would never start any: it has half of its time for that, and cuts the call off.
 fn start_by(now: Timestamp, leave_by: Timestamp, call: Duration) -> Timestamp {
     let time = until(now, leave_by);
     if call <= time { leave_by.saturating_sub(call).unwrap_or(leave_by) } else { after(now, time / 2) }
-}
-
-impl Round<'_> {
-    /// Calls each model in turn until one gives the page's text. A model whose breaker is open is skipped,
-    /// never waited for.
-    async fn run(mut self, steps: &[Target]) -> PageOutcome {
-        for index in 0..steps.len() {
-            if self.task.stop.is_cancelled() {
-                return PageOutcome::Stopped;
-            }
-            if let ControlFlow::Break(outcome) = self.call(&steps[index], &steps[index..]).await {
-                return outcome;
-            }
-        }
-        let all_skipped = self.calls.iter().all(|call| call.result == CallResult::BreakerOpen);
-        let reason =
-            if all_skipped { "every model's breaker was open" } else { "no model gave the page's text" };
-        self.fall_back(reason.to_owned())
-    }
-
-    /// Calls `target`, the first of `steps`. Breaks with the outcome where that ends the round.
-    async fn call(&mut self, target: &Target, steps: &[Target]) -> ControlFlow<PageOutcome> {
-        let (task, reader) = (self.task, self.task.reader);
-        let (slots, breakers) = (&reader.slots, &reader.breakers);
-        let Some((mut slot, passes)) = self.admit(target, steps).await? else {
-            return ControlFlow::Continue(());
-        };
-        let started = reader.store.clock.now();
-        let timeout = self.settings.request_timeout;
-        let time = call_time(started, task.deadline.min(task.leave_by), timeout);
-        let Some(time) = time.filter(|_| started < self.start_by) else {
-            slots::release(slots, slot).await;
-            breakers::given_up(breakers, target, &passes).await;
-            return ControlFlow::Break(self.too_late());
-        };
-        if let Some(before) = self.calls.last() {
-            telemetry::failed_over(before.target.provider, target.provider);
-        }
-        let metric = telemetry::Call::to(target);
-        let mut span = telemetry::call_span(&reader.store, task.trace, target);
-        let reply = {
-            let read = reader.vision.read_page(target, &self.request);
-            let read = within(reader.store.clock.as_ref(), time, read);
-            let read_or_stopped = async {
-                tokio::select! {
-                    biased;
-                    reply = read => Some(reply),
-                    () = task.stop.cancelled() => None,
-                }
-            };
-            slots::while_held(slots, &mut slot, read_or_stopped).await
-        };
-        let latency = reader.store.clock.now().duration_since(started).as_millis().max(0) as u64;
-        slots::release(slots, slot).await;
-        let Some(reply) = reply else {
-            telemetry::cut_off(&mut span);
-            breakers::given_up(breakers, target, &passes).await;
-            return ControlFlow::Break(PageOutcome::Stopped);
-        };
-        let mut call = ModelCall::new(target, started, latency);
-        match reply {
-            Some(Ok(answer)) => {
-                call.add_answer(&answer, self.text_layer.as_deref());
-                metric.ended(&call);
-                telemetry::answered(span, &call);
-                // The model responds: good for its breaker, whatever it says.
-                breakers::succeeded(breakers, target, &passes).await;
-                if call.result == CallResult::Answered {
-                    info!(%target, latency_ms = latency, "page read");
-                    self.calls.push(call);
-                    return ControlFlow::Break(self.settle(target, answer.text));
-                }
-                warn!(%target, result = ?call.result, "answer not usable");
-                self.calls.push(call);
-                ControlFlow::Continue(())
-            }
-            Some(Err(error)) => {
-                call.add_error(&error);
-                warn!(%target, detail = call.detail, latency_ms = latency, "model call failed");
-                metric.ended(&call);
-                telemetry::answered(span, &call);
-                self.report_failure(target, &passes, &error).await;
-                let detail = call.detail.clone();
-                let is_refused_everywhere = call.result == CallResult::Request;
-                self.calls.push(call);
-                if is_refused_everywhere {
-                    return ControlFlow::Break(self.fall_back(format!("the page can't be sent: {detail}")));
-                }
-                ControlFlow::Continue(())
-            }
-            None => {
-                call.result = CallResult::Timeout;
-                call.detail = format!("no answer within {:.1} s", time.as_secs_f64());
-                warn!(%target, latency_ms = latency, "model timed out");
-                // Cut short by the job's own deadline: that says nothing about the model.
-                if time < timeout && task.deadline <= task.leave_by {
-                    telemetry::cut_off(&mut span);
-                    breakers::given_up(breakers, target, &passes).await;
-                    self.calls.push(call);
-                    return ControlFlow::Break(self.out_of_time());
-                }
-                metric.ended(&call);
-                telemetry::answered(span, &call);
-                breakers::failed(breakers, target, &passes, false, &call.detail, None).await;
-                self.calls.push(call);
-                ControlFlow::Continue(())
-            }
-        }
-    }
-
-    /// Waits for a slot of `target` and takes the breakers' passes; `None` when a breaker refuses.
-    async fn admit(
-        &mut self,
-        target: &Target,
-        steps: &[Target],
-    ) -> ControlFlow<PageOutcome, Option<(Slot, Passes)>> {
-        let (task, reader) = (self.task, self.task.reader);
-        let (slots, breakers) = (&reader.slots, &reader.breakers);
-        if !breakers::lets_through(breakers, target, steps).await {
-            return self.skip(target);
-        }
-        let timeout = self.settings.request_timeout;
-        let wait_until = task.deadline.min(self.start_by);
-        loop {
-            let priority = task.message.priority;
-            let slot = slots::acquire(slots, target, timeout, priority, wait_until, task.stop).await;
-            let mut slot = match slot {
-                Ok(Some(slot)) => slot,
-                Ok(None) if task.stop.is_cancelled() => return ControlFlow::Break(PageOutcome::Stopped),
-                Ok(None) => return ControlFlow::Break(self.too_late()),
-                Err(fault) => return ControlFlow::Break(PageOutcome::Faulted(fault, take(&mut self.calls))),
-            };
-            // The breaker may have opened while this page waited for its slot.
-            let Some(passes) = breakers::admit(breakers, target, task.holder, timeout).await else {
-                slots::release(slots, slot).await;
-                return self.skip(target);
-            };
-            if slots::is_ours(slots, &mut slot, timeout).await {
-                return ControlFlow::Continue(Some((slot, passes)));
-            }
-            breakers::given_up(breakers, target, &passes).await;
-        }
-    }
-
-    fn skip<T>(&mut self, target: &Target) -> ControlFlow<PageOutcome, Option<T>> {
-        let now = self.task.reader.store.clock.now();
-        self.calls.push(ModelCall { result: CallResult::BreakerOpen, ..ModelCall::new(target, now, 0) });
-        ControlFlow::Continue(None)
-    }
-
-    /// Reports a failed call to the breaker that it concerns. A bad key or an unknown model does not repair
-    /// itself: the responsible person is notified, once per opening.
-    async fn report_failure(&self, target: &Target, passes: &Passes, error: &VisionError) {
-        let breakers = &self.task.reader.breakers;
-        let whole_provider = matches!(error, VisionError::Configuration { scope: Scope::Provider, .. });
-        let cooldown = match error {
-            // It refused this page, but it responds.
-            VisionError::Request { .. } => return breakers::succeeded(breakers, target, passes).await,
-            VisionError::Exhausted { retry_after, .. } => *retry_after,
-            _ => None,
-        };
-        let detail = error.to_string();
-        let opened = breakers::failed(breakers, target, passes, whole_provider, &detail, cooldown).await;
-        if opened && matches!(error, VisionError::Configuration { .. }) {
-            self.notify(target, &detail).await;
-        }
-    }
-
-    async fn notify(&self, target: &Target, detail: &str) {
-        let notice = Notice {
-            tenant: self.task.message.tenant.clone(),
-            responsible: self.settings.responsible.clone(),
-            subject: format!("Everypage can't use {target}"),
-            body: format!("{detail}\nCheck the settings: everypage config check"),
-        };
-        if let Err(fault) = self.task.reader.notifier.notify(&notice).await {
-            warn!(%fault, %target, "notice not sent");
-        }
-    }
-
-    /// The outcome when it is too late for a call: because of the worker's end, or of the deadline.
-    fn too_late(&mut self) -> PageOutcome {
-        if self.start_by >= self.task.deadline {
-            return self.out_of_time();
-        }
-        let calls = take(&mut self.calls);
-        let was_called = calls.iter().any(|call| call.result != CallResult::BreakerOpen);
-        if was_called { PageOutcome::Interrupted(calls) } else { PageOutcome::NotStarted }
-    }
-
-    fn out_of_time(&mut self) -> PageOutcome {
-        // The time of a page that heals is not the job's, whose deadline may never have come.
-        if self.task.message.redrive_count > 0 {
-            return self.fall_back("no answer in the time given for healing".to_owned());
-        }
-        let now = self.task.reader.store.clock.now();
-        PageOutcome::Settled(Settlement::timed_out(take(&mut self.calls), self.started_at, now), None)
-    }
-
-    fn fall_back(&mut self, reason: String) -> PageOutcome {
-        let now = self.task.reader.store.clock.now();
-        PageOutcome::Settled(Settlement::fallback(reason, take(&mut self.calls), self.started_at, now), None)
-    }
-
-    fn settle(&mut self, target: &Target, text: String) -> PageOutcome {
-        let now = self.task.reader.store.clock.now();
-        let calls = take(&mut self.calls);
-        let settlement = Settlement::read_by(target.clone(), &text, calls, self.started_at, now);
-        PageOutcome::Settled(settlement, Some(text))
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ use crate::{
         blobs::Blobs,
         records::{Change, Draft, Key, When, Written},
     },
-    read::outcome::{CallResult, ModelCall, PageEvent, Settlement, Text},
+    read::{
+        outcome::{CallResult, ModelCall, PageEvent, Settlement, Text, limit_calls},
+        waiting::Waiting,
+    },
     records::{Versioned, decode, encode, read_all},
 };
 
@@ -38,6 +41,14 @@ pub struct Page {
     /// Calls of deliveries that led to no settlement; they become part of the next one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_calls: Vec<ModelCall>,
+    /// Rounds of all deliveries, and when the first one began.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rounds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_round_at: Option<Timestamp>,
+    /// Set while the page waits for its next round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// The redrive that the settlement belongs to; 0 for the first sending.
     #[serde(default)]
     pub redrive_count: u32,
@@ -50,6 +61,10 @@ impl Page {
     pub fn answers(&self, redrive_count: u32) -> bool {
         self.outcome.as_ref().is_some_and(|outcome| outcome.is_ai() || self.redrive_count >= redrive_count)
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The answer to a worker that wants a page.
@@ -80,6 +95,9 @@ pub async fn claim(
         outcome: None,
         text: None,
         earlier_calls: vec![],
+        rounds: 0,
+        first_round_at: None,
+        waiting: None,
         redrive_count: 0,
         head: Head::default(),
     };
@@ -97,6 +115,7 @@ pub async fn claim(
         let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
         let value = Page {
             lease: Some(Lease::new(holder, now, time)),
+            waiting: None,
             ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
         };
         let change = Change::Put { draft: Draft::new(key.clone(), encode(&value)?), when };
@@ -142,8 +161,35 @@ pub async fn release_after(
     held: &Versioned<Page>,
     calls: Vec<ModelCall>,
 ) -> Result<(), Fault> {
-    let mut value = Page { lease: None, ..held.value.clone() };
+    write_released(store, held, held.value.clone(), calls).await
+}
+
+/// Releases a claimed page after a round that will be followed by another.
+pub async fn release_to_wait(
+    store: &Store,
+    held: &Versioned<Page>,
+    calls: Vec<ModelCall>,
+    waiting: &Waiting,
+    first_round_at: Timestamp,
+) -> Result<(), Fault> {
+    let value = Page {
+        rounds: waiting.rounds,
+        first_round_at: Some(first_round_at),
+        waiting: Some(waiting.clone()),
+        ..held.value.clone()
+    };
+    write_released(store, held, value, calls).await
+}
+
+async fn write_released(
+    store: &Store,
+    held: &Versioned<Page>,
+    page: Page,
+    calls: Vec<ModelCall>,
+) -> Result<(), Fault> {
+    let mut value = Page { lease: None, ..page };
     value.earlier_calls.extend(calls.into_iter().filter(|call| call.result != CallResult::BreakerOpen));
+    limit_calls(&mut value.earlier_calls);
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
     store.write(vec![change]).await?;
@@ -187,6 +233,8 @@ pub async fn settle(
     let earlier_calls = vec![];
     let value = Page {
         lease: None,
+        rounds: 0,
+        first_round_at: None,
         outcome: Some(outcome),
         text,
         earlier_calls,

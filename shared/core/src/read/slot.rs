@@ -1,40 +1,99 @@
-//! The in-flight limit of a model, across all workers.
+//! The in-flight slots of a model, in groups: which process has how many of them.
 //!
-//! Each slot is a record of its own with a lease, so that workers rarely compete for the same
-//! record and a dead worker's slot comes back by itself.
+//! The slots of a model are counted, not numbered. Group 0 has the first 32, group 1 the next 32, and so
+//! on up to the limit, so that no record is written by every worker. A process has as many slots of a
+//! group as it needs, under one lease, and gives them to its pages without another write.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use crate::lease::Lease;
+use crate::{lease::Lease, time::after};
 
-/// A slot that can be taken now, or `None` when all are held. The search starts at `roll`, so that
-/// workers do not all compete for the first one.
-pub fn free_slot(slots: &[Option<Lease>], now: Timestamp, roll: u64) -> Option<usize> {
-    let count = slots.len();
-    (0..count)
-        .map(|step| ((roll % count as u64) as usize + step) % count)
-        .find(|index| slots[*index].as_ref().is_none_or(|lease| !lease.is_valid(now)))
+/// Slots of one group.
+pub const GROUP_SIZE: u32 = 32;
+
+/// Groups that a limit needs.
+pub fn groups(limit: u32) -> u32 {
+    limit.div_ceil(GROUP_SIZE)
+}
+
+/// Slots of group `group` under a limit.
+fn capacity(group: u32, limit: u32) -> u32 {
+    limit.saturating_sub(group * GROUP_SIZE).min(GROUP_SIZE)
+}
+
+/// The slots of one process in one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    #[serde(flatten)]
+    pub lease: Lease,
+    pub slots: u32,
+}
+
+/// One group of slots, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    pub shares: Vec<Share>,
+}
+
+impl Group {
+    /// Slots that processes have now.
+    pub fn in_use(&self, now: Timestamp) -> u32 {
+        self.shares.iter().filter(|share| share.lease.is_valid(now)).map(|share| share.slots).sum()
+    }
+
+    fn of_others(&self, node: &str, now: Timestamp) -> u32 {
+        let others =
+            self.shares.iter().filter(|share| share.lease.holder != node && share.lease.is_valid(now));
+        others.map(|share| share.slots).sum()
+    }
+
+    /// How many slots `node` can have in this group: as many as it wants, of those that no other has.
+    pub fn available(&self, node: &str, wanted: u32, group: u32, limit: u32, now: Timestamp) -> u32 {
+        wanted.min(capacity(group, limit).saturating_sub(self.of_others(node, now)))
+    }
+
+    /// The group with `slots` slots of `node`, leased for `time`. Expired shares of others are dropped.
+    pub fn with(&self, node: &str, slots: u32, now: Timestamp, time: Duration) -> Group {
+        let valid = |share: &&Share| share.lease.holder != node && share.lease.is_valid(now);
+        let mut shares: Vec<Share> = self.shares.iter().filter(valid).cloned().collect();
+        if slots > 0 {
+            shares.push(Share { lease: Lease { holder: node.to_owned(), until: after(now, time) }, slots });
+        }
+        Group { shares }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_groups_of_a_limit_have_as_many_slots_together() {
+        for limit in [1, 2, 31, 32, 33, 64, 100, 1000] {
+            let total: u32 = (0..groups(limit)).map(|group| capacity(group, limit)).sum();
+            assert_eq!(total, limit);
+            assert_eq!(capacity(groups(limit), limit), 0);
+        }
+    }
+
     proptest! {
+        /// Processes take, give back and let expire in any order: together they never have more slots than
+        /// the group has.
         #[test]
-        fn a_slot_is_found_exactly_when_one_is_free(held in prop::collection::vec(0u64..20, 0..30), roll: u64) {
-            let epoch = Timestamp::UNIX_EPOCH;
-            let now = epoch + Duration::from_secs(10);
-            let slots: Vec<Option<Lease>> = held
-                .iter()
-                .map(|until| (*until > 0).then(|| Lease::new("w", epoch, Duration::from_secs(*until))))
-                .collect();
-            match free_slot(&slots, now, roll) {
-                Some(index) => prop_assert!(slots[index].as_ref().is_none_or(|lease| !lease.is_valid(now))),
-                None => prop_assert!(slots.iter().all(|slot| slot.as_ref().is_some_and(|lease| lease.is_valid(now)))),
+        fn no_more_slots_are_taken_than_there_are(
+            steps in prop::collection::vec((0usize..4, 0u32..40, 0u64..30), 1..200), limit in 1u32..40
+        ) {
+            let nodes = ["a", "b", "c", "d"];
+            let (mut group, mut now) = (Group::default(), Timestamp::UNIX_EPOCH);
+            for (node, wanted, seconds) in steps {
+                now = after(now, Duration::from_secs(seconds));
+                let slots = group.available(nodes[node], wanted, 0, limit, now);
+                group = group.with(nodes[node], slots, now, Duration::from_secs(60));
+                prop_assert!(group.in_use(now) <= limit.min(GROUP_SIZE));
             }
         }
     }

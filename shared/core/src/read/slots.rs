@@ -1,32 +1,34 @@
 //! The store of in-flight slots: the limit of concurrent calls to one model, across all workers.
 //!
-//! Inside one process a semaphore queues callers fairly and wakes them immediately; between processes
-//! leased records do the counting. A slot that is never released expires with its lease.
+//! A process takes slots in blocks, under a lease, and hands them to its pages. A slot that a page
+//! releases goes to the next page of the process that waits, without a write. Slots that are not needed
+//! are given back in blocks; those of a process that died expire with its lease.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use tokio_util::sync::CancellationToken;
 
 use futures::future::{Either, select};
 use jiff::Timestamp;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
+use super::paces::Paces;
 use crate::{
     events::Store,
     ids::Priority,
     keys::record,
-    lease::Lease,
     ports::{
         Fault,
-        records::{Change, Draft, Item, Key, When, Written},
+        records::{Change, Draft, When, Written},
     },
     providers::target::Target,
-    read::slot::free_slot,
-    records::{decode, encode},
+    read::slot::{Group, groups},
+    records::{Versioned, decode, encode},
     settings::Settings,
-    time::{after, until, within},
+    time::{after, until},
 };
 
-/// The poll interval of a page while other processes hold all slots: the more urgent the page, the
+/// The poll interval of a page while other processes have all slots: the more urgent the page, the
 /// likelier it is the first to see a free one.
 fn poll_interval(priority: Priority) -> Duration {
     Duration::from_millis(match priority {
@@ -37,198 +39,367 @@ fn poll_interval(priority: Priority) -> Duration {
         Priority::Urgent => 100,
     })
 }
-/// A slot's lease outlives its call by this, so that it is never free while in use.
-const MARGIN: Duration = Duration::from_secs(15);
 
-/// How long a slot stays with a worker that died: no longer than its page does.
-fn lease_time(slots: &Slots, call: Duration) -> Duration {
-    slots.settings.page_visibility.min(call + MARGIN)
-}
+/// Groups that are tried for a free slot before the page waits.
+const MAX_GROUPS_TRIED: usize = 3;
+/// Conditional writes of a group that other processes may win.
+const MAX_TRIES: u32 = 10;
 
 /// The in-flight slots as one process sees them.
 #[derive(Clone)]
 pub struct Slots {
     pub store: Store,
     pub settings: Arc<Settings>,
-    semaphores: Arc<Semaphores>,
+    pub paces: Paces,
+    pools: Arc<Mutex<HashMap<Target, Arc<Pool>>>>,
+}
+
+/// The slots of one model that this process has.
+#[derive(Default)]
+struct Pool {
+    state: Mutex<PoolState>,
+    /// One task at a time changes the stored groups.
+    writing: tokio::sync::Mutex<()>,
+    released: Notify,
+}
+
+#[derive(Default)]
+struct PoolState {
+    blocks: HashMap<u32, Block>,
+    in_use: u32,
+    waiting: u32,
+}
+
+/// The slots of this process in one group.
+#[derive(Clone, Default)]
+struct Block {
+    slots: u32,
+    until: Option<Timestamp>,
+    /// The group as this process saw it last.
+    group: Versioned<Group>,
+}
+
+impl PoolState {
+    fn usable(&self, now: Timestamp) -> u32 {
+        let is_valid = |block: &&Block| block.until.is_some_and(|until| now < until);
+        self.blocks.values().filter(is_valid).map(|block| block.slots).sum()
+    }
+}
+
+/// The right to have one call in flight. [`Slots::release`] gives it to the next page; a slot that is
+/// dropped with its task is free in this process as well.
+pub struct Slot {
+    target: Target,
+    pool: Arc<Pool>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.pool.state.lock().in_use -= 1;
+        self.pool.released.notify_one();
+    }
+}
+
+/// A page that waits for a slot, counted for as long as it does.
+struct Waiter<'a>(&'a Pool);
+
+impl<'a> Waiter<'a> {
+    fn new(pool: &'a Pool) -> Self {
+        pool.state.lock().waiting += 1;
+        Self(pool)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().waiting -= 1;
+    }
 }
 
 impl Slots {
-    pub fn new(store: Store, settings: Arc<Settings>) -> Self {
-        let semaphores = Semaphores { limit: settings.max_inflight_per_model, by_target: Mutex::default() };
-        Self { store, settings, semaphores: Arc::new(semaphores) }
+    pub fn new(store: Store, settings: Arc<Settings>, paces: Paces) -> Self {
+        Self { store, settings, paces, pools: Arc::default() }
     }
-}
 
-/// Queue the callers of this process fairly, so that only as many compete for records as may succeed.
-struct Semaphores {
-    limit: usize,
-    by_target: Mutex<HashMap<Target, Arc<Semaphore>>>,
-}
-
-impl Semaphores {
-    async fn of(&self, target: &Target) -> Arc<Semaphore> {
-        let mut semaphores = self.by_target.lock().await;
-        semaphores.entry(target.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.limit))).clone()
+    fn pool(&self, target: &Target) -> Arc<Pool> {
+        self.pools.lock().entry(target.clone()).or_default().clone()
     }
-}
 
-/// The right to have one call in flight.
-pub struct Slot {
-    key: Key,
-    version: u64,
-    /// When its lease expires unless it is renewed.
-    until: Timestamp,
-    _permit: OwnedSemaphorePermit,
-}
+    /// How long slots stay with a process that died: no longer than its pages do.
+    fn lease_time(&self) -> Duration {
+        self.settings.page_visibility
+    }
 
-/// Waits for a slot for a call of at most `call`, to be made inside [`while_held`]; `None` when none was
-/// free before `deadline` or `stop`. Cancelled only while it waits, so that no slot is taken and lost.
-pub async fn acquire(
-    slots: &Slots,
-    target: &Target,
-    call: Duration,
-    priority: Priority,
-    deadline: Timestamp,
-    stop: &CancellationToken,
-) -> Result<Option<Slot>, Fault> {
-    let semaphore = slots.semaphores.of(target).await;
-    let left = until(slots.store.clock.now(), deadline);
-    let waited = tokio::select! {
-        biased;
-        waited = within(slots.store.clock.as_ref(), left, semaphore.acquire_owned()) => waited,
-        () = stop.cancelled() => None,
-    };
-    let Some(Ok(permit)) = waited else { return Ok(None) };
-    loop {
-        let taken = read(slots, target).await?;
-        let now = slots.store.clock.now();
-        let leases: Vec<Option<Lease>> =
-            taken.iter().map(|slot| slot.as_ref().map(|(lease, _)| lease.clone())).collect();
-        if let Some(index) = free_slot(&leases, now, slots.store.ids.random_below(u64::MAX)) {
-            let key = record::slot(target, index);
-            let lease = Lease::new(slots.store.node.clone(), now, lease_time(slots, call));
-            let when = taken[index].as_ref().map_or(When::Absent, |(_, version)| When::Version(*version));
-            let change = Change::Put { draft: Draft::new(key.clone(), encode(&lease)?), when };
-            if slots.store.write(vec![change]).await? == Written::Applied {
-                let (version, until) = (when.next_version(), lease.until);
-                return Ok(Some(Slot { key, version, until, _permit: permit }));
+    /// Takes a slot if one is free.
+    pub async fn try_take(&self, target: &Target) -> Result<Option<Slot>, Fault> {
+        let pool = self.pool(target);
+        let limit = self.paces.limit(target).await;
+        if let Some(slot) = self.take_own(&pool, target, limit) {
+            return Ok(Some(slot));
+        }
+        let _writing = pool.writing.lock().await;
+        // Another task may have taken a block meanwhile.
+        if let Some(slot) = self.take_own(&pool, target, limit) {
+            return Ok(Some(slot));
+        }
+        if pool.state.lock().in_use < limit && self.grow(&pool, target, limit).await? {
+            return Ok(self.take_own(&pool, target, limit));
+        }
+        self.paces.note_full(target);
+        Ok(None)
+    }
+
+    /// Takes one of the slots that this process has.
+    fn take_own(&self, pool: &Arc<Pool>, target: &Target, limit: u32) -> Option<Slot> {
+        let mut state = pool.state.lock();
+        // A lease that is about to expire is renewed first: a call must not outlive its slot.
+        let soon = after(self.store.clock.now(), self.lease_time() / 4);
+        if state.in_use >= state.usable(soon).min(limit) {
+            return None;
+        }
+        state.in_use += 1;
+        Some(Slot { target: target.clone(), pool: pool.clone() })
+    }
+
+    /// Waits for a slot until `deadline` or `stop`.
+    pub async fn take(
+        &self,
+        target: &Target,
+        priority: Priority,
+        deadline: Timestamp,
+        stop: &CancellationToken,
+    ) -> Result<Option<Slot>, Fault> {
+        let pool = self.pool(target);
+        let _waiter = Waiter::new(&pool);
+        loop {
+            let released = pool.released.notified();
+            if let Some(slot) = self.try_take(target).await? {
+                return Ok(Some(slot));
             }
-            continue;
-        }
-        if now >= deadline || stop.is_cancelled() {
-            return Ok(None);
-        }
-        tokio::select! {
-            biased;
-            () = slots.store.clock.sleep(poll_interval(priority).min(until(now, deadline))) => {}
-            () = stop.cancelled() => {}
-        }
-    }
-}
-
-async fn read(slots: &Slots, target: &Target) -> Result<Vec<Option<(Lease, u64)>>, Fault> {
-    let limit = slots.settings.max_inflight_per_model;
-    let mut taken = vec![None; limit];
-    let listing = slots.store.records.list(&record::slots_partition(target), "", None, limit).await?;
-    for item in &listing.items {
-        let index: Option<usize> = item.draft.key.sort.parse().ok();
-        if let Some(slot) = index.and_then(|index| taken.get_mut(index)) {
-            *slot = Some((lease_of(item)?, item.version));
-        }
-    }
-    Ok(taken)
-}
-
-fn lease_of(item: &Item) -> Result<Lease, Fault> {
-    Ok(decode(item)?.value)
-}
-
-/// Whether the slot is still ours for a call of at most `call` that starts now. Slow storage may have used
-/// its lease up; then it is renewed first, which fails if another worker has taken it.
-pub async fn is_ours(slots: &Slots, slot: &mut Slot, call: Duration) -> bool {
-    while slot.until < after(slots.store.clock.now(), lease_time(slots, call) / 2) {
-        match renew(slots, slot, call).await {
-            Ok(true) => {}
-            Ok(false) => return false,
-            Err(fault) => {
-                tracing::warn!(%fault, "slot not renewed, taking another");
-                return false;
+            let now = self.store.clock.now();
+            if now >= deadline || stop.is_cancelled() {
+                return Ok(None);
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = released => {}
+                () = self.store.clock.sleep(poll_interval(priority).min(until(now, deadline))) => {}
             }
         }
     }
-    true
-}
 
-/// Runs the call that a slot is for, and renews the slot meanwhile.
-pub async fn while_held<T>(slots: &Slots, slot: &mut Slot, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut work => return done,
-            () = slots.store.clock.sleep(slots.settings.page_visibility / 3) => {}
-        }
-        let renewed = std::pin::pin!(renew(slots, slot, slots.settings.page_visibility));
-        let (done, renewed) = match select(work.as_mut(), renewed).await {
-            // A renewal in flight is not dropped: it would change the slot's version unseen, and the slot
-            // could not be released.
-            Either::Left((done, renewed)) => (Some(done), renewed.await),
-            Either::Right((renewed, _)) => (None, renewed),
+    /// Takes more slots from the stored groups, as many as pages of this process wait for; false when
+    /// other processes have all of them.
+    async fn grow(&self, pool: &Pool, target: &Target, limit: u32) -> Result<bool, Fault> {
+        let now = self.store.clock.now();
+        let (wanted, own) = {
+            let state = pool.state.lock();
+            let own: Vec<u32> = state.blocks.keys().copied().filter(|group| *group < groups(limit)).collect();
+            ((state.in_use + state.waiting.max(1)).min(limit), own)
         };
-        if let Err(fault) = renewed {
-            // The call is worth more than a slot that can't be renewed just now.
-            tracing::warn!(%fault, "slot not renewed, the call continues");
+        // Its own groups first, then others from a random one on, so that processes spread.
+        let start = self.store.ids.random_below(u64::from(groups(limit))) as u32;
+        let others = (0..groups(limit)).map(|step| (start + step) % groups(limit));
+        let others = others.filter(|group| !own.contains(group)).take(MAX_GROUPS_TRIED);
+        for group in own.iter().copied().chain(others).collect::<Vec<_>>() {
+            let before = pool.state.lock().usable(now);
+            let missing = wanted.saturating_sub(before);
+            let more = |block: &Block| {
+                let wanted = block.slots + missing;
+                let slots = block.group.value.available(&self.store.node, wanted, group, limit, now);
+                (slots > block.slots).then_some(slots)
+            };
+            self.refresh(pool, target, group, &more).await?;
+            self.write(pool, target, group, more).await?;
+            let state = pool.state.lock();
+            if state.usable(now) > before.max(state.in_use) {
+                return Ok(true);
+            }
         }
-        if let Some(done) = done {
-            return done;
+        Ok(false)
+    }
+
+    /// Reads a group again if, by what is known of it, there is nothing to take.
+    async fn refresh(
+        &self,
+        pool: &Pool,
+        target: &Target,
+        group: u32,
+        more: &impl Fn(&Block) -> Option<u32>,
+    ) -> Result<(), Fault> {
+        let known = pool.state.lock().blocks.get(&group).is_none_or(|block| more(block).is_some());
+        if !known {
+            let item = self.store.records.get(&record::slots(target, group)).await?;
+            let stored = item.as_ref().map(decode).transpose()?.unwrap_or_default();
+            pool.state.lock().blocks.entry(group).or_default().group = stored;
+        }
+        Ok(())
+    }
+
+    /// Writes how many slots of a group this process has, and renews its lease; `None` leaves it as it is.
+    async fn write(
+        &self,
+        pool: &Pool,
+        target: &Target,
+        group: u32,
+        slots: impl Fn(&Block) -> Option<u32>,
+    ) -> Result<(), Fault> {
+        let mut block = pool.state.lock().blocks.get(&group).cloned().unwrap_or_default();
+        for _ in 0..MAX_TRIES {
+            let now = self.store.clock.now();
+            // Another process may have taken what expired.
+            if block.until.is_some_and(|until| now >= until) {
+                block.slots = 0;
+            }
+            let Some(count) = slots(&block) else { break };
+            let next = block.group.value.with(&self.store.node, count, now, self.lease_time());
+            let version = block.group.version;
+            let when = if version == 0 { When::Absent } else { When::Version(version) };
+            let draft = Draft::new(record::slots(target, group), encode(&next)?);
+            match self.store.write(vec![Change::Put { draft, when }]).await? {
+                Written::Applied => {
+                    let until = Some(after(now, self.lease_time()));
+                    let group = Versioned { value: next, version: when.next_version() };
+                    block = Block { slots: count, until, group };
+                    break;
+                }
+                Written::Refused { existing: Some(item), .. } => block.group = decode(&item)?,
+                Written::Refused { existing: None, .. } => block.group = Versioned::default(),
+            }
+        }
+        pool.state.lock().blocks.insert(group, block);
+        Ok(())
+    }
+
+    /// Runs the call that a slot is for, and renews the leases of this process's slots meanwhile.
+    pub async fn while_held<T>(&self, slot: &Slot, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.store.clock.sleep(self.lease_time() / 3) => {}
+            }
+            let renewed = std::pin::pin!(self.renew(&slot.target));
+            let (done, renewed) = match select(work.as_mut(), renewed).await {
+                // A write in flight is not dropped: it would change a group's version unseen.
+                Either::Left((done, renewed)) => (Some(done), renewed.await),
+                Either::Right((renewed, _)) => (None, renewed),
+            };
+            if let Err(fault) = renewed {
+                // The call is worth more than a slot that can't be renewed just now.
+                tracing::warn!(%fault, "slots not renewed, the call continues");
+            }
+            if let Some(done) = done {
+                return done;
+            }
         }
     }
-}
 
-/// Returns false when another worker has the slot.
-async fn renew(slots: &Slots, slot: &mut Slot, call: Duration) -> Result<bool, Fault> {
-    let lease = Lease::new(slots.store.node.clone(), slots.store.clock.now(), lease_time(slots, call));
-    let draft = Draft::new(slot.key.clone(), encode(&lease)?);
-    let change = Change::Put { draft, when: When::Version(slot.version) };
-    let written = slots.store.write(vec![change]).await?;
-    let renewed = written == Written::Applied;
-    if renewed {
-        (slot.version, slot.until) = (slot.version + 1, lease.until);
+    /// Renews the leases that expire next; the first of the calls in flight does it for all.
+    async fn renew(&self, target: &Target) -> Result<(), Fault> {
+        let pool = self.pool(target);
+        let _writing = pool.writing.lock().await;
+        let due = after(self.store.clock.now(), self.lease_time() * 2 / 3);
+        let expiring: Vec<u32> = {
+            let state = pool.state.lock();
+            let is_due = |block: &Block| block.slots > 0 && block.until.is_none_or(|until| until <= due);
+            state.blocks.iter().filter(|(_, block)| is_due(block)).map(|(group, _)| *group).collect()
+        };
+        for group in expiring {
+            self.write(&pool, target, group, |block| Some(block.slots)).await?;
+        }
+        Ok(())
     }
-    Ok(renewed)
-}
 
-/// Releases a slot. If that fails the slot expires by itself, so a fault here does not fail the page.
-pub async fn release(slots: &Slots, slot: Slot) {
-    if let Err(fault) = free(slots, slot.key, slot.version).await {
-        tracing::warn!(%fault, "slot not released, it expires by itself");
-    }
-}
-
-/// Marks the slot as free instead of deleting it: a record that is created again starts at version 1, and
-/// a retried release whose reply was lost would then free the next holder's slot.
-async fn free(slots: &Slots, key: Key, version: u64) -> Result<(), Fault> {
-    let draft = Draft::new(key, encode(&Lease::expired())?);
-    let change = Change::Put { draft, when: When::Version(version) };
-    slots.store.write(vec![change]).await?;
-    Ok(())
-}
-
-/// Calls to a model that are in flight now, in all processes.
-pub async fn in_use(slots: &Slots, target: &Target) -> Result<usize, Fault> {
-    let (taken, now) = (read(slots, target).await?, slots.store.clock.now());
-    Ok(taken.iter().flatten().filter(|(lease, _)| lease.is_valid(now)).count())
-}
-
-/// Releases every slot that `node` holds, after that process died.
-pub async fn free_all_of(slots: &Slots, target: &Target, node: &str) -> Result<(), Fault> {
-    for (index, slot) in read(slots, target).await?.into_iter().enumerate() {
-        if let Some((lease, version)) = slot
-            && lease.holder == node
-        {
-            free(slots, record::slot(target, index), version).await?;
+    /// Releases a slot: to a page of this process that waits, else to the others. If giving back fails, the
+    /// slots expire by themselves, so a fault here does not fail the page.
+    pub async fn release(&self, slot: Slot) {
+        let (target, pool) = (slot.target.clone(), slot.pool.clone());
+        drop(slot);
+        let limit = self.paces.limit(&target).await;
+        let is_surplus = |state: &PoolState| {
+            let has: u32 = state.blocks.values().map(|block| block.slots).sum();
+            let unused = has.saturating_sub(state.in_use);
+            // Half of them, so that ten pages that end one after the other cost four writes and not ten.
+            let is_idle = state.waiting == 0 && unused > 0 && unused >= state.in_use;
+            is_idle || has > limit.max(state.in_use)
+        };
+        if !is_surplus(&pool.state.lock()) {
+            return;
+        }
+        let _writing = pool.writing.lock().await;
+        if !is_surplus(&pool.state.lock()) {
+            return;
+        }
+        if let Err(fault) = self.give_back(&pool, &target, limit).await {
+            tracing::warn!(%fault, "slots not given back, they expire by themselves");
         }
     }
-    Ok(())
+
+    /// Gives back what this process does not use, the highest groups first.
+    async fn give_back(&self, pool: &Pool, target: &Target, limit: u32) -> Result<(), Fault> {
+        let mut blocks: Vec<(u32, u32)> = {
+            let state = pool.state.lock();
+            state.blocks.iter().map(|(group, block)| (*group, block.slots)).collect()
+        };
+        blocks.sort_unstable_by(|one, other| other.cmp(one));
+        for (group, slots) in blocks.into_iter().filter(|(_, slots)| *slots > 0) {
+            let unused = {
+                let mut state = pool.state.lock();
+                let has: u32 = state.blocks.values().map(|block| block.slots).sum();
+                let needed = if state.waiting > 0 { limit.max(state.in_use) } else { state.in_use };
+                let unused = has.saturating_sub(needed).min(slots);
+                // Not usable from now on, although the write is not done yet.
+                if let Some(block) = state.blocks.get_mut(&group) {
+                    block.slots -= unused;
+                }
+                unused
+            };
+            if unused > 0 {
+                self.write(pool, target, group, |block| Some(block.slots)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Slots that processes have now, by what this process saw last; at least its own calls in flight.
+    pub fn in_flight_estimate(&self, target: &Target) -> u32 {
+        let pool = self.pool(target);
+        let (state, now) = (pool.state.lock(), self.store.clock.now());
+        let others = |block: &Block| block.group.value.in_use(now).saturating_sub(block.slots);
+        state.in_use + state.blocks.values().map(others).sum::<u32>()
+    }
+
+    /// Calls to a model that may be in flight now, in all processes.
+    pub async fn in_use(&self, target: &Target) -> Result<u32, Fault> {
+        let (stored, now) = (self.stored(target).await?, self.store.clock.now());
+        Ok(stored.iter().map(|(_, group)| group.value.in_use(now)).sum())
+    }
+
+    async fn stored(&self, target: &Target) -> Result<Vec<(u32, Versioned<Group>)>, Fault> {
+        let max = groups(self.settings.max_inflight_per_model.max());
+        let listing =
+            self.store.records.list(&record::slots_partition(target), "", None, max as usize).await?;
+        let group = |sort: &str| sort.parse().unwrap_or(u32::MAX);
+        listing.items.iter().map(|item| Ok((group(&item.draft.key.sort), decode(item)?))).collect()
+    }
+
+    /// Releases every slot that `node` has, after that process died.
+    pub async fn free_all_of(&self, target: &Target, node: &str) -> Result<(), Fault> {
+        for (group, stored) in self.stored(target).await? {
+            let mut stored = stored;
+            while stored.value.shares.iter().any(|share| share.lease.holder == node) {
+                let next = stored.value.with(node, 0, self.store.clock.now(), Duration::ZERO);
+                let draft = Draft::new(record::slots(target, group), encode(&next)?);
+                let change = Change::Put { draft, when: When::Version(stored.version) };
+                match self.store.write(vec![change]).await? {
+                    Written::Refused { existing: Some(item), .. } => stored = decode(&item)?,
+                    Written::Applied | Written::Refused { existing: None, .. } => break,
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -60,6 +60,19 @@ impl Drop for Call<'_> {
     }
 }
 
+pub(crate) fn inflight_limit(target: &Target, limit: u32) {
+    INFLIGHT_LIMIT.set(of(target), f64::from(limit));
+}
+
+/// Counts a call that was doubled, and whether the second call gave the page's text.
+pub(crate) fn hedged(has_won: bool) {
+    HEDGES.count([if has_won { "won" } else { "lost" }.into()], 1);
+}
+
+pub(crate) fn rounds(rounds: u32) {
+    PAGE_ROUNDS.record([], f64::from(rounds));
+}
+
 pub(crate) fn failed_over(from: Provider, to: Provider) {
     FAILOVERS.count([from.name().into(), to.name().into()], 1);
 }

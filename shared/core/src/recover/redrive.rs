@@ -1,5 +1,7 @@
 //! Redrive: sending dead letters back to work.
 
+use std::time::Duration;
+
 use crate::{
     dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
     event::Actor,
@@ -143,8 +145,9 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
     }
     message.deadline = after(recovery.store.clock.now(), job.received.options.job_timeout());
     let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
-    let outgoing =
-        Outgoing { name, job: message.job_id.clone(), lane: message.priority, body: message.encode()? };
+    message.rounds = 0;
+    let (job, lane, body) = (message.job_id.clone(), message.priority, message.encode()?);
+    let outgoing = Outgoing { name, job, lane, body, delay: Duration::ZERO };
     recovery.queue.send(&[outgoing]).await?;
     Ok(())
 }

@@ -19,7 +19,7 @@ pub struct BreakerPolicy {
 impl Default for BreakerPolicy {
     fn default() -> Self {
         Self {
-            failure_threshold: 1,
+            failure_threshold: 3,
             half_open_successes: 1,
             base_cooldown: Duration::from_secs(30),
             max_cooldown: Duration::from_secs(300),

@@ -12,8 +12,8 @@ use crate::{
     providers::target::{Models, Provider, ProviderProfile, Tier},
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, LogSettings, ProviderSettings, Purchasing,
-        Settings, Strategy, TraceSettings, Variables, parse_duration,
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight, Patience,
+        ProviderSettings, Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
 
@@ -81,7 +81,7 @@ impl Reader<'_> {
         let breaker = BreakerPolicy {
             failure_threshold: self.bounded(
                 "BREAKER_FAILURE_THRESHOLD",
-                1,
+                3,
                 1,
                 1000,
                 "consecutive failures that open a model's circuit breaker",
@@ -162,19 +162,28 @@ impl Reader<'_> {
             model_prices: self
                 .text("MODEL_PRICES", "prices of models, in USD per million tokens: model=input/output,…")
                 .unwrap_or_default(),
-            worker_concurrency: self.bounded(
+            worker_concurrency: self.bounded_or_auto(
                 "WORKER_CONCURRENCY",
-                8,
-                1,
                 1000,
-                "pages that one worker processes concurrently",
+                "pages that one worker processes concurrently; auto follows the in-flight limits",
             ),
-            max_inflight_per_model: self.bounded(
-                "MAX_INFLIGHT_PER_MODEL",
-                2,
-                1,
-                1000,
-                "concurrent calls to one model, by all workers together",
+            max_inflight_per_model: self
+                .bounded_or_auto(
+                    "MAX_INFLIGHT_PER_MODEL",
+                    1000,
+                    "upper bound of concurrent calls to one model, by all workers together; auto finds what the provider takes",
+                )
+                .map_or(MaxInflight::Auto, |limit: usize| MaxInflight::AtMost(limit as u32)),
+            patience: self.parsed(
+                "PATIENCE",
+                Patience::default(),
+                Patience::ACCEPTED,
+                "how long a page is tried again after rate limits, errors and timeouts",
+            ),
+            hedging: self.choice(
+                "HEDGE",
+                &[("auto", Hedging::Auto), ("off", Hedging::Off)],
+                "double a call that takes longer than nearly all calls, with the next model; at most 5 % of calls",
             ),
             breaker,
             retry_intervals: self.intervals(),

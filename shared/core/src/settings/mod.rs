@@ -6,6 +6,7 @@
 mod ai_pages;
 mod breaker_policy;
 mod definitions;
+mod pacing;
 mod reader;
 mod strategy;
 
@@ -13,6 +14,7 @@ use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 pub use ai_pages::AiPages;
 pub use breaker_policy::BreakerPolicy;
+pub use pacing::{Hedging, MaxInflight, Patience};
 use reader::Reader;
 pub use strategy::Strategy;
 
@@ -100,7 +102,7 @@ pub struct Purchasing {
 /// The variables that a tenant may override; see [`crate::tenants`].
 pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
-    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
+    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PATIENCE", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
         .into_iter()
         .chain(models)
         .chain([
@@ -148,8 +150,11 @@ pub struct Settings {
     pub max_output_tokens: u32,
     pub system_prompt: String,
     pub model_prices: String,
-    pub worker_concurrency: usize,
-    pub max_inflight_per_model: usize,
+    /// Follows the in-flight limits if unset.
+    pub worker_concurrency: Option<usize>,
+    pub max_inflight_per_model: MaxInflight,
+    pub patience: Patience,
+    pub hedging: Hedging,
     pub breaker: BreakerPolicy,
     pub retry_intervals: Vec<Duration>,
     /// How long an unresponsive worker keeps its page.

@@ -113,6 +113,25 @@ impl<'a> Reader<'a> {
         value
     }
 
+    /// Reads a whole number from 1 to `max`, or `auto`, which is the default and `None`.
+    pub fn bounded_or_auto(&mut self, name: &'static str, max: usize, about: &'static str) -> Option<usize> {
+        let raw = self.raw(name);
+        let value = match raw.as_deref() {
+            None => None,
+            Some(text) if text.eq_ignore_ascii_case("auto") => None,
+            Some(text) => match text.parse() {
+                Ok(value) if (1..=max).contains(&value) => Some(value),
+                _ => {
+                    self.fault(name, text, &format!("auto, or a whole number from 1 to {max}"));
+                    None
+                }
+            },
+        };
+        let shown = value.map_or_else(|| "auto".to_owned(), |value| value.to_string());
+        self.add_entry(name, shown, raw.is_some(), about);
+        value
+    }
+
     /// Reads one of `choices`; the first one is the default.
     pub fn choice<T: Copy>(
         &mut self,

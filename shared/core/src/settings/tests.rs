@@ -11,8 +11,8 @@ fn nothing_set_gives_the_documented_defaults() {
     let settings = read(&[]).unwrap().settings;
     assert_eq!(settings.request_timeout, Duration::from_secs(120));
     assert_eq!(settings.job_timeout, Duration::from_secs(300));
-    assert_eq!(settings.worker_concurrency, 8);
-    assert_eq!(settings.max_inflight_per_model, 2);
+    assert_eq!(settings.worker_concurrency, None);
+    assert_eq!(settings.max_inflight_per_model, MaxInflight::Auto);
     assert_eq!(settings.retry_intervals, [1, 4, 16].map(Duration::from_secs));
     assert_eq!(settings.providers[0].provider, Provider::OpenAi);
     assert!(settings.failover_order().providers.is_empty(), "without a key, no provider can be called");

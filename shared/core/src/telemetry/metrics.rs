@@ -5,12 +5,15 @@
 //!
 //! | metric | labels | meaning |
 //! | --- | --- | --- |
-//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | model calls, by result: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` if there was no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete` if the answer was not the page; `cut_off` if the job or the worker ended first |
+//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | model calls, by result: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` if there was no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete` if the answer was not the page; `cut_off` if another model, the job or the worker ended first |
 //! | `everypage_provider_latency_seconds` | `provider`, `model` | duration of model calls, timeouts included; without calls that were cut off, which show nothing about the model |
 //! | `everypage_provider_tokens_total` | `provider`, `model`, `direction` | tokens of answers, `input` and `output` |
 //! | `everypage_provider_cost_usd_total` | `provider`, `model` | cost of those tokens |
 //! | `everypage_failover_events_total` | `from_provider`, `to_provider` | calls to a model that was not the page's first choice; `from_provider` is that of the previous step, which failed or was skipped. The two are equal when another model of the same provider is called |
 //! | `everypage_breaker_events_total` | `provider`, `model`, `action` | a breaker `opened`, sent a probe (`half_open`) or `closed`; `fail_open` if its record could not be read and it was ignored. `model` is `*` for a whole provider |
+//! | `everypage_inflight_limit` | `provider`, `model` | calls to a model that may be in flight, by all workers together, as this process saw it last |
+//! | `everypage_hedges_total` | `result` | calls that were doubled with another model because they took long: that one answered (`won`) or not (`lost`) |
+//! | `everypage_page_rounds` | | rounds over the models that a settled page took |
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
 //! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
 //! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
@@ -76,6 +79,11 @@ impl<const L: usize> Metric<L> {
             Kind::Counter | Kind::Gauge => Some(Unit::Count),
         };
         Self(Definition { name, kind, labels, unit, description, on_aws: true })
+    }
+
+    /// A histogram of numbers instead of seconds.
+    const fn of_numbers(self) -> Self {
+        Self(Definition { unit: Some(Unit::Count), ..self.0 })
     }
 
     fn labels(&self, values: [SharedString; L]) -> Vec<Label> {
@@ -144,6 +152,25 @@ pub(crate) static BREAKER_EVENTS: Metric<3> = Metric::new(
     &["provider", "model", "action"],
     "Breakers that opened, sent a probe, closed, or were ignored because their record could not be read",
 );
+pub(crate) static INFLIGHT_LIMIT: Metric<2> = Metric::new(
+    "everypage_inflight_limit",
+    Kind::Gauge,
+    &["provider", "model"],
+    "Calls to a model that may be in flight, by all workers together",
+);
+pub(crate) static HEDGES: Metric<1> = Metric::new(
+    "everypage_hedges_total",
+    Kind::Counter,
+    &["result"],
+    "Calls that were doubled with another model because they took long",
+);
+pub(crate) static PAGE_ROUNDS: Metric<0> = Metric::new(
+    "everypage_page_rounds",
+    Kind::Histogram(&[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0]),
+    &[],
+    "Rounds over the models that a settled page took",
+)
+.of_numbers();
 pub(crate) static BREAKERS_OPEN: Metric<0> =
     Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
 pub(crate) static PAGES: Metric<1> = Metric::new(
@@ -210,13 +237,16 @@ pub(crate) static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric.
-pub static ALL: [&Definition; 18] = [
+pub static ALL: [&Definition; 21] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
     &PROVIDER_COST.0,
     &FAILOVERS.0,
     &BREAKER_EVENTS.0,
+    &INFLIGHT_LIMIT.0,
+    &HEDGES.0,
+    &PAGE_ROUNDS.0,
     &BREAKERS_OPEN.0,
     &PAGES.0,
     &JOB_DURATION.0,

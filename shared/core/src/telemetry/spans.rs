@@ -6,7 +6,7 @@
 //!      ├─ plan
 //!      ├─ page ──── call, call, …         per delivery of its message, per model call
 //!      ├─ finalize
-//!      └─ webhook                         per try
+//!      └─ webhook                         per attempt to deliver it
 //! ```
 //!
 //! All spans of a job are in one trace: that of the caller, if the request had a `traceparent`, or a

@@ -13,7 +13,7 @@ use crate::ids::TenantId;
 pub enum Role {
     /// Submits documents and reads results.
     User,
-    /// Also decides on plans and manages dead letters and breakers.
+    /// Also decides on plans, redrives and purges dead letters, buys credits, and sees breakers and metrics.
     Operator,
 }
 

@@ -52,7 +52,13 @@ impl Subject {
 }
 
 fn message(body: &str, lane: Priority) -> Outgoing {
-    Outgoing { name: body.to_owned(), job: JobId::new("j"), lane, body: body.to_owned() }
+    Outgoing {
+        name: body.to_owned(),
+        job: JobId::new("j"),
+        lane,
+        body: body.to_owned(),
+        delay: Duration::ZERO,
+    }
 }
 
 async fn send(subject: &Subject, body: &str) {

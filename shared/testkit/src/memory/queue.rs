@@ -15,6 +15,9 @@ use everypage_core::{
 };
 use jiff::Timestamp;
 
+/// As long as SQS allows.
+const MAX_DELAY: Duration = Duration::from_secs(900);
+
 #[derive(Clone)]
 struct Message {
     id: u64,
@@ -23,6 +26,8 @@ struct Message {
     body: String,
     visible_at: Timestamp,
     receive_count: u32,
+    /// Sent with a delay, and not received yet.
+    is_delayed: bool,
 }
 
 #[derive(Default)]
@@ -74,7 +79,7 @@ impl MemoryQueue {
         state.next_id += 1;
         let (id, visible_at) = (state.next_id, self.clock.now());
         let (name, body) = (id.to_string(), body.to_owned());
-        state.dead.push(Message { id, name, lane, body, visible_at, receive_count: 0 });
+        state.dead.push(Message { id, name, lane, body, visible_at, receive_count: 0, is_delayed: false });
     }
 
     pub fn delivering_twice(clock: Arc<dyn Clock>) -> Self {
@@ -111,8 +116,9 @@ impl Queue for MemoryQueue {
                     name: message.name.clone(),
                     lane: message.lane,
                     body: message.body.clone(),
-                    visible_at: now,
+                    visible_at: after(now, message.delay),
                     receive_count: 0,
+                    is_delayed: !message.delay.is_zero(),
                 });
             }
         }
@@ -166,6 +172,18 @@ impl Queue for MemoryQueue {
         Ok(visible.map(|message| deliver(message, after(now, visibility))).collect())
     }
 
+    async fn wake(&self) -> Result<bool, Fault> {
+        let now = self.clock.now();
+        for message in self.state().messages.iter_mut().filter(|message| message.is_delayed) {
+            message.visible_at = message.visible_at.min(now);
+        }
+        Ok(true)
+    }
+
+    fn max_delay(&self) -> Duration {
+        MAX_DELAY
+    }
+
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         let state = self.state();
         let count = |lane| state.messages.iter().filter(|message| message.lane == lane).count() as u64;
@@ -175,6 +193,7 @@ impl Queue for MemoryQueue {
 
 fn deliver(message: &mut Message, visible_at: Timestamp) -> Delivery {
     message.receive_count += 1;
+    message.is_delayed = false;
     message.visible_at = visible_at;
     Delivery {
         id: message.id.to_string(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
-use everypage_core::ports::vision::{Finish, PageRequest, RequestImage, VisionError};
+use everypage_core::ports::vision::{Allowance, Finish, PageRequest, Quota, RequestImage, VisionError};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -13,7 +13,7 @@ use super::{
     completion::{Content, Tokens},
 };
 use crate::{
-    rate_limit::{header, until},
+    rate_limit::{header, tightest, until},
     settings::BaseUrl,
 };
 
@@ -48,6 +48,16 @@ impl Dialect for Anthropic {
         })
     }
 
+    fn allowance(&self, headers: &HeaderMap) -> Allowance {
+        let quota = |limit: &str| {
+            let left = header(headers, &format!("anthropic-ratelimit-{limit}-remaining"))?.parse().ok()?;
+            let reset = header(headers, &format!("anthropic-ratelimit-{limit}-reset"))?.parse().ok()?;
+            Some(Quota { left, resets_in: until(headers, reset)? })
+        };
+        let tokens = ["tokens", "input-tokens", "output-tokens"].map(quota);
+        Allowance { requests: quota("requests"), tokens: tightest(tokens) }
+    }
+
     fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {
         let reset = |limit: &str| {
             let remaining = header(headers, &format!("anthropic-ratelimit-{limit}-remaining"));
@@ -74,6 +84,7 @@ fn body<'a>(model: &'a str, page: &'a PageRequest) -> Body<'a> {
         max_tokens: page.max_output_tokens,
         system: Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
         messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
+        temperature: page.temperature,
     }
 }
 
@@ -84,6 +95,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
     messages: [Message<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
 }
 
 #[derive(Serialize)]
@@ -138,6 +151,7 @@ mod tests {
             context_text: context.into(),
             image,
             max_output_tokens: 77,
+            temperature: None,
         };
         serde_json::to_value(body("claude-haiku-4-5", &request)).unwrap()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everypage_core::{
-    ports::vision::{PageRequest, VisionError},
+    ports::vision::{Allowance, PageRequest, VisionError},
     providers::target::{Provider, Target},
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -34,6 +34,11 @@ pub(crate) trait Dialect: Send + Sync {
 
     /// Parses the body of a successful response; `None` when it lacks what the API documents.
     fn parse(&self, body: &[u8]) -> Option<Completion>;
+
+    /// What is left of the rate limits, from headers of the provider's own.
+    fn allowance(&self, _headers: &HeaderMap) -> Allowance {
+        Allowance::default()
+    }
 
     /// How long until the rate limits that are used up are reset, from headers of the provider's own.
     fn rate_limit_reset(&self, _headers: &HeaderMap) -> Option<Duration> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
-use everypage_core::ports::vision::{Finish, PageRequest, RequestImage, VisionError};
+use everypage_core::ports::vision::{Allowance, Finish, PageRequest, Quota, RequestImage, VisionError};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -47,15 +47,22 @@ impl Dialect for OpenAi {
         Some(Completion { text, finish, input_tokens: tokens.input(), output_tokens: tokens.output() })
     }
 
-    fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {
-        let reset = |limit: &str| {
-            let remaining = header(headers, &format!("x-ratelimit-remaining-{limit}"))?;
-            let is_used_up = remaining.parse::<f64>().is_ok_and(|remaining| remaining <= 0.0);
-            let value = header(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| is_used_up)?;
-            go_duration(value).or_else(|| number(value, 1.0))
-        };
-        ["requests", "tokens"].into_iter().filter_map(reset).max()
+    fn allowance(&self, headers: &HeaderMap) -> Allowance {
+        Allowance { requests: quota(headers, "requests"), tokens: quota(headers, "tokens") }
     }
+
+    fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {
+        let quotas = ["requests", "tokens"].into_iter().filter_map(|limit| quota(headers, limit));
+        quotas.filter(|quota| quota.left == 0).map(|quota| quota.resets_in).max()
+    }
+}
+
+/// What is left of one limit, and when it is full again.
+fn quota(headers: &HeaderMap, limit: &str) -> Option<Quota> {
+    let remaining = header(headers, &format!("x-ratelimit-remaining-{limit}"))?.parse::<f64>().ok()?;
+    let reset = header(headers, &format!("x-ratelimit-reset-{limit}"))?;
+    let resets_in = go_duration(reset).or_else(|| number(reset, 1.0))?;
+    Some(Quota { left: remaining.max(0.0) as u64, resets_in })
 }
 
 /// Parses the notation of the programming language Go: `1m30.5s`, `250ms`, `6m0s`.
@@ -97,6 +104,7 @@ fn body<'a>(model: &'a str, page: &'a PageRequest, custom: bool) -> Body<'a> {
         messages: system.into_iter().chain([Message { role: "user", content: user }]).collect(),
         max_tokens: custom.then_some(limit),
         max_completion_tokens: (!custom).then_some(limit),
+        temperature: page.temperature,
     }
 }
 
@@ -114,6 +122,8 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
 }
 
 #[derive(Serialize)]
@@ -189,6 +199,7 @@ mod tests {
             context_text: "Page 1 of 2".into(),
             image,
             max_output_tokens: 77,
+            temperature: None,
         };
         serde_json::to_value(body("gpt-5.1", &request, custom)).unwrap()
     }

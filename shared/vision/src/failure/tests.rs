@@ -20,6 +20,7 @@ fn with_call<T>(test: impl FnOnce(Call<'_>) -> T) -> T {
         context_text: "The quarterly loss was 41 million.".into(),
         image: None,
         max_output_tokens: 10,
+        temperature: None,
     };
     test(Call { target: &target, page: &page, key: Some(KEY) })
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use everypage_aws::{VARIABLES, queue_variable};
 use everypage_core::{
     ids::Priority,
+    providers::target::{Provider, Tier},
     settings::{Settings, parse_duration},
 };
 
-use crate::{block, template};
+use crate::{block, list, template};
 
 #[test]
 fn the_functions_environment_has_exactly_the_variables_that_the_code_reads() {
@@ -49,6 +50,17 @@ fn parameters_have_the_defaults_of_the_code() {
             entry.name,
             entry.value
         );
+    }
+}
+
+#[test]
+fn parameters_allow_exactly_the_providers_and_tiers_of_the_code() {
+    let template = template();
+    for (parameter, names) in
+        [("PrimaryEngine", Provider::NAMES), ("SecondaryEngine", Provider::NAMES), ("ModelTier", Tier::NAMES)]
+    {
+        let expected: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(list(&template, &format!("  {parameter}:"), "AllowedValues"), expected, "{parameter}");
     }
 }
 

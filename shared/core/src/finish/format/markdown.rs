@@ -8,7 +8,8 @@ use crate::finish::result::ResultDocument;
 pub const SPEC: Spec =
     Spec { names: &["markdown", "md"], extension: "md", mime: "text/markdown; charset=utf-8", render };
 
-/// Each page under an anchor `#page-N`, with the source of its text in a comment.
+/// Each page under an anchor `#page-N`, with the source of its text in a comment, and its status
+/// in a provisional result.
 fn render(document: &ResultDocument) -> Vec<u8> {
     let mut out = String::new();
     for (index, page) in document.pages.iter().enumerate() {
@@ -19,7 +20,12 @@ fn render(document: &ResultDocument) -> Vec<u8> {
             (Some(provider), Some(model)) => format!(", {provider}:{model}"),
             _ => String::new(),
         };
-        let _ = writeln!(out, "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by} -->", page.page, page.source);
+        let status = page.status.map(|status| format!(", {status}")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by}{status} -->",
+            page.page, page.source
+        );
         if !page.text.is_empty() {
             let _ = writeln!(out, "\n{}", page.text);
         }

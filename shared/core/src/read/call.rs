@@ -1,0 +1,283 @@
+//! One call to one model: it holds a slot and the breakers' passes, is cut off when its time is over, and
+//! reports what it learned about the model.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{
+    breaker::FailureKind,
+    breakers::{self, Passes},
+    budget::{CallBudget, CallTime, call_time},
+    outcome::{CallResult, ModelCall},
+    paces::StartedCall,
+    page_task::PageTask,
+    round::Admitted,
+    telemetry,
+};
+use crate::{
+    ports::{
+        notifier::Notice,
+        vision::{Answer, PageRequest, Scope, VisionError},
+    },
+    providers::target::Target,
+    settings::Settings,
+    telemetry::spans::Open,
+    time::until,
+};
+
+/// How often a call in flight is compared with what is known of the models by then.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A call that is ready to be made.
+pub(super) struct PlannedCall<'a> {
+    pub task: &'a PageTask<'a>,
+    pub settings: &'a Settings,
+    pub target: Target,
+    /// The page's other models.
+    pub others: Vec<Target>,
+    pub request: PageRequest,
+    pub text_layer: Option<&'a str>,
+    pub steps_left: u32,
+    pub timeouts: u32,
+    pub admitted: Admitted,
+    /// Cancelled when the model has replied, before what follows from that is stored.
+    pub replied: CancellationToken,
+}
+
+/// A call that is over.
+pub(super) struct Ended {
+    pub call: ModelCall,
+    /// The page's text, if the answer is good.
+    pub text: Option<String>,
+    /// The deadline cut the call off.
+    pub is_out_of_time: bool,
+    /// The job is over, or another worker has the page.
+    pub is_stopped: bool,
+}
+
+/// How the waiting for a reply ended.
+enum Reply {
+    Answer(Answer),
+    Error(VisionError),
+    TimedOut(CallTime),
+    OutOfTime(Duration),
+    /// Another call gave the page's text first.
+    Cut,
+    Stopped,
+}
+
+impl PlannedCall<'_> {
+    /// Makes the call. It ends soon after `cut` is cancelled.
+    pub async fn run(self, cut: &CancellationToken) -> Ended {
+        let reader = self.task.reader;
+        let started = reader.store.clock.now();
+        let started_call = reader.paces.begin(&self.target);
+        let target = self.target.clone();
+        let metric = telemetry::Call::to(&target);
+        let mut span = telemetry::call_span(&reader.store, self.task.trace, &target);
+        let reply = reader.slots.while_held(&self.admitted.slot, self.reply(cut)).await;
+        self.replied.cancel();
+        let latency = until(started, reader.store.clock.now());
+        let mut call = ModelCall::new(&self.target, started, latency.as_millis() as u64);
+        let Admitted { slot, passes } = self.admitted;
+        let in_flight = reader.slots.in_flight_estimate(&target);
+        reader.slots.release(slot).await;
+        let report = Report {
+            task: self.task,
+            settings: self.settings,
+            target: &target,
+            passes,
+            started_call,
+            in_flight,
+        };
+        let mut ended = Ended { call: call.clone(), text: None, is_out_of_time: false, is_stopped: false };
+        match reply {
+            Reply::Answer(answer) => {
+                call.add_answer(&answer, self.text_layer);
+                metric.ended(&call);
+                telemetry::answered(span, &call);
+                report.answered(&answer).await;
+                if call.result == CallResult::Answered {
+                    info!(%target, latency_ms = call.latency_ms, "page read");
+                    ended.text = Some(answer.text);
+                } else {
+                    warn!(%target, result = ?call.result, "answer not usable");
+                }
+            }
+            Reply::Error(error) => {
+                call.add_error(&error);
+                warn!(%target, detail = call.detail, latency_ms = call.latency_ms, "model call failed");
+                metric.ended(&call);
+                telemetry::answered(span, &call);
+                report.failed(&error).await;
+            }
+            Reply::TimedOut(CallTime { time, is_models_limit }) => {
+                call.result = CallResult::Timeout;
+                call.detail = format!("{target}: no answer within {:.1} s", time.as_secs_f64());
+                warn!(%target, latency_ms = call.latency_ms, "model timed out");
+                metric.ended(&call);
+                telemetry::answered(span, &call);
+                report.timed_out(&call.detail, is_models_limit).await;
+            }
+            Reply::OutOfTime(time) => {
+                call.result = CallResult::Timeout;
+                call.detail =
+                    format!("{target}: no answer within {:.1} s, at the deadline", time.as_secs_f64());
+                ended.is_out_of_time = true;
+                report.given_up(&mut span).await;
+            }
+            Reply::Cut => {
+                call.result = CallResult::CutOff;
+                call.detail = format!("{target}: cut off, another model answered first");
+                report.given_up(&mut span).await;
+            }
+            Reply::Stopped => {
+                call.result = CallResult::CutOff;
+                call.detail = format!("{target}: cut off, the job or the worker ended");
+                ended.is_stopped = true;
+                report.given_up(&mut span).await;
+            }
+        }
+        Ended { call, ..ended }
+    }
+
+    /// Waits for the reply, for as long as the call may take. What is known of the models changes meanwhile:
+    /// a call to a model that has never answered is cut off earlier once another model has.
+    async fn reply(&self, cut: &CancellationToken) -> Reply {
+        let (task, clock) = (self.task, &self.task.reader.store.clock);
+        let started = clock.now();
+        if cut.is_cancelled() {
+            return Reply::Cut;
+        }
+        let mut read = std::pin::pin!(task.reader.vision.read_page(&self.target, &self.request));
+        loop {
+            let limit = self.time(started);
+            let (time, passed) = (limit.time, until(started, clock.now()));
+            if passed >= time {
+                // Cut short by the job's own deadline: that says nothing about the model.
+                let is_deadline = clock.now() >= task.deadline && task.deadline <= task.leave_by;
+                return if is_deadline { Reply::OutOfTime(time) } else { Reply::TimedOut(limit) };
+            }
+            tokio::select! {
+                biased;
+                reply = &mut read => return match reply {
+                    Ok(answer) => Reply::Answer(answer),
+                    Err(error) => Reply::Error(error),
+                },
+                () = task.stop.cancelled() => return Reply::Stopped,
+                () = cut.cancelled() => return Reply::Cut,
+                () = clock.sleep((time - passed).min(RECHECK_INTERVAL)) => {}
+            }
+        }
+    }
+
+    /// How long the call may take, by what is known now.
+    fn time(&self, started: jiff::Timestamp) -> CallTime {
+        let paces = &self.task.reader.paces;
+        let others = self.others.iter().filter_map(|other| paces.latency(other));
+        let budget = CallBudget {
+            now: started,
+            end: self.task.deadline.min(self.task.leave_by),
+            request_timeout: self.settings.request_timeout,
+            steps_left: self.steps_left,
+            own: paces.latency(&self.target),
+            other: others.max_by_key(|latency| latency.high_ms),
+            timeouts: self.timeouts,
+        };
+        call_time(&budget).unwrap_or(CallTime { time: Duration::ZERO, is_models_limit: false })
+    }
+}
+
+/// Reports what a call says about its model.
+struct Report<'a> {
+    task: &'a PageTask<'a>,
+    settings: &'a Settings,
+    target: &'a Target,
+    passes: Passes,
+    started_call: StartedCall,
+    in_flight: u32,
+}
+
+impl Report<'_> {
+    /// The model responds: good for its breaker, whatever it says.
+    async fn responded(&self) {
+        let reader = self.task.reader;
+        if breakers::succeeded(&reader.breakers, self.target, &self.passes).await
+            && let Err(fault) = reader.queue.wake().await
+        {
+            warn!(%fault, "waiting pages not woken, they come back by themselves");
+        }
+    }
+
+    async fn answered(&self, answer: &Answer) {
+        let tokens = answer.usage.input_tokens + answer.usage.output_tokens;
+        self.task.reader.paces.answered(self.target, self.started_call, tokens, &answer.allowance).await;
+        self.responded().await;
+    }
+
+    async fn failed(&self, error: &VisionError) {
+        let paces = &self.task.reader.paces;
+        match error {
+            // It refused this page, but it responds.
+            VisionError::Request { .. } => {
+                paces.end(self.target, self.started_call);
+                self.responded().await;
+            }
+            VisionError::Exhausted { retry_after, .. } => {
+                paces.rate_limited(self.target, self.started_call, self.in_flight, *retry_after).await;
+                self.responded().await;
+            }
+            VisionError::Configuration { scope, detail } => {
+                paces.end(self.target, self.started_call);
+                let whole_provider = *scope == Scope::Provider;
+                // It does not repair itself: the responsible person is notified, once per opening.
+                if self.break_on(FailureKind::Configuration, whole_provider, detail).await {
+                    self.notify(detail).await;
+                }
+            }
+            VisionError::Transient { detail } | VisionError::Unknown { detail } => {
+                paces.end(self.target, self.started_call);
+                self.break_on(FailureKind::Transient, false, detail).await;
+            }
+        }
+    }
+
+    async fn timed_out(&self, detail: &str, is_models_limit: bool) {
+        let reader = self.task.reader;
+        reader.paces.timed_out(self.target, self.started_call);
+        if is_models_limit {
+            self.break_on(FailureKind::Transient, false, detail).await;
+        } else {
+            // The page has little time: that says nothing about the model.
+            breakers::given_up(&reader.breakers, self.target, &self.passes).await;
+        }
+    }
+
+    async fn break_on(&self, kind: FailureKind, whole_provider: bool, cause: &str) -> bool {
+        let reader = self.task.reader;
+        let left = until(reader.store.clock.now(), self.task.deadline);
+        breakers::failed(&reader.breakers, self.target, &self.passes, whole_provider, kind, cause, left).await
+    }
+
+    async fn given_up(&self, span: &mut Option<Open<'_>>) {
+        telemetry::cut_off(span);
+        let reader = self.task.reader;
+        reader.paces.end(self.target, self.started_call);
+        breakers::given_up(&reader.breakers, self.target, &self.passes).await;
+    }
+
+    async fn notify(&self, detail: &str) {
+        let target = self.target;
+        let notice = Notice {
+            tenant: self.task.message.tenant.clone(),
+            responsible: self.settings.responsible.clone(),
+            subject: format!("Everypage can't use {target}"),
+            body: format!("{detail}\nCheck the settings: everypage config check"),
+        };
+        if let Err(fault) = self.task.reader.notifier.notify(&notice).await {
+            warn!(%fault, %target, "notice not sent");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! When a page has its next round, when it waits for a model instead of calling the next one, and when it
+//! is given up.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{budget::MIN_CALL_TIME, latency::Latency, waiting::WaitReason};
+use crate::{backoff::cooldown, providers::target::Target, settings::Patience, time::after};
+
+/// The pause before the next round after calls that failed: half a second, doubled with each round.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
+/// What a call is assumed to take until one was observed.
+const UNKNOWN_LATENCY: Duration = Duration::from_secs(10);
+
+/// What a round found out about one model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepState {
+    /// It can't or won't read this page.
+    Refused,
+    /// It can't be used until a person changes the settings.
+    Misconfigured,
+    /// It may be called from then on.
+    AvailableAt(Timestamp, WaitReason),
+}
+
+/// Why no further round would give the page's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveUp {
+    Refused,
+    Misconfigured,
+    /// `PATIENCE` is over.
+    Impatient,
+    /// No call could end before the deadline.
+    NoTime,
+}
+
+impl GiveUp {
+    /// For people.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Refused => "every model refused this page",
+            Self::Misconfigured => "no model can be used with the present settings",
+            Self::Impatient => "no model gave the page's text before PATIENCE ended",
+            Self::NoTime => "no model could be called again before the deadline",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextRound<'a> {
+    At(Timestamp, WaitReason, &'a Target),
+    GiveUp(GiveUp),
+}
+
+/// A page after a round that did not give its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Rounds so far, with this one.
+    pub rounds: u32,
+    pub first_round_at: Timestamp,
+    pub patience: Patience,
+    pub deadline: Timestamp,
+    pub now: Timestamp,
+    /// From 0 to 1: pages that failed together do not come back together.
+    pub jitter: f64,
+}
+
+/// Decides what happens after a round: the earliest moment at which one of the models may be called, or the
+/// reason to give the page up.
+pub fn next_round<'a>(page: &Page, steps: &'a [(Target, StepState)]) -> NextRound<'a> {
+    let pause = cooldown(page.rounds, FIRST_PAUSE, MAX_PAUSE);
+    let times = steps.iter().filter_map(|(target, state)| match state {
+        StepState::AvailableAt(at, reason) => {
+            let spread = match reason {
+                WaitReason::CallFailed => pause.mul_f64(0.5 + page.jitter / 2.0),
+                WaitReason::RateLimited | WaitReason::BreakerOpen | WaitReason::NoSlot => {
+                    Duration::from_millis(200).mul_f64(page.jitter)
+                }
+            };
+            Some((after((*at).max(page.now), spread), *reason, target))
+        }
+        StepState::Refused | StepState::Misconfigured => None,
+    });
+    let Some((at, reason, target)) = times.min_by_key(|(at, ..)| *at) else {
+        let is_misconfigured = steps.iter().any(|(_, state)| *state == StepState::Misconfigured);
+        return NextRound::GiveUp(if is_misconfigured { GiveUp::Misconfigured } else { GiveUp::Refused });
+    };
+    let patient_until = match page.patience {
+        Patience::Deadline => Timestamp::MAX,
+        Patience::For(time) => after(page.first_round_at, time),
+        Patience::OneRound => page.now,
+    };
+    if at > patient_until {
+        return NextRound::GiveUp(GiveUp::Impatient);
+    }
+    if after(at, MIN_CALL_TIME) >= page.deadline {
+        return NextRound::GiveUp(GiveUp::NoTime);
+    }
+    NextRound::At(at, reason, target)
+}
+
+/// The work in front of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// Pages that wait for it, at most.
+    pub pages: u64,
+    /// Calls to it that may be in flight.
+    pub limit: u32,
+    pub latency: Option<Latency>,
+    /// When its pause ends; now, if it is only busy.
+    pub free_at: Timestamp,
+}
+
+/// Whether the model can read all pages that wait for it before the deadline. Then a page waits for it;
+/// otherwise the next models take their share.
+pub fn reads_all_in_time(queue: &Queue, deadline: Timestamp) -> bool {
+    let call = queue.latency.map_or(UNKNOWN_LATENCY, |latency| latency.median());
+    let waves = queue.pages / u64::from(queue.limit.max(1)) + 1;
+    let needed = call.saturating_mul(u32::try_from(waves).unwrap_or(u32::MAX));
+    // A quarter more, because calls fail and some are slow.
+    after(queue.free_at, needed.saturating_add(needed / 4)) <= deadline
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::target::Provider;
+
+    fn at(seconds: f64) -> Timestamp {
+        after(Timestamp::UNIX_EPOCH, Duration::from_secs_f64(seconds))
+    }
+
+    fn page() -> Page {
+        Page {
+            rounds: 1,
+            first_round_at: at(0.0),
+            patience: Patience::Deadline,
+            deadline: at(300.0),
+            now: at(10.0),
+            jitter: 1.0,
+        }
+    }
+
+    fn steps(states: &[StepState]) -> Vec<(Target, StepState)> {
+        let target = |index: usize| Target::new(Provider::OpenAi, format!("m{index}"));
+        states.iter().enumerate().map(|(index, state)| (target(index), *state)).collect()
+    }
+
+    #[test]
+    fn the_next_round_is_when_the_first_model_may_be_called() {
+        use StepState::*;
+        use WaitReason::*;
+        let soonest = |states: &[StepState], page: Page| match next_round(&page, &steps(states)) {
+            NextRound::At(at, reason, target) => Ok((at, reason, target.model.clone())),
+            NextRound::GiveUp(why) => Err(why),
+        };
+        let failed = AvailableAt(at(10.0), CallFailed);
+        assert_eq!(soonest(&[failed], page()), Ok((at(10.5), CallFailed, "m0".into())));
+        assert_eq!(soonest(&[failed], Page { rounds: 3, ..page() }).unwrap().0, at(12.0));
+        assert_eq!(soonest(&[failed], Page { rounds: 30, ..page() }).unwrap().0, at(18.0));
+        let open = AvailableAt(at(40.0), BreakerOpen);
+        let limited = AvailableAt(at(14.0), RateLimited);
+        assert_eq!(soonest(&[open, limited, Refused], page()), Ok((at(14.2), RateLimited, "m1".into())));
+        // What does not pass is not waited for.
+        assert_eq!(soonest(&[Refused, Refused], page()), Err(GiveUp::Refused));
+        assert_eq!(soonest(&[Refused, Misconfigured], page()), Err(GiveUp::Misconfigured));
+        assert_eq!(soonest(&[Misconfigured, open], page()).unwrap().0, at(40.2));
+        // Patience and time end.
+        assert_eq!(
+            soonest(&[failed], Page { patience: Patience::OneRound, ..page() }),
+            Err(GiveUp::Impatient)
+        );
+        let minute = Patience::For(Duration::from_secs(30));
+        assert_eq!(soonest(&[open], Page { patience: minute, ..page() }), Err(GiveUp::Impatient));
+        assert!(soonest(&[limited], Page { patience: minute, ..page() }).is_ok());
+        assert_eq!(soonest(&[open], Page { deadline: at(40.0), ..page() }), Err(GiveUp::NoTime));
+    }
+
+    #[test]
+    fn a_page_waits_for_its_model_while_that_can_read_all_pages_in_time() {
+        let latency = Some(Latency { median_ms: 1000, high_ms: 2000, samples: 9 });
+        let queue = Queue { pages: 100, limit: 10, latency, free_at: at(0.0) };
+        assert!(reads_all_in_time(&queue, at(14.0)));
+        assert!(!reads_all_in_time(&queue, at(13.0)));
+        assert!(!reads_all_in_time(&Queue { free_at: at(5.0), ..queue }, at(14.0)));
+        assert!(!reads_all_in_time(&Queue { latency: None, ..queue }, at(60.0)));
+        assert!(!reads_all_in_time(&Queue { pages: u64::MAX, ..queue }, at(1e9)));
+    }
+}

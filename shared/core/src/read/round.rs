@@ -1,0 +1,499 @@
+//! One pass over the models of a page, in order, until one gives its text.
+//!
+//! A model whose breaker is open is skipped. One that is only busy or paused is waited for while it can
+//! read all pages in time; otherwise the next one takes the page. A round that ends without the text
+//! is followed by another, as long as that could help.
+
+use std::{mem::take, ops::ControlFlow, sync::Arc, time::Duration};
+
+use futures::future::{Either, select};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    breakers::{self, Passes},
+    call::{Ended, PlannedCall},
+    hedge,
+    outcome::{CallResult, ModelCall, PageOutcome, Settlement},
+    page_task::PageTask,
+    patience::{self, GiveUp, NextRound, Queue, StepState},
+    slots::Slot,
+    telemetry,
+    waiting::{WaitReason, Waiting},
+};
+use crate::{
+    job::StepError,
+    ports::vision::PageRequest,
+    providers::target::Target,
+    settings::{Hedging, Settings},
+    time::{after, until},
+};
+
+/// How long a page waits for a slot inside the worker; then it makes room for other pages.
+const SLOT_WAIT: Duration = Duration::from_secs(5);
+/// Errors of an unknown kind after which a model is not called again for a page: they may not pass.
+const MAX_UNKNOWN: u32 = 3;
+/// A page that can't be called again waits for the deadline if that is as close as this, and is settled by it.
+const NEAR_DEADLINE: Duration = Duration::from_secs(15);
+/// The temperature of a call to a model that repeated itself.
+const OTHER_TEMPERATURE: f32 = 0.4;
+
+pub(super) struct Round<'a> {
+    pub task: &'a PageTask<'a>,
+    pub settings: Arc<Settings>,
+    /// The models that may be called, in order.
+    pub steps: Vec<Target>,
+    /// Loaded for the first call, so that a page that waits costs no download.
+    pub request: Option<PageRequest>,
+    /// MuPDF's text, where it is sound enough to check an answer against.
+    pub text_layer: Option<String>,
+    /// No call starts from then on.
+    pub start_by: Timestamp,
+    pub started_at: Timestamp,
+    /// Calls of this round.
+    pub calls: Vec<ModelCall>,
+}
+
+/// A model that may be called now.
+pub(super) struct Admitted {
+    pub slot: Slot,
+    pub passes: Passes,
+}
+
+impl Round<'_> {
+    fn now(&self) -> Timestamp {
+        self.task.reader.store.clock.now()
+    }
+
+    pub async fn run(mut self) -> Result<PageOutcome, StepError> {
+        for index in 0..self.steps.len() {
+            let target = self.steps[index].clone();
+            // Twice, where the model is called again with other settings.
+            for _ in 0..2 {
+                if self.task.stop.is_cancelled() {
+                    return Ok(PageOutcome::Stopped(take(&mut self.calls)));
+                }
+                if self.is_refused(&target) || self.has_failed(&target) {
+                    break;
+                }
+                match self.admit(&target).await {
+                    ControlFlow::Break(outcome) => return Ok(outcome),
+                    ControlFlow::Continue(None) => break,
+                    ControlFlow::Continue(Some(admitted)) => {
+                        if self.request.is_none() {
+                            match self.task.request(&self.settings).await {
+                                Ok(request) => self.request = Some(request),
+                                Err(error) => {
+                                    self.give_back(&target, admitted).await;
+                                    return Err(error);
+                                }
+                            }
+                        }
+                        if let Some(outcome) = self.read_with(index, admitted).await {
+                            return Ok(outcome);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(self.next_round().await)
+    }
+
+    /// Every call for this page so far.
+    fn all_calls(&self) -> impl Iterator<Item = &ModelCall> {
+        self.task.earlier_calls.iter().chain(&self.calls)
+    }
+
+    fn count(&self, target: &Target, result: CallResult) -> u32 {
+        self.all_calls().filter(|call| call.target == *target && call.result == result).count() as u32
+    }
+
+    /// Whether the model can't or won't read this page, also with other settings.
+    fn is_refused(&self, target: &Target) -> bool {
+        use CallResult::*;
+        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty | Incomplete);
+        self.all_calls().any(|call| call.target == *target && is_final(call))
+            || self.count(target, Truncated) + self.count(target, Repeating) > 1
+            || self.count(target, Unknown) >= MAX_UNKNOWN
+    }
+
+    /// Whether a call of this round to the model failed.
+    fn has_failed(&self, target: &Target) -> bool {
+        use CallResult::*;
+        let is_failure = |call: &ModelCall| {
+            matches!(call.result, Timeout | Transient | Exhausted | Configuration | Unknown | CutOff)
+        };
+        self.calls.iter().any(|call| call.target == *target && is_failure(call))
+    }
+
+    /// The request for a model, with other settings where its earlier answers call for them.
+    fn request_for(&self, target: &Target) -> Option<PageRequest> {
+        let mut request = self.request.clone()?;
+        if self.count(target, CallResult::Truncated) > 0 {
+            request.max_output_tokens = request.max_output_tokens.saturating_mul(2);
+        }
+        if self.count(target, CallResult::Repeating) > 0 {
+            request.temperature = Some(OTHER_TEMPERATURE);
+        }
+        Some(request)
+    }
+
+    /// Takes a slot of the model and the breakers' passes; `None` when the next model is to be called.
+    async fn admit(&mut self, target: &Target) -> ControlFlow<PageOutcome, Option<Admitted>> {
+        let reader = self.task.reader;
+        if !breakers::lets_through(&reader.breakers, target, &self.steps).await {
+            return self.skip(target);
+        }
+        if let Some(until) = reader.paces.paused(target).await {
+            return match self.is_worth_waiting(target, until).await {
+                true => ControlFlow::Break(self.wait(until, WaitReason::RateLimited, target)),
+                false => ControlFlow::Continue(None),
+            };
+        }
+        let slot = match self.free_slot(target).await {
+            Ok(Some(slot)) => slot,
+            Ok(None) if !self.is_worth_waiting(target, self.now()).await => {
+                return ControlFlow::Continue(None);
+            }
+            Ok(None) => {
+                let patient_until = after(self.now(), SLOT_WAIT).min(self.start_by).min(self.task.deadline);
+                let priority = self.task.message.priority;
+                match reader.slots.take(target, priority, patient_until, self.task.stop).await {
+                    Ok(Some(slot)) => slot,
+                    Ok(None) if self.task.stop.is_cancelled() => {
+                        return ControlFlow::Break(PageOutcome::Stopped(take(&mut self.calls)));
+                    }
+                    Ok(None) if self.now() >= self.start_by.min(self.task.deadline) => {
+                        return ControlFlow::Break(self.too_late());
+                    }
+                    Ok(None) => {
+                        let soon = after(self.now(), self.slot_pause(target));
+                        return ControlFlow::Break(self.wait(soon, WaitReason::NoSlot, target));
+                    }
+                    Err(fault) => {
+                        return ControlFlow::Break(PageOutcome::Faulted(fault, take(&mut self.calls)));
+                    }
+                }
+            }
+            Err(fault) => return ControlFlow::Break(PageOutcome::Faulted(fault, take(&mut self.calls))),
+        };
+        // It may have been paused while this page waited for its slot.
+        if let Some(until) = reader.paces.paused(target).await {
+            reader.slots.release(slot).await;
+            return match self.is_worth_waiting(target, until).await {
+                true => ControlFlow::Break(self.wait(until, WaitReason::RateLimited, target)),
+                false => ControlFlow::Continue(None),
+            };
+        }
+        let (holder, timeout) = (self.task.holder, self.settings.request_timeout);
+        match breakers::admit(&reader.breakers, target, holder, timeout).await {
+            Some(passes) => ControlFlow::Continue(Some(Admitted { slot, passes })),
+            None => {
+                reader.slots.release(slot).await;
+                self.skip(target)
+            }
+        }
+    }
+
+    /// A slot that is free now, for a call that the provider's headers leave room for.
+    async fn free_slot(&self, target: &Target) -> Result<Option<Slot>, crate::ports::Fault> {
+        let reader = self.task.reader;
+        if !reader.paces.has_quota(target) {
+            return Ok(None);
+        }
+        reader.slots.try_take(target).await
+    }
+
+    fn skip<T>(&mut self, target: &Target) -> ControlFlow<PageOutcome, Option<T>> {
+        let now = self.now();
+        self.calls.push(ModelCall { result: CallResult::BreakerOpen, ..ModelCall::new(target, now, 0) });
+        ControlFlow::Continue(None)
+    }
+
+    async fn give_back(&self, target: &Target, admitted: Admitted) {
+        let reader = self.task.reader;
+        reader.slots.release(admitted.slot).await;
+        breakers::given_up(&reader.breakers, target, &admitted.passes).await;
+    }
+
+    /// Whether the page should wait for this model, which is free at `free_at`, instead of going to the next
+    /// one: only before the first call of a round, and while the model can read all pages in time.
+    async fn is_worth_waiting(&self, target: &Target, free_at: Timestamp) -> bool {
+        let reader = self.task.reader;
+        let was_called = self.calls.iter().any(|call| call.result != CallResult::BreakerOpen);
+        if was_called || reader.paces.is_stalled(target) {
+            return false;
+        }
+        let queue = Queue {
+            pages: reader.backlog.pages(reader, self.task.job).await,
+            limit: reader.paces.limit(target).await,
+            latency: reader.paces.latency(target),
+            free_at,
+        };
+        patience::reads_all_in_time(&queue, self.task.deadline)
+    }
+
+    fn slot_pause(&self, target: &Target) -> Duration {
+        let usual = self.task.reader.paces.latency(target).map_or(Duration::ZERO, |latency| latency.median());
+        usual.clamp(Duration::from_millis(250), Duration::from_secs(2))
+    }
+
+    /// Calls the model at `index`, and the next one as well if it takes unusually long. Returns the outcome
+    /// where that ends the round.
+    async fn read_with(&mut self, index: usize, admitted: Admitted) -> Option<PageOutcome> {
+        let target = self.steps[index].clone();
+        let now = self.now();
+        if now >= self.start_by || after(now, super::budget::MIN_CALL_TIME) > self.task.deadline {
+            self.give_back(&target, admitted).await;
+            return Some(self.too_late());
+        }
+        if let Some(before) = self.calls.last() {
+            telemetry::failed_over(before.target.provider, target.provider);
+        }
+        let ended = {
+            let round = &*self;
+            let cut = CancellationToken::new();
+            let planned = round.plan_call(&target, admitted)?;
+            let replied = planned.replied.clone();
+            let mut first = std::pin::pin!(planned.run(&cut));
+            let hedge = round.hedge_plan(index);
+            let late = async {
+                match hedge {
+                    Some(hedge) => round.task.reader.store.clock.sleep(hedge.after).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let early = tokio::select! {
+                biased;
+                ended = &mut first => Some(ended),
+                // A reply that is being stored is not late.
+                () = late => match replied.is_cancelled() {
+                    true => Some(first.as_mut().await),
+                    false => None,
+                },
+            };
+            match early {
+                Some(ended) => vec![ended],
+                None => {
+                    let is_last_chance = hedge.is_some_and(|hedge| hedge.is_last_chance);
+                    let admission = std::pin::pin!(round.admit_hedge(index, is_last_chance));
+                    match select(first.as_mut(), admission).await {
+                        // Answered meanwhile. The admission is not dropped: it may hold a slot by now.
+                        Either::Left((ended, admission)) => {
+                            if let Some(unused) = admission.await {
+                                round.give_back(&unused.target, unused.admitted).await;
+                            }
+                            vec![ended]
+                        }
+                        Either::Right((None, _)) => vec![first.await],
+                        Either::Right((Some(unused), _)) if replied.is_cancelled() => {
+                            let give_back = round.give_back(&unused.target, unused.admitted);
+                            vec![futures::future::join(first, give_back).await.0]
+                        }
+                        Either::Right((Some(second), _)) => {
+                            let cut_second = CancellationToken::new();
+                            let second = std::pin::pin!(second.run(&cut_second));
+                            race((first, &cut), (second, &cut_second)).await
+                        }
+                    }
+                }
+            }
+        };
+        self.conclude(ended)
+    }
+
+    fn plan_call(&self, target: &Target, admitted: Admitted) -> Option<PlannedCall<'_>> {
+        let steps_left = self.steps.iter().filter(|step| !self.is_refused(step) && !self.has_failed(step));
+        Some(PlannedCall {
+            task: self.task,
+            settings: &self.settings,
+            target: target.clone(),
+            others: self.steps.iter().filter(|step| *step != target).cloned().collect(),
+            request: self.request_for(target)?,
+            text_layer: self.text_layer.as_deref(),
+            steps_left: steps_left.count() as u32,
+            timeouts: self.count(target, CallResult::Timeout),
+            admitted,
+            replied: CancellationToken::new(),
+        })
+    }
+
+    fn hedge_plan(&self, index: usize) -> Option<hedge::Hedge> {
+        let paces = &self.task.reader.paces;
+        let next = self.steps.iter().skip(index + 1).find(|step| !self.is_refused(step))?;
+        let left = until(self.now(), self.task.deadline);
+        let is_on = self.settings.hedging == Hedging::Auto;
+        is_on.then(|| hedge::plan(left, paces.latency(&self.steps[index]), paces.latency(next)))
+    }
+
+    /// The next model that is free now, if one more call may be doubled.
+    async fn admit_hedge(&self, index: usize, is_last_chance: bool) -> Option<PlannedCall<'_>> {
+        let reader = self.task.reader;
+        for target in &self.steps[index + 1..] {
+            let is_free = !self.is_refused(target)
+                && !self.has_failed(target)
+                && self.now() < self.start_by
+                && breakers::lets_through(&reader.breakers, target, &self.steps).await
+                && reader.paces.paused(target).await.is_none();
+            if !is_free {
+                continue;
+            }
+            let Ok(Some(slot)) = self.free_slot(target).await else { continue };
+            let (holder, timeout) = (self.task.holder, self.settings.request_timeout);
+            let Some(passes) = breakers::admit(&reader.breakers, target, holder, timeout).await else {
+                reader.slots.release(slot).await;
+                continue;
+            };
+            let admitted = Admitted { slot, passes };
+            if !reader.paces.take_hedge(target, is_last_chance) {
+                self.give_back(target, admitted).await;
+                return None;
+            }
+            return self.plan_call(target, admitted);
+        }
+        None
+    }
+
+    /// Takes the results of the calls of one step. Returns the outcome where that ends the round.
+    fn conclude(&mut self, ended: Vec<Ended>) -> Option<PageOutcome> {
+        if ended.len() > 1 {
+            telemetry::hedged(ended[1].text.is_some());
+        }
+        let (mut text, mut is_out_of_time, mut is_stopped) = (None, false, false);
+        for one in ended {
+            is_out_of_time |= one.is_out_of_time;
+            is_stopped |= one.is_stopped;
+            if text.is_none() {
+                text = one.text.map(|text| (one.call.target.clone(), text));
+            }
+            self.calls.push(one.call);
+        }
+        match text {
+            Some((target, text)) => Some(self.settle(target, text)),
+            None if is_stopped => Some(PageOutcome::Stopped(take(&mut self.calls))),
+            None if is_out_of_time => Some(self.out_of_time()),
+            None => None,
+        }
+    }
+
+    /// What a round found out about a model.
+    async fn state_of(&self, target: &Target) -> StepState {
+        let reader = self.task.reader;
+        let was = |result| self.calls.iter().any(|call| call.target == *target && call.result == result);
+        if self.is_refused(target) {
+            return StepState::Refused;
+        }
+        if let Some((at, is_misconfigured)) = breakers::available_at(&reader.breakers, target).await {
+            return match is_misconfigured {
+                true => StepState::Misconfigured,
+                false => StepState::AvailableAt(at, WaitReason::BreakerOpen),
+            };
+        }
+        if was(CallResult::Configuration) {
+            return StepState::Misconfigured;
+        }
+        if let Some(until) = reader.paces.paused(target).await {
+            return StepState::AvailableAt(until, WaitReason::RateLimited);
+        }
+        match self.has_failed(target) {
+            true => StepState::AvailableAt(self.now(), WaitReason::CallFailed),
+            false => StepState::AvailableAt(after(self.now(), self.slot_pause(target)), WaitReason::NoSlot),
+        }
+    }
+
+    /// Decides what follows a round without the page's text.
+    async fn next_round(&mut self) -> PageOutcome {
+        let mut states = Vec::with_capacity(self.steps.len());
+        for target in &self.steps {
+            states.push((target.clone(), self.state_of(target).await));
+        }
+        let (task, now) = (self.task, self.now());
+        let page = patience::Page {
+            rounds: task.rounds + 1,
+            first_round_at: task.first_round_at,
+            patience: task.job.received.options.patience,
+            deadline: task.deadline,
+            now,
+            jitter: task.reader.store.ids.random_below(1000) as f64 / 1000.0,
+        };
+        match patience::next_round(&page, &states) {
+            NextRound::At(at, reason, target) => self.wait(at, reason, target),
+            NextRound::GiveUp(GiveUp::NoTime)
+                if task.message.redrive_count == 0 && until(now, task.deadline) <= NEAR_DEADLINE =>
+            {
+                let reason = states.iter().find_map(|(target, state)| match state {
+                    StepState::AvailableAt(_, reason) => Some((*reason, target)),
+                    StepState::Refused | StepState::Misconfigured => None,
+                });
+                match reason {
+                    Some((reason, target)) => self.wait(task.deadline, reason, target),
+                    None => self.out_of_time(),
+                }
+            }
+            NextRound::GiveUp(why) => {
+                let detail = self.all_calls().filter(|call| !call.detail.is_empty()).last();
+                let reason = match detail {
+                    Some(call) => format!("{}: {}", why.reason(), call.detail),
+                    None => why.reason().to_owned(),
+                };
+                self.fall_back(reason)
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Timestamp, reason: WaitReason, target: &Target) -> PageOutcome {
+        let waiting = Waiting { until, reason, target: target.clone(), rounds: self.task.rounds + 1 };
+        PageOutcome::Waiting(waiting, take(&mut self.calls))
+    }
+
+    /// The outcome when it is too late for a call: because of the worker's end, or of the deadline.
+    fn too_late(&mut self) -> PageOutcome {
+        if self.start_by >= self.task.deadline {
+            return self.out_of_time();
+        }
+        PageOutcome::PassedOn(take(&mut self.calls))
+    }
+
+    fn out_of_time(&mut self) -> PageOutcome {
+        // The time of a page that heals is not the job's, whose deadline may never have come.
+        if self.task.message.redrive_count > 0 {
+            return self.fall_back("no answer in the time given for healing".to_owned());
+        }
+        let now = self.now();
+        PageOutcome::Settled(Settlement::timed_out(take(&mut self.calls), self.started_at, now), None)
+    }
+
+    fn fall_back(&mut self, reason: String) -> PageOutcome {
+        let now = self.now();
+        PageOutcome::Settled(Settlement::fallback(reason, take(&mut self.calls), self.started_at, now), None)
+    }
+
+    fn settle(&mut self, target: Target, text: String) -> PageOutcome {
+        let calls = take(&mut self.calls);
+        let settlement = Settlement::read_by(target, &text, calls, self.started_at, self.now());
+        PageOutcome::Settled(settlement, Some(text))
+    }
+}
+
+/// Runs two calls until one gives the page's text, and cuts the other off. Both are awaited to their ends:
+/// a call that is cut off releases what it holds.
+async fn race<'a>(
+    (mut first, cut_first): (std::pin::Pin<&mut impl Future<Output = Ended>>, &'a CancellationToken),
+    (mut second, cut_second): (std::pin::Pin<&mut impl Future<Output = Ended>>, &'a CancellationToken),
+) -> Vec<Ended> {
+    tokio::select! {
+        biased;
+        one = &mut first => {
+            if one.text.is_some() {
+                cut_second.cancel();
+            }
+            vec![one, second.await]
+        }
+        other = &mut second => {
+            if other.text.is_some() {
+                cut_first.cancel();
+            }
+            vec![first.await, other]
+        }
+    }
+}
