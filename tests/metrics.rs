@@ -201,18 +201,19 @@ async fn a_provider_outage_and_its_recovery_are_counted() {
     let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
     process.finish(&id).await;
     let provider_down = [
-        // One call; every other page skips the provider.
-        ("breaker_events_total{openai,*,opened}", 1.0),
+        // One call, and a probe that confirms it; every other page skips the provider.
+        ("breaker_events_total{openai,*,half_open}", 1.0),
+        ("breaker_events_total{openai,*,opened}", 2.0),
         ("job_duration_seconds{success}", 1.0),
         ("page_rounds{}", 4.0),
         ("pages_processed_total{mupdf_fallback}", 4.0),
-        ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
-        ("provider_requests_total{openai,gpt-5.4,configuration}", 1.0),
+        ("provider_latency_seconds{openai,gpt-5.4}", 2.0),
+        ("provider_requests_total{openai,gpt-5.4,configuration}", 2.0),
     ];
     assert_eq!(metrics.recorded(), expected(&provider_down));
 
     harness.vision.set_behaviour(|target, page| Reply::Answer(read_by(target, page)));
-    harness.advance(Duration::from_secs(31)).await;
+    harness.advance(Duration::from_secs(61)).await;
     heal::send(&process.app.finisher, &id, Duration::from_secs(60)).await.unwrap();
     process.work_for(Duration::from_secs(5)).await;
     assert_eq!(
@@ -275,17 +276,20 @@ async fn calls_that_time_out_are_counted() {
     assert_eq!(
         metrics.recorded(),
         expected(&[
-            ("breaker_events_total{openai,gpt-5.4,opened}", 1.0),
-            ("breaker_events_total{openai,gpt-5.4-mini,opened}", 1.0),
+            // The second page has no other model: it probes.
+            ("breaker_events_total{openai,gpt-5.4,half_open}", 1.0),
+            ("breaker_events_total{openai,gpt-5.4,opened}", 2.0),
+            ("breaker_events_total{openai,gpt-5.4-mini,half_open}", 1.0),
+            ("breaker_events_total{openai,gpt-5.4-mini,opened}", 2.0),
             ("failover_events_total{openai,openai}", 1.0),
             ("job_duration_seconds{success}", 1.0),
             ("page_rounds{}", 2.0),
             ("pages_processed_total{mupdf_fallback}", 2.0),
-            ("provider_latency_seconds{openai,gpt-5.4}", 1.0),
-            ("provider_latency_seconds{openai,gpt-5.4-mini}", 1.0),
-            ("provider_requests_total{openai,gpt-5.4,timeout}", 1.0),
-            ("provider_requests_total{openai,gpt-5.4-mini,timeout}", 1.0),
-            ("timeout_events_total{request}", 2.0),
+            ("provider_latency_seconds{openai,gpt-5.4}", 2.0),
+            ("provider_latency_seconds{openai,gpt-5.4-mini}", 2.0),
+            ("provider_requests_total{openai,gpt-5.4,timeout}", 2.0),
+            ("provider_requests_total{openai,gpt-5.4-mini,timeout}", 2.0),
+            ("timeout_events_total{request}", 4.0),
         ])
     );
 }

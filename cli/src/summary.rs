@@ -115,6 +115,7 @@ mod tests {
             mupdf_text: Some(text.into()),
             fault: None,
             sent_to_ai: settled.is_some(),
+            other_calls: vec![],
             settled,
         }
     }

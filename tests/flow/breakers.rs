@@ -20,7 +20,7 @@ use everypage_core::{
         vision::{Scope, VisionError},
     },
     providers::target::{Provider, Target},
-    read::breakers,
+    read::{breaker::Urgency, breakers},
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
@@ -72,7 +72,7 @@ async fn a_successful_probe_after_the_cooldown_brings_a_model_back() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_probe_allows_another_one() {
     let harness = Harness::new(&[
-        ("JOB_TIMEOUT", "70s"),
+        ("JOB_TIMEOUT", "45s"),
         ("WORKER_CONCURRENCY", "1"),
         ("BREAKER_FAILURE_THRESHOLD", "1"),
         ("HEDGE", "off"),
@@ -85,11 +85,17 @@ async fn a_cancelled_probe_allows_another_one() {
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(20)).await.unwrap().job.id;
     process.finish(&id).await;
-    // The probe, 30 s after the failure, has half of the time left; the next one is cancelled by the deadline.
+    // The probe, 30 s after the failure, has half of the time left, which is too little to judge the model.
     assert!(harness.vision.calls_to("gpt-5.4") >= 2);
     let (_, breaker) = breakers::all(&process.app.reader.breakers).await.unwrap().remove(0);
-    assert!(breaker.lets_through(harness.clock.now(), &process.app.settings.breaker), "{breaker:?}");
+    assert!(
+        breaker.lets_through(Urgency::Normal, harness.clock.now(), &process.app.settings.breaker),
+        "{breaker:?}"
+    );
 }
+
+/// The first failure opens a breaker.
+const THRESHOLD: (&str, &str) = ("BREAKER_FAILURE_THRESHOLD", "1");
 
 /// Refuses the first write, like DynamoDB when another process writes the same record at that moment.
 struct OtherProcessProbesFirst {
@@ -105,9 +111,15 @@ impl FaultInjector for OtherProcessProbesFirst {
             return Injection::None;
         }
         assert!(
-            breakers::admit(&self.other.reader.breakers, &self.target, "other", Duration::from_secs(120))
-                .await
-                .is_some()
+            breakers::admit(
+                &self.other.reader.breakers,
+                &self.target,
+                "other",
+                Urgency::Normal,
+                Duration::from_secs(120)
+            )
+            .await
+            .is_some()
         );
         Injection::Refuse(Fault::Throttled { service: "test", retry_after: None })
     }
@@ -115,7 +127,7 @@ impl FaultInjector for OtherProcessProbesFirst {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_whose_probe_is_refused_does_not_probe() {
-    let harness = Harness::new(&[]);
+    let harness = Harness::new(&[("PATIENCE", "0"), THRESHOLD]);
     harness.vision.set_behaviour(|_, _| Reply::down());
     let other = harness.start("a");
     let id = other.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
@@ -128,34 +140,51 @@ async fn a_process_whose_probe_is_refused_does_not_probe() {
         done: Default::default(),
     });
     let records: Arc<dyn Records> = harness.records.clone();
-    let process = harness.start_on("b", Arc::new(Faulty::new(records, injector)));
+    let process = harness.start_on("b", Arc::new(Faulty::new(records, injector.clone())));
     assert!(
-        breakers::admit(&process.app.reader.breakers, &target, "this process", Duration::from_secs(120))
-            .await
-            .is_none()
+        breakers::admit(
+            &process.app.reader.breakers,
+            &target,
+            "this process",
+            Urgency::Normal,
+            Duration::from_secs(120)
+        )
+        .await
+        .is_none()
     );
+    assert!(injector.done.load(Ordering::SeqCst), "the other process has probed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_longer_request_timeout_allows_no_second_probe() {
-    let harness = Harness::new(&[("REQUEST_TIMEOUT", "10s")]);
+    let harness = Harness::new(&[("REQUEST_TIMEOUT", "10s"), ("PATIENCE", "0"), THRESHOLD]);
     harness.vision.set_behaviour(|_, _| Reply::down());
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&id).await;
     let (target, _) = harness.vision.calls().remove(0);
     harness.advance(Duration::from_secs(31)).await;
-    let patient =
-        breakers::admit(&process.app.reader.breakers, &target, "patient", Duration::from_secs(300)).await;
+    let patient = breakers::admit(
+        &process.app.reader.breakers,
+        &target,
+        "patient",
+        Urgency::Normal,
+        Duration::from_secs(300),
+    )
+    .await;
     assert!(patient.is_some());
     let other = harness.start("b").app;
     harness.advance(Duration::from_secs(299)).await;
     assert!(
-        breakers::admit(&other.reader.breakers, &target, "other", Duration::from_secs(10)).await.is_none()
+        breakers::admit(&other.reader.breakers, &target, "other", Urgency::Normal, Duration::from_secs(10))
+            .await
+            .is_none()
     );
     harness.advance(Duration::from_secs(16)).await;
     assert!(
-        breakers::admit(&other.reader.breakers, &target, "other", Duration::from_secs(10)).await.is_some()
+        breakers::admit(&other.reader.breakers, &target, "other", Urgency::Normal, Duration::from_secs(10))
+            .await
+            .is_some()
     );
 }
 

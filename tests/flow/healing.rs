@@ -181,8 +181,9 @@ impl FaultInjector for PageSettledDuringFinalize {
             return;
         }
         let (worker, now) = (&self.worker, self.worker.store.clock.now());
-        let claim =
-            pages::claim(&worker.store, id, page(1), 0, "worker", Duration::from_secs(60)).await.unwrap();
+        let claim = pages::claim(&worker.store, id, page(1), 0, None, "worker", Duration::from_secs(60))
+            .await
+            .unwrap();
         let Claim::Granted(held) = claim else { panic!("no other worker holds the page") };
         let target = Target::new(Provider::OpenAi, "gpt-5.4");
         let outcome = Settlement::read_by(target, "at last", vec![], now, now);

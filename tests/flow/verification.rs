@@ -118,7 +118,7 @@ async fn a_page_settled_during_verification_is_not_reported_as_tampering() {
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     // A worker holds the page, and does not settle it in time.
     let claim =
-        pages::claim(&process.app.store, &id, page(1), 0, "w", Duration::from_secs(60)).await.unwrap();
+        pages::claim(&process.app.store, &id, page(1), 0, None, "w", Duration::from_secs(60)).await.unwrap();
     let Claim::Granted(held) = claim else { panic!("no other worker holds the page") };
     let job = process.driver.drive(&id).await.unwrap();
     let (worker, lists) = (process.app.clone(), AtomicUsize::default());

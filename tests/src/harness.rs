@@ -226,7 +226,7 @@ impl Process {
     /// Makes a page wait for its next round after `call`, as a worker does.
     pub async fn make_page_wait(&self, id: &JobId, page: u32, waiting: Waiting, call: ModelCall) {
         let (store, number) = (&self.app.store, PageNumber::new(page).expect("pages count from 1"));
-        let claim = pages::claim(store, id, number, 0, "test/1", Duration::from_secs(1)).await;
+        let claim = pages::claim(store, id, number, 0, None, "test/1", Duration::from_secs(1)).await;
         let Ok(Claim::Granted(held)) = claim else { panic!("page {page} is not free: {claim:?}") };
         let value =
             Page { lease: None, waiting: Some(waiting), earlier_calls: vec![call], ..held.value.clone() };

@@ -64,6 +64,7 @@ async fn the_json_summary_names_every_result() {
 #[tokio::test]
 async fn a_model_that_is_down_is_skipped() {
     let bench = Bench::new(&["openai:gpt-5.4=503", "openai:gpt-5.4-mini=hang"]).await;
+    let bench = bench.with("BREAKER_FAILURE_THRESHOLD", "2");
     let ran = bench.run(&["process", &report(), "--pages", "3-5"]).await.code(0);
     ran.reports("ai anthropic:claude-sonnet-4-6  4-5")
         .reports("gpt-5.4 failed, gpt-5.4-mini timed out")

@@ -56,6 +56,7 @@ impl Log {
             .with("OPENAI_API_KEY", &format!("sk-{KEY}-openai"))
             .with("ANTHROPIC_API_KEY", &format!("sk-{KEY}-anthropic"))
             .with("REQUEST_TIMEOUT", "500ms")
+            .with("PATIENCE", "1s")
             .with("IMAGE_DPI", "20");
         let bench = match self {
             Self::Json | Self::JsonFile => bench.with("LOG_PRETTY", "false"),

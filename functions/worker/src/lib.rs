@@ -32,7 +32,7 @@ pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Dur
     let deliveries: Vec<Delivery> =
         batch.records.into_iter().map(|message| delivery(queue, message)).collect();
     let end = after(app.store.clock.now(), time.saturating_sub(REPORT_RESERVE));
-    let Batch { fresh, suspect, others } = Batch::new(deliveries);
+    let Batch { suspect, others } = Batch::new(deliveries);
     let mut response = SqsBatchResponse::default();
     let mut report = |delivery: &Delivery, is_done: bool| {
         if !is_done {
@@ -41,34 +41,36 @@ pub async fn handle(app: &Arc<App>, queue: &SqsQueue, batch: SqsEvent, time: Dur
             response.batch_item_failures.push(failure);
         }
     };
-    for delivery in &others {
-        report(delivery, send_again(app, delivery).await);
-    }
-    let processed = fresh.iter().map(|delivery| process(app.clone(), delivery.clone(), end));
-    for (delivery, is_done) in fresh.iter().zip(join_all(processed).await) {
-        report(delivery, is_done);
-    }
-    if let Some(delivery) = &suspect {
-        report(delivery, process(app.clone(), delivery.clone(), end).await);
+    match suspect {
+        // The others first become messages that a crash of this invocation does not count for.
+        Some(suspect) => {
+            for delivery in &others {
+                report(delivery, send_again(app, delivery).await);
+            }
+            report(&suspect, process(app.clone(), suspect.clone(), end).await);
+        }
+        None => {
+            let processed = others.iter().map(|delivery| process(app.clone(), delivery.clone(), end));
+            for (delivery, is_done) in others.iter().zip(join_all(processed).await) {
+                report(delivery, is_done);
+            }
+        }
     }
     response
 }
 
-/// The messages of a batch, by whether they may be what crashed an earlier invocation.
+/// The messages of a batch, by whether one may be what crashed an earlier invocation.
 struct Batch {
-    fresh: Vec<Delivery>,
-    /// Processed alone, after the others: if the function crashes then, it was this one.
+    /// Processed alone: if the function crashes then, it was this one.
     suspect: Option<Delivery>,
-    /// Further ones, which are sent again with a receive count of their own: a crash now is not theirs.
     others: Vec<Delivery>,
 }
 
 impl Batch {
-    fn new(deliveries: Vec<Delivery>) -> Self {
-        let (fresh, mut suspects): (Vec<_>, Vec<_>) =
-            deliveries.into_iter().partition(|delivery| delivery.receive_count <= 1);
-        suspects.sort_by_key(|delivery| delivery.receive_count);
-        Self { fresh, suspect: suspects.pop(), others: suspects }
+    fn new(mut deliveries: Vec<Delivery>) -> Self {
+        deliveries.sort_by_key(|delivery| delivery.receive_count);
+        let suspect = deliveries.pop_if(|last| last.receive_count > 1);
+        Self { suspect, others: deliveries }
     }
 }
 

@@ -69,7 +69,7 @@ async fn messages_of_a_batch_are_processed_concurrently_and_fail_independently()
     let process = harness.start("a");
     let (job, messages) = planned(&process, &FakeDocument::graphics(3)).await;
     // Another worker has claimed the third.
-    pages::claim(&process.app.store, &job.id, messages[2].page_id, 0, "other", MINUTES).await.unwrap();
+    pages::claim(&process.app.store, &job.id, messages[2].page_id, 0, None, "other", MINUTES).await.unwrap();
     let mut bodies: Vec<String> = messages.iter().map(|message| message.encode().unwrap()).collect();
     bodies.insert(1, "not a page message".into());
     assert_eq!(handle(&process, batch(bodies), MINUTES).await, ["message-3"]);

@@ -43,6 +43,7 @@ pub mod record {
     pub const EVENTS: &str = "event#";
     pub const PAGES: &str = "page#";
     pub const PAGE_EVENTS: &str = "pagelog#";
+    pub const UNCLAIMED_CALLS: &str = "calls#";
     pub const JOB_UPLOADS: &str = "upload#";
     pub const TENANT_API_KEYS: &str = "apikey#";
     pub const LEDGER: &str = "ledger#";
@@ -61,6 +62,11 @@ pub mod record {
 
     pub fn job(job: &JobId) -> Key {
         Key::new(job_partition(job), "job")
+    }
+
+    /// Model calls of a worker that had lost its page; `id` is new for each.
+    pub fn unclaimed_calls(job: &JobId, id: &str) -> Key {
+        Key::new(job_partition(job), format!("{UNCLAIMED_CALLS}{id}"))
     }
 
     pub fn page(job: &JobId, page: PageNumber) -> Key {
@@ -144,13 +150,9 @@ pub mod record {
         Key::new(BREAKERS, name)
     }
 
-    pub fn slots_partition(target: &Target) -> String {
-        format!("{SLOTS}{target}")
-    }
-
-    /// A group of slots.
+    /// A group of slots. Each has a partition of its own: no partition is written by every worker.
     pub fn slots(target: &Target, group: u32) -> Key {
-        Key::new(slots_partition(target), format!("{group:010}"))
+        Key::new(format!("{SLOTS}{target}#{group}"), "group")
     }
 
     pub fn pace(target: &Target) -> Key {

@@ -341,6 +341,7 @@ impl LocalBackend {
     /// [`LocalBackend::run`] must be running concurrently.
     pub async fn drain_within(&self, id: &JobId, limit: Duration) -> Result<bool, Fault> {
         let emptied = async {
+            self.queue.wake_job(id).await?;
             while !self.queue.release(id).await? {
                 self.driver.wake_workers();
                 self.app.store.clock.sleep(DRAIN_POLL_INTERVAL).await;

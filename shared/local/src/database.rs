@@ -42,15 +42,25 @@ CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
     visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0,
-    delayed INTEGER NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, alone INTEGER NOT NULL DEFAULT 0
+    delayed INTEGER NOT NULL DEFAULT 0, held INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0, alone INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS messages_job ON messages (job, visible_at);
 CREATE INDEX IF NOT EXISTS messages_lane ON messages (lane DESC, id);
+CREATE INDEX IF NOT EXISTS messages_suspect ON messages (crashes) WHERE crashes >= 2;
 CREATE TABLE IF NOT EXISTS drives (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 ";
 
 /// Written into the file; a file of a newer version is refused rather than misread.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
+
+/// Brings a file of version 1 to version 2: messages may be delayed, and know which processes had them.
+const MIGRATION_FROM_1: &str = "
+ALTER TABLE messages ADD COLUMN delayed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN alone INTEGER NOT NULL DEFAULT 0;
+";
 
 /// Called after the commit, with its result.
 type OnCommit = Box<dyn FnOnce(Result<(), String>) + Send>;
@@ -84,11 +94,12 @@ impl Database {
             );
             return Err(Fault::broken("database", detail));
         }
-        // New files only: SQLite refuses a write without waiting for the busy timeout when another
+        // New and old files only: SQLite refuses a write without waiting for the busy timeout when another
         // process commits between the write's read of the file and its lock.
         if version < SCHEMA_VERSION {
-            connection.execute_batch(SCHEMA).map_err(fault)?;
-            connection.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fault)?;
+            let migration = if version == 1 { MIGRATION_FROM_1 } else { "" };
+            let all = format!("BEGIN;{migration}{SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;");
+            connection.execute_batch(&all).map_err(fault)?;
         }
         drop(opening);
 

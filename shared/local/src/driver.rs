@@ -156,7 +156,7 @@ impl Driver {
                 match catch_panic(self.drive_once(id)).await {
                     Ok(job) if job.state.is_terminal() => break Some(job),
                     Ok(_) => continue,
-                    Err(error) if error.code() == "unknown_job" => break None,
+                    Err(StepError::Broken { code: StepCode::UnknownJob, .. }) => break None,
                     Err(error) => {
                         let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
                         warn!(reason = failure.reason, "job failed");
@@ -387,7 +387,7 @@ async fn catch_panic<T>(step: impl Future<Output = Result<T, StepError>>) -> Res
 async fn acknowledge(app: &App, delivery: &Delivery, disposition: Disposition) {
     let done = match disposition {
         Disposition::Done => app.queue.delete(&delivery.receipt).await,
-        Disposition::Later(time) => app.queue.extend(&delivery.receipt, time).await,
+        Disposition::Later(time) => app.queue.put_back(&delivery.receipt, time).await,
     };
     if let Err(fault) = done {
         // It is delivered again, and its worker finds the stored outcome.

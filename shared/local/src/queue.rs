@@ -25,9 +25,20 @@ use crate::database::Database;
 /// Every fifth receive takes the oldest messages first, whatever their lane: lower lanes never starve.
 const FAIR_RECEIVE_INTERVAL: u64 = 5;
 
-/// Processes that died while they had a message, among others: from then on it is a suspect and is received
-/// alone. Only what happens then counts as a crash of its own.
+/// Processes that died while they had a message, among others: from then on it is a suspect. Suspects are
+/// received few at a time, and at last alone. Only what happens then counts as a crash of their own: a
+/// process that is killed is not the fault of all its pages.
 const SUSPECT_CRASHES: u32 = 2;
+
+/// Suspects that may be in progress together, by the number of their crashes.
+fn suspects_together(crashes: u32) -> usize {
+    match crashes {
+        0..=2 => 8,
+        3 => 2,
+        _ => 1,
+    }
+}
+
 /// A delayed message looks again by itself after this time, should a wake be lost.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
@@ -61,16 +72,30 @@ impl SqliteQueue {
                         // The death of a process is not the fault of all its pages.
                         db.execute(
                             "UPDATE messages SET receive_count = receive_count - 1, crashes = crashes + 1
-                             WHERE job = ?2 AND visible_at > ?1 AND receive_count > 0 AND NOT delayed AND NOT alone",
-                            params![now, job],
+                             WHERE job = ?1 AND held AND NOT alone",
+                            [&job],
                         )?;
-                        let free = "UPDATE messages SET visible_at = ?1, alone = 0 WHERE job = ?2";
+                        let free = "UPDATE messages SET visible_at = ?1, held = 0, alone = 0 WHERE job = ?2";
                         db.execute(free, params![now, job])?;
                     }
                 }
                 db.query_row("SELECT owner = ?1 FROM drives WHERE job = ?2", [&owner, &job], |row| row.get(0))
             })
             .await
+    }
+
+    /// Makes the delayed messages of a job visible: it is over, and they have nothing to wait for.
+    pub async fn wake_job(&self, job: &JobId) -> Result<(), Fault> {
+        let (job, now) = (job.to_string(), self.now());
+        self.database
+            .write(move |db| {
+                db.prepare_cached(
+                    "UPDATE messages SET visible_at = ?1 WHERE job = ?2 AND NOT held AND visible_at > ?1",
+                )?
+                .execute(params![now, job])
+            })
+            .await?;
+        Ok(())
     }
 
     /// The process that drives a job, if there is one.
@@ -128,21 +153,49 @@ impl SqliteQueue {
     }
 }
 
-/// Messages that this process has received and not deleted.
-fn received(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<i64> {
+/// Messages that this process is working on: all, suspects, and those that run alone.
+fn in_progress(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<(usize, usize, usize)> {
     db.prepare_cached(
-        "SELECT COUNT(*) FROM messages JOIN drives USING (job)
-         WHERE owner = ?1 AND visible_at > ?2 AND receive_count > 0 AND NOT delayed",
+        "SELECT COUNT(*), TOTAL(crashes >= ?3), TOTAL(alone) FROM messages JOIN drives USING (job)
+         WHERE owner = ?1 AND visible_at > ?2 AND held",
     )?
-    .query_row(params![owner, now], |row| row.get(0))
+    .query_row(params![owner, now, SUSPECT_CRASHES], |row| {
+        Ok((row.get(0)?, row.get::<_, f64>(1)? as usize, row.get::<_, f64>(2)? as usize))
+    })
 }
 
-/// Whether this process is working on a suspect.
-fn is_one_alone(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<bool> {
-    db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM messages JOIN drives USING (job) WHERE owner = ?1 AND visible_at > ?2 AND alone)",
-    )?
-    .query_row(params![owner, now], |row| row.get(0))
+/// Adds the suspects that may be received now to `visible`, the other messages that are to be; or takes
+/// these out while a suspect runs alone. Each with whether it runs alone.
+fn with_suspects(
+    db: &Connection,
+    owner: &str,
+    now: i64,
+    max: usize,
+    mut visible: Vec<(i64, bool)>,
+) -> rusqlite::Result<Vec<(i64, bool)>> {
+    let mut suspects: Vec<(i64, u32)> = db
+        .prepare_cached(
+            "SELECT messages.id, crashes FROM messages JOIN drives USING (job)
+             WHERE crashes >= ?3 AND owner = ?1 AND visible_at <= ?2 ORDER BY crashes, messages.id LIMIT ?4",
+        )?
+        .query_map(params![owner, now, SUSPECT_CRASHES, max], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let (all, in_progress, alone) = in_progress(db, owner, now)?;
+    if alone > 0 {
+        return Ok(vec![]);
+    }
+    let Some(crashes) = suspects.first().map(|(_, crashes)| *crashes) else { return Ok(visible) };
+    let together = suspects_together(crashes);
+    if together == 1 {
+        // It runs when nothing else does.
+        if visible.is_empty() && all == 0 {
+            visible.push((suspects.remove(0).0, true));
+        }
+        return Ok(visible);
+    }
+    suspects.truncate(together.saturating_sub(in_progress).min(max.saturating_sub(visible.len())));
+    visible.extend(suspects.into_iter().map(|(id, _)| (id, false)));
+    Ok(visible)
 }
 
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
@@ -204,17 +257,17 @@ impl Queue for SqliteQueue {
                 .read(move |db| {
                     let visible: Vec<(i64, bool)> = db
                         .prepare_cached(&format!(
-                            "SELECT messages.id, crashes >= {SUSPECT_CRASHES} FROM messages JOIN drives USING (job)
-                             WHERE owner = ?1 AND visible_at <= ?2 ORDER BY {order} LIMIT ?3"
+                            "SELECT messages.id FROM messages JOIN drives USING (job)
+                             WHERE owner = ?1 AND visible_at <= ?2 AND crashes < ?4 ORDER BY {order} LIMIT ?3"
                         ))?
-                        .query_map(params![owner, now, max], |row| Ok((row.get(0)?, row.get(1)?)))?
+                        .query_map(params![owner, now, max, SUSPECT_CRASHES], |row| Ok((row.get(0)?, false)))?
                         .collect::<Result<_, _>>()?;
-                    if !visible.iter().any(|(_, is_suspect)| *is_suspect) && !is_one_alone(db, &owner, now)? {
-                        return Ok(visible);
+                    // Most installations have never had one.
+                    let has_suspects = "SELECT EXISTS (SELECT 1 FROM messages WHERE crashes >= 2)";
+                    match db.prepare_cached(has_suspects)?.query_row([], |row| row.get(0))? {
+                        true => with_suspects(db, &owner, now, max, visible),
+                        false => Ok(visible),
                     }
-                    // A suspect runs when nothing else does.
-                    let is_idle = received(db, &owner, now)? == 0;
-                    Ok(visible.into_iter().filter(|(_, is_suspect)| is_idle && *is_suspect).take(1).collect())
                 })
                 .await?
         };
@@ -224,12 +277,12 @@ impl Queue for SqliteQueue {
         self.database
             .write(move |db| {
                 let mut take = db.prepare_cached(
-                    "UPDATE messages SET receive_count = receive_count + 1, visible_at = ?1, delayed = 0, alone = ?4
+                    "UPDATE messages SET receive_count = receive_count + 1, visible_at = ?1, delayed = 0, held = 1, alone = ?4
                      WHERE id = ?2 AND visible_at <= ?3 RETURNING id, lane, body, receive_count",
                 )?;
                 let mut taken = Vec::with_capacity(seen.len());
-                for (id, is_suspect) in seen {
-                    let rows = take.query_map(params![hidden_until, id, now, is_suspect], delivery)?;
+                for (id, is_alone) in seen {
+                    let rows = take.query_map(params![hidden_until, id, now, is_alone], delivery)?;
                     for row in rows {
                         taken.push(row?);
                     }
@@ -246,6 +299,20 @@ impl Queue for SqliteQueue {
             .write(move |db| {
                 db.prepare_cached("UPDATE messages SET visible_at = ?1 WHERE id = ?2 AND receive_count = ?3")?
                     .execute(params![visible_at, id, count])
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn put_back(&self, receipt: &Receipt, delay: Duration) -> Result<(), Fault> {
+        let (id, count) = parts(receipt);
+        let visible_at = after(self.clock.now(), delay).as_millisecond();
+        self.database
+            .write(move |db| {
+                db.prepare_cached(
+                    "UPDATE messages SET visible_at = ?1, held = 0 WHERE id = ?2 AND receive_count = ?3",
+                )?
+                .execute(params![visible_at, id, count])
             })
             .await?;
         Ok(())

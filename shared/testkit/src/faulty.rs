@@ -225,6 +225,9 @@ impl Queue for Faulty<dyn Queue> {
     async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
         self.around("queue.extend", self.inner.extend(receipt, visibility)).await
     }
+    async fn put_back(&self, receipt: &Receipt, delay: Duration) -> Result<(), Fault> {
+        self.around("queue.put_back", self.inner.put_back(receipt, delay)).await
+    }
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.around("queue.delete", self.inner.delete(receipt)).await
     }

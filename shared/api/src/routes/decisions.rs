@@ -94,6 +94,9 @@ pub struct ModifyRequest {
     /// The time from now to the result.
     #[schema(example = "10m")]
     deadline: Option<String>,
+    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    #[schema(example = "deadline")]
+    patience: Option<String>,
     /// `low`, `normal`, `high`, `critical` or `urgent`.
     priority: Option<String>,
 }

@@ -58,6 +58,10 @@ pub struct JobRequest {
     #[schema(example = "5m")]
     #[param(example = "5m")]
     deadline: Option<String>,
+    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    #[schema(example = "deadline")]
+    #[param(example = "deadline")]
+    patience: Option<String>,
     /// `low`, `normal`, `high`, `critical` or `urgent`.
     #[schema(example = "normal")]
     #[param(example = "normal")]

@@ -66,6 +66,9 @@ pub struct Options {
     /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
+    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    #[schema(example = "deadline")]
+    pub patience: String,
     /// `low`, `normal`, `high`, `critical` or `urgent`.
     #[schema(example = "normal")]
     pub priority: String,
@@ -80,6 +83,7 @@ impl From<&job::JobOptions> for Options {
             tier: options.tier.to_string(),
             provider: options.provider.to_string(),
             deadline: format!("{deadline:#}"),
+            patience: options.patience.to_string(),
             priority: name(options.priority).to_lowercase(),
         }
     }

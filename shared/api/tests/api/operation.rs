@@ -193,7 +193,7 @@ async fn dead_letters_are_purged_only_when_their_number_is_confirmed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_load_has_waiting_pages_and_calls_in_flight() {
-    let service = Service::new(&[]);
+    let service = Service::new(&[("HEDGE", "off")]);
     service
         .harness
         .vision
@@ -203,7 +203,11 @@ async fn the_load_has_waiting_pages_and_calls_in_flight() {
     let load = service.get(operator(), "/v1/load").await;
     let models = load.at("/models").as_array().unwrap().clone();
     let busy: Vec<_> = models.iter().filter(|model| model["in_flight"] != 0).collect();
-    assert_eq!((busy.len(), &busy[0]["in_flight"], &busy[0]["limit"]), (1, &2.into(), &2.into()), "{load:?}");
+    assert_eq!(
+        (busy.len(), &busy[0]["in_flight"], &busy[0]["limit"]),
+        (1, &5.into(), &16.into()),
+        "{load:?}"
+    );
     let lanes = load.at("/lanes").as_array().unwrap().clone();
     assert_eq!(lanes.iter().find(|lane| lane["priority"] == "normal").unwrap()["waiting"], 5, "{load:?}");
     assert_eq!(load.at("/dead_letters"), 0);
@@ -308,7 +312,7 @@ async fn workers_resume_jobs_with_new_messages_and_no_others() {
 
 #[tokio::test(start_paused = true)]
 async fn operators_see_the_breakers() {
-    let service = Service::new(&[]);
+    let service = Service::new(&[("BREAKER_FAILURE_THRESHOLD", "1"), ("PATIENCE", "0")]);
     service.harness.vision.set_behaviour(|_, _| Reply::down());
     service.finished(&FakeDocument::graphics(1)).await;
     let breakers = service.get(caller("any", Role::Operator), "/v1/breakers").await;

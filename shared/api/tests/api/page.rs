@@ -11,7 +11,7 @@ use crate::support::{Service, request, user, with_header};
 
 #[tokio::test(start_paused = true)]
 async fn a_page_has_its_text_and_every_settlement() {
-    let service = Service::new(&[]);
+    let service = Service::new(&[("PATIENCE", "0")]);
     service.harness.vision.set_behaviour(|target, page| match page {
         2 => Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }),
         _ => Reply::Answer(read_by(target, page)),

@@ -62,7 +62,7 @@ async fn a_client_with_the_current_version_gets_304() {
 
 #[tokio::test(start_paused = true)]
 async fn a_heal_publishes_a_new_version_and_keeps_the_old_one() {
-    let service = Service::new(&[]);
+    let service = Service::new(&[("PATIENCE", "0")]);
     service.harness.vision.set_behaviour(|_, _| Reply::down());
     let id = service.finished(&FakeDocument::graphics(2)).await;
     let path = format!("/v1/jobs/{id}");

@@ -163,6 +163,10 @@ impl Queue for Retrying<dyn Queue> {
         self.retry(|_| self.inner.extend(receipt, visibility)).await
     }
 
+    async fn put_back(&self, receipt: &Receipt, delay: Duration) -> Result<(), Fault> {
+        self.retry(|_| self.inner.put_back(receipt, delay)).await
+    }
+
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault> {
         self.retry(|_| self.inner.delete(receipt)).await
     }

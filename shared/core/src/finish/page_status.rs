@@ -92,6 +92,7 @@ mod tests {
             lease,
             outcome,
             text: None,
+            message: None,
             earlier_calls: vec![],
             waiting,
             rounds: 0,

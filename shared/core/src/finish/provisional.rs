@@ -45,7 +45,6 @@ fn assemble(job: &Job, now: Timestamp, inputs: Vec<PageSoFar>) -> ResultDocument
         let mut page = page_result(input, None);
         page.status = Some(status);
         if let Some(record) = record.filter(|_| status != PageStatus::Settled) {
-            page = page.with_calls(record.earlier_calls);
             page.waiting = record.waiting.filter(|_| status == PageStatus::Waiting).map(WaitingPage::from);
         }
         pages.push(page);

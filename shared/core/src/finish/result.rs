@@ -82,6 +82,8 @@ pub struct PageInput {
     pub fault: Option<String>,
     pub sent_to_ai: bool,
     pub settled: Option<(Settlement, Option<String>)>,
+    /// Calls that are part of no settlement.
+    pub other_calls: Vec<ModelCall>,
 }
 
 /// Why a result is published now.
@@ -125,7 +127,8 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         None if blank => String::new(),
         None => format!("[Page {} - text not available]", input.page),
     };
-    let calls = outcome.as_ref().map(|outcome| outcome.calls.clone()).unwrap_or_default();
+    let mut calls = outcome.as_ref().map(|outcome| outcome.calls.clone()).unwrap_or_default();
+    calls.extend(input.other_calls);
     PageResult {
         page: input.page,
         source,

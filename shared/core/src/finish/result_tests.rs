@@ -32,6 +32,7 @@ fn input(
         fault: None,
         sent_to_ai: sent,
         settled,
+        other_calls: vec![],
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
         _ => HashSet::new(),
     };
     let mut records = pages::all(store, &job.id).await?;
+    let mut unclaimed = pages::unclaimed_calls(store, &job.id).await?;
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
     for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
@@ -90,6 +91,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                 }
                 None => None,
             };
+            let earlier = record.iter().flat_map(|record| record.earlier_calls.iter().cloned());
             let input = PageInput {
                 page,
                 reason: found.as_ref().map_or(Reason::Unreadable, |stored| stored.reason),
@@ -100,6 +102,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                 mupdf_text: found.map(|stored| stored.text),
                 sent_to_ai: sent.contains(&page),
                 settled,
+                other_calls: earlier.chain(unclaimed.remove(&page).unwrap_or_default()).collect(),
             };
             inputs.push((input, record));
         }

@@ -51,6 +51,11 @@ pub trait Queue: Send + Sync {
     /// Hides a received message for `visibility` from now; zero makes it visible immediately.
     async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault>;
 
+    /// Ends the work on a received message, which is delivered again after `delay`.
+    async fn put_back(&self, receipt: &Receipt, delay: Duration) -> Result<(), Fault> {
+        self.extend(receipt, delay).await
+    }
+
     /// Deletes a received message. An expired receipt is no error and deletes nothing.
     async fn delete(&self, receipt: &Receipt) -> Result<(), Fault>;
 

@@ -21,6 +21,10 @@ const MAX_TAIL_WORDS: usize = 30;
 pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(), CallResult> {
     match finish {
         Finish::Refusal => return Err(CallResult::Refusal),
+        // A loop ends only with the output limit: more tokens would not help.
+        Finish::Length if repeats(text) && !text_layer.is_some_and(repeats) => {
+            return Err(CallResult::Repeating);
+        }
         Finish::Length => return Err(CallResult::Truncated),
         Finish::Complete => {}
     }

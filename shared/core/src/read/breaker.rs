@@ -5,6 +5,9 @@
 //! was taken; each opening, probe and closing starts a new one. So calls that were in flight when the
 //! breaker opened belong to the same outage: a late result can neither close nor extend a breaker that
 //! has changed since.
+//!
+//! The cooldown spares pages that have another model. Pages that have none lose nothing by asking: for
+//! them the probe goes out earlier, as soon as the outage has lasted an eighth longer, or ten seconds.
 
 use std::time::Duration;
 
@@ -47,6 +50,9 @@ pub struct Breaker {
     pub generation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
+    /// The first failure since the last success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
     /// It opened because of the settings, which no time repairs: a bad key, an unknown model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub misconfigured: bool,
@@ -69,6 +75,14 @@ pub enum FailureKind {
     Transient,
     /// Opens it immediately.
     Configuration,
+}
+
+/// Whether the page that wants to call a model has another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    Normal,
+    /// The breakers of all its models are open.
+    NoOtherModel,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +114,7 @@ impl Breaker {
         self.clone()
     }
 
-    pub fn admit(&self, holder: &str, now: Timestamp, policy: &BreakerPolicy) -> Admission {
+    pub fn admit(&self, holder: &str, urgency: Urgency, now: Timestamp, policy: &BreakerPolicy) -> Admission {
         let current = self.current(now, policy);
         let probe = |successes| {
             let lease = Lease::new(holder, now, policy.probe_lease);
@@ -116,7 +130,7 @@ impl Breaker {
         };
         match &current.state {
             State::Closed => Admission::Go(Pass { generation: current.generation, probe: false }),
-            State::Open { until } if now < *until => Admission::Refused,
+            State::Open { until } if now < current.probe_at(*until, urgency) => Admission::Refused,
             State::Open { .. } => probe(0),
             State::HalfOpen { probe: Some(lease), .. } if lease.is_valid(now) => Admission::Refused,
             State::HalfOpen { successes, .. } => probe(*successes),
@@ -124,8 +138,18 @@ impl Breaker {
     }
 
     /// Whether a call would be admitted now. Takes no pass.
-    pub fn lets_through(&self, now: Timestamp, policy: &BreakerPolicy) -> bool {
-        self.admit("", now, policy) != Admission::Refused
+    pub fn lets_through(&self, urgency: Urgency, now: Timestamp, policy: &BreakerPolicy) -> bool {
+        self.admit("", urgency, now, policy) != Admission::Refused
+    }
+
+    /// When a breaker that is open until `until` may be probed.
+    fn probe_at(&self, until: Timestamp, urgency: Urgency) -> Timestamp {
+        // Wrong settings that a probe has confirmed are not asked about more often.
+        let is_early = urgency == Urgency::NoOtherModel && !self.is_confirmed_misconfigured();
+        let Some(opened_at) = self.changed_at.filter(|_| is_early) else { return until };
+        let lasted = crate::time::until(self.failing_since.unwrap_or(opened_at), opened_at);
+        let shortest = if self.misconfigured { MIN_CONFIGURATION_PAUSE } else { MIN_PROBE_PAUSE };
+        until.min(after(opened_at, (lasted / EARLY_PROBE_SHARE).clamp(shortest, MAX_PROBE_PAUSE)))
     }
 
     /// The breaker after a success; `None` when nothing changes.
@@ -136,7 +160,9 @@ impl Breaker {
         }
         match &current.state {
             State::Closed if current.failures == 0 => None,
-            State::Closed => Some(Breaker { failures: 0, changed_at: Some(now), ..current }),
+            State::Closed => {
+                Some(Breaker { failures: 0, failing_since: None, changed_at: Some(now), ..current })
+            }
             State::Open { .. } => None,
             State::HalfOpen { .. } if !pass.probe => None,
             State::HalfOpen { successes, .. } if successes + 1 >= policy.half_open_successes => {
@@ -164,14 +190,12 @@ impl Breaker {
         }
     }
 
-    /// The breaker after a failure; `None` when that outage was counted already. `time_left` is the time that
-    /// the page has left.
+    /// The breaker after a failure; `None` when that outage was counted already.
     pub fn failed(
         &self,
         pass: &Pass,
         kind: FailureKind,
         cause: &str,
-        time_left: Duration,
         now: Timestamp,
         policy: &BreakerPolicy,
     ) -> Option<Breaker> {
@@ -190,29 +214,31 @@ impl Breaker {
         let next = Breaker {
             failures,
             misconfigured,
+            failing_since: current.failing_since.or(Some(now)),
             changed_at: Some(now),
             cause: cause.to_owned(),
             ..current.clone()
         };
-        Some(if opens { next.opened(time_left, now, policy) } else { next })
+        Some(if opens { next.opened(now, policy) } else { next })
     }
 
-    fn opened(self, time_left: Duration, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
+    fn opened(self, now: Timestamp, policy: &BreakerPolicy) -> Breaker {
         let trips = self.trips + 1;
-        let own = cooldown(trips, policy.base_cooldown, policy.max_cooldown);
-        // A cooldown that takes most of the time that the page has left would make it fall back although
-        // the model may be well again: then there are more probes.
-        let bound = if own <= time_left / 2 { own } else { (time_left / 3).max(MIN_COOLDOWN) };
-        let until = after(now, own.min(bound));
+        let until = after(now, cooldown(trips, policy.base_cooldown, policy.max_cooldown));
         Breaker { state: State::Open { until }, trips, generation: self.generation + 1, ..self }
     }
 
     /// When a call may be admitted, by what is known now; `None` when it may already.
-    pub fn available_at(&self, now: Timestamp, policy: &BreakerPolicy) -> Option<Timestamp> {
+    pub fn available_at(
+        &self,
+        urgency: Urgency,
+        now: Timestamp,
+        policy: &BreakerPolicy,
+    ) -> Option<Timestamp> {
         let current = self.current(now, policy);
         match &current.state {
             State::Closed => None,
-            State::Open { until } => Some(*until).filter(|until| now < *until),
+            State::Open { until } => Some(current.probe_at(*until, urgency)).filter(|at| now < *at),
             // The probe's result decides, and comes before its lease ends.
             State::HalfOpen { probe, .. } => {
                 let lease = probe.as_ref().filter(|lease| lease.is_valid(now))?;
@@ -221,13 +247,24 @@ impl Breaker {
         }
     }
 
+    /// Whether a probe has confirmed that the settings are wrong: until a person changes them, no call
+    /// can succeed.
+    pub fn is_confirmed_misconfigured(&self) -> bool {
+        self.misconfigured && self.trips > 1 && matches!(self.state, State::Open { .. })
+    }
+
     fn closed(&self, now: Timestamp) -> Breaker {
         Breaker { generation: self.generation + 1, changed_at: Some(now), ..Breaker::default() }
     }
 }
 
-/// The shortest cooldown, where little time is left.
-const MIN_COOLDOWN: Duration = Duration::from_secs(5);
+/// Where a page has no other model, a probe goes out when the outage has lasted this share longer.
+const EARLY_PROBE_SHARE: u32 = 8;
+/// The shortest and the longest pause before such a probe.
+const MIN_PROBE_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PROBE_PAUSE: Duration = Duration::from_secs(10);
+/// The shortest where the settings are wrong, as far as is known: a key may be in the middle of a change.
+const MIN_CONFIGURATION_PAUSE: Duration = Duration::from_secs(5);
 /// How soon a page looks again while a probe is in flight.
 const PROBE_RECHECK: Duration = Duration::from_secs(2);
 

@@ -10,17 +10,15 @@ fn policy() -> BreakerPolicy {
 }
 
 fn pass(breaker: &Breaker, now: Timestamp) -> Pass {
-    match breaker.admit("me", now, &policy()) {
+    match breaker.admit("me", Urgency::Normal, now, &policy()) {
         Admission::Go(pass) => pass,
         other => panic!("expected to pass, got {other:?}"),
     }
 }
 
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// The breaker after one more failure of a page with an hour left.
+/// The breaker after one more failure.
 fn failed(breaker: &Breaker, pass: &Pass, now: Timestamp) -> Option<Breaker> {
-    breaker.failed(pass, FailureKind::Transient, "503", HOUR, now, &policy())
+    breaker.failed(pass, FailureKind::Transient, "503", now, &policy())
 }
 
 fn opened_at(seconds: u64) -> Breaker {
@@ -40,8 +38,8 @@ fn three_failures_in_a_row_open_it_for_half_a_minute() {
     }
     let breaker = opened_at(0);
     assert_eq!(breaker.state, State::Open { until: at(30) });
-    assert_eq!(breaker.admit("me", at(29), &policy()), Admission::Refused);
-    assert_eq!(breaker.available_at(at(29), &policy()), Some(at(30)));
+    assert_eq!(breaker.admit("me", Urgency::Normal, at(29), &policy()), Admission::Refused);
+    assert_eq!(breaker.available_at(Urgency::Normal, at(29), &policy()), Some(at(30)));
 }
 
 #[test]
@@ -74,48 +72,71 @@ fn the_calls_in_flight_when_it_opened_belong_to_the_same_outage() {
 fn a_bad_key_opens_it_immediately_and_no_time_repairs_it() {
     let breaker = Breaker::default();
     let kind = FailureKind::Configuration;
-    let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", HOUR, at(0), &policy()).unwrap();
+    let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", at(0), &policy()).unwrap();
     assert_eq!(open.state, State::Open { until: at(30) });
     assert!(open.misconfigured);
 }
 
-/// A page with five minutes sees a model that is down at 30 s, 90 s, and then more often: never is more than
-/// half of its time spent on one cooldown.
-#[test]
-fn a_cooldown_leaves_time_for_the_page() {
-    let (mut breaker, mut now, mut probes) = (opened_at(0), 0, vec![]);
-    while let State::Open { until } = breaker.state {
-        // A moment later, so that the cooldown is over.
-        now = until.as_second() as u64 + u64::from(until.subsec_nanosecond() > 0);
-        if now >= 300 {
+/// Seconds at which a model that is down from 0 on is probed for pages with this urgency.
+fn probes(urgency: Urgency, kind: FailureKind, end: u64) -> Vec<u64> {
+    let (mut breaker, mut probes) = (Breaker::default(), vec![]);
+    for _ in 0..3 {
+        let pass = pass(&breaker, at(0));
+        breaker = breaker.failed(&pass, kind, "down", at(0), &policy()).unwrap();
+        if breaker.state != State::Closed {
             break;
         }
-        probes.push(now);
-        let Admission::Probe { pass, next } = breaker.admit("a", at(now), &policy()) else {
-            panic!("no probe")
-        };
-        let left = Duration::from_secs(300 - now);
-        let kind = FailureKind::Transient;
-        breaker = next.failed(&pass, kind, "503", left, at(now), &policy()).unwrap();
     }
-    assert_eq!(probes, [30, 90, 160, 207, 238, 259, 273, 282, 288, 293, 298]);
-    assert!(now >= 300);
+    for now in 1..end {
+        if let Admission::Probe { pass, next } = breaker.admit("a", urgency, at(now), &policy()) {
+            probes.push(now);
+            breaker = next.failed(&pass, kind, "down", at(now), &policy()).unwrap();
+        }
+    }
+    probes
+}
+
+#[test]
+fn pages_without_another_model_probe_when_the_outage_has_lasted_an_eighth_longer() {
+    use FailureKind::*;
+    assert_eq!(probes(Urgency::Normal, Transient, 300), [30, 90, 210]);
+    let early = probes(Urgency::NoOtherModel, Transient, 300);
+    assert_eq!(early[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15]);
+    assert!(early.last() > Some(&289) && early.len() < 50, "{early:?}");
+    // One early probe confirms that the settings are wrong.
+    assert_eq!(probes(Urgency::NoOtherModel, Configuration, 200), [5, 65, 185]);
+}
+
+#[test]
+fn wrong_settings_are_confirmed_by_a_probe() {
+    let (breaker, kind) = (Breaker::default(), FailureKind::Configuration);
+    let open = breaker.failed(&pass(&breaker, at(0)), kind, "401", at(0), &policy()).unwrap();
+    assert!(!open.is_confirmed_misconfigured());
+    let Admission::Probe { pass, next } = open.admit("a", Urgency::NoOtherModel, at(5), &policy()) else {
+        panic!("no probe")
+    };
+    assert!(!next.is_confirmed_misconfigured(), "the probe's result decides");
+    assert!(next.failed(&pass, kind, "401", at(5), &policy()).unwrap().is_confirmed_misconfigured());
 }
 
 #[test]
 fn after_the_cooldown_exactly_one_probe_goes_out() {
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
+    let Admission::Probe { pass, next } = open.admit("a", Urgency::Normal, at(30), &policy()) else {
+        panic!("no probe")
+    };
     assert!(pass.probe);
-    assert_eq!(next.admit("b", at(31), &policy()), Admission::Refused);
+    assert_eq!(next.admit("b", Urgency::Normal, at(31), &policy()), Admission::Refused);
     // The prober died: once its lease has run out another may probe.
-    assert!(matches!(next.admit("b", at(30 + 150), &policy()), Admission::Probe { .. }));
+    assert!(matches!(next.admit("b", Urgency::Normal, at(30 + 150), &policy()), Admission::Probe { .. }));
 }
 
 #[test]
 fn a_good_probe_closes_it_and_a_bad_one_doubles_the_cooldown() {
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy()) else { panic!("no probe") };
+    let Admission::Probe { pass, next } = open.admit("a", Urgency::Normal, at(30), &policy()) else {
+        panic!("no probe")
+    };
 
     let closed = next.succeeded(&pass, at(31), &policy()).unwrap();
     assert_eq!((&closed.state, closed.failures, closed.trips), (&State::Closed, 0, 0));
@@ -139,9 +160,11 @@ fn after_a_cooldown_of_more_than_ten_minutes_there_is_one_probe_too() {
         BreakerPolicy { base_cooldown: cooldown, max_cooldown: cooldown, failure_threshold: 1, ..policy() };
     let breaker = Breaker::default();
     let kind = FailureKind::Transient;
-    let open = breaker.failed(&pass(&breaker, at(0)), kind, "503", HOUR, at(0), &policy).unwrap();
-    let Admission::Probe { next, .. } = open.admit("a", at(900), &policy) else { panic!("no probe") };
-    assert_eq!(next.admit("b", at(901), &policy), Admission::Refused);
+    let open = breaker.failed(&pass(&breaker, at(0)), kind, "503", at(0), &policy).unwrap();
+    let Admission::Probe { next, .. } = open.admit("a", Urgency::Normal, at(900), &policy) else {
+        panic!("no probe")
+    };
+    assert_eq!(next.admit("b", Urgency::Normal, at(901), &policy), Admission::Refused);
     assert_eq!(open.current(at(1500), &policy).state, State::Closed, "not called for ten minutes");
 }
 
@@ -149,10 +172,14 @@ fn after_a_cooldown_of_more_than_ten_minutes_there_is_one_probe_too() {
 fn several_good_probes_may_be_asked_for() {
     let policy = BreakerPolicy { half_open_successes: 2, ..policy() };
     let open = opened_at(0);
-    let Admission::Probe { pass, next } = open.admit("a", at(30), &policy) else { panic!("no probe") };
+    let Admission::Probe { pass, next } = open.admit("a", Urgency::Normal, at(30), &policy) else {
+        panic!("no probe")
+    };
     let between = next.succeeded(&pass, at(31), &policy).unwrap();
     assert_eq!(between.state, State::HalfOpen { probe: None, successes: 1 });
-    let Admission::Probe { pass, next } = between.admit("b", at(32), &policy) else { panic!("no probe") };
+    let Admission::Probe { pass, next } = between.admit("b", Urgency::Normal, at(32), &policy) else {
+        panic!("no probe")
+    };
     assert_eq!(next.succeeded(&pass, at(33), &policy).unwrap().state, State::Closed);
 }
 
@@ -169,7 +196,7 @@ proptest! {
                 0 => now += wait,
                 1 => {
                     let is_open = matches!(breaker.current(at(now), &policy).state, State::Open { until } if at(now) < until);
-                    match breaker.admit(&worker.to_string(), at(now), &policy) {
+                    match breaker.admit(&worker.to_string(), Urgency::Normal, at(now), &policy) {
                         Admission::Go(pass) => { prop_assert!(!is_open); held[worker] = Some(pass); }
                         Admission::Probe { pass, next } => {
                             prop_assert!(!is_open);

@@ -26,7 +26,7 @@ use crate::{
     },
     providers::target::{Provider, Target},
     read::{
-        breaker::{Admission, Breaker, FailureKind, Pass, State, event_between},
+        breaker::{Admission, Breaker, FailureKind, Pass, State, Urgency, event_between},
         telemetry,
     },
     records::{Versioned, decode, encode},
@@ -106,14 +106,14 @@ async fn load(breakers: &Breakers, name: &str) -> Result<Versioned<Record>, Faul
 
 /// Whether the breakers would admit a call to this model now. Answers from the cache where it can, else
 /// reads the breakers of all `steps` in one request, since those may be needed next.
-pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target]) -> bool {
+pub async fn lets_through(breakers: &Breakers, target: &Target, steps: &[Target], urgency: Urgency) -> bool {
     if let Err((unknown, fault)) = refresh(breakers, target, steps).await {
         unknown.iter().for_each(|guarded| fail_open(guarded, &fault));
     }
     let now = breakers.store.clock.now();
     for guarded in guards(target) {
         if let Some(breaker) = breakers.cache.recent(&guarded.name(), now).await
-            && !breaker.lets_through(now, &breakers.settings.breaker)
+            && !breaker.lets_through(urgency, now, &breakers.settings.breaker)
         {
             return false;
         }
@@ -177,12 +177,19 @@ impl Passes {
 }
 
 /// Takes the passes for a call of at most `timeout`; `None` when a breaker refuses.
-pub async fn admit(breakers: &Breakers, target: &Target, holder: &str, timeout: Duration) -> Option<Passes> {
+pub async fn admit(
+    breakers: &Breakers,
+    target: &Target,
+    holder: &str,
+    urgency: Urgency,
+    timeout: Duration,
+) -> Option<Passes> {
     let policy = breakers.settings.breaker.with_call_timeout(timeout);
     // Both in one request; where that fails, one by one below.
     let _ = refresh(breakers, target, std::slice::from_ref(target)).await;
-    let provider = admit_one(breakers, &Guarded::Provider(target.provider), holder, &policy).await?;
-    let Some(model) = admit_one(breakers, &Guarded::Model(target.clone()), holder, &policy).await else {
+    let provider = admit_one(breakers, &Guarded::Provider(target.provider), holder, urgency, &policy).await?;
+    let model = admit_one(breakers, &Guarded::Model(target.clone()), holder, urgency, &policy).await;
+    let Some(model) = model else {
         given_up(breakers, target, &Passes { model: None, provider }).await;
         return None;
     };
@@ -203,6 +210,7 @@ async fn admit_one(
     breakers: &Breakers,
     guarded: &Guarded,
     holder: &str,
+    urgency: Urgency,
     policy: &Policy,
 ) -> Option<Option<Pass>> {
     let name = guarded.name();
@@ -211,7 +219,7 @@ async fn admit_one(
         let now = breakers.store.clock.now();
         // A closed breaker that was read within the last second admits the call.
         if let Some(breaker) = breakers.cache.recent(&name, now).await
-            && let Admission::Go(pass) = breaker.admit(holder, now, policy)
+            && let Admission::Go(pass) = breaker.admit(holder, urgency, now, policy)
         {
             return Some(Some(pass));
         }
@@ -222,7 +230,7 @@ async fn admit_one(
                 return Some(None);
             }
         };
-        match kept.value.breaker.admit(holder, now, policy) {
+        match kept.value.breaker.admit(holder, urgency, now, policy) {
             Admission::Go(pass) => {
                 breakers.cache.put(&name, now, kept.value.breaker).await;
                 return Some(Some(pass));
@@ -264,17 +272,26 @@ pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) ->
 
 /// When the breakers admit a call to this model, and whether a person must change the settings first; `None`
 /// when they do now. Answers from what was read last.
-pub async fn available_at(breakers: &Breakers, target: &Target) -> Option<(Timestamp, bool)> {
+pub async fn available_at(
+    breakers: &Breakers,
+    target: &Target,
+    urgency: Urgency,
+) -> Option<(Timestamp, bool)> {
     let (now, policy) = (breakers.store.clock.now(), &breakers.settings.breaker);
-    let mut latest = None;
+    let (mut latest, mut is_misconfigured) = (None, false);
     for guarded in guards(target) {
-        if let Some(breaker) = breakers.cache.known(&guarded.name()).await
-            && let Some(at) = breaker.available_at(now, policy)
-        {
-            latest = latest.max(Some((at, breaker.misconfigured)));
+        if let Some(breaker) = breakers.cache.known(&guarded.name()).await {
+            is_misconfigured |= breaker.current(now, policy).is_confirmed_misconfigured();
+            latest = latest.max(breaker.available_at(urgency, now, policy));
         }
     }
-    latest
+    latest.map(|at| (at, is_misconfigured))
+}
+
+/// Openings in a row of the model's breaker, by what was read last.
+pub async fn trips(breakers: &Breakers, target: &Target) -> u32 {
+    let known = breakers.cache.known(&Guarded::Model(target.clone()).name()).await;
+    known.map_or(0, |breaker| breaker.current(breakers.store.clock.now(), &breakers.settings.breaker).trips)
 }
 
 /// Reports a failure of the model, or of the whole provider. Returns whether it changed the breaker: a
@@ -286,7 +303,6 @@ pub async fn failed(
     whole_provider: bool,
     kind: FailureKind,
     cause: &str,
-    time_left: Duration,
 ) -> bool {
     let [model, provider] = passes.of(target);
     let ((guarded, pass), (other, unjudged)) =
@@ -299,7 +315,7 @@ pub async fn failed(
         None => false,
         Some(pass) => {
             report(breakers, &guarded, |breaker, now| {
-                breaker.failed(pass, kind, cause, time_left, now, &breakers.settings.breaker)
+                breaker.failed(pass, kind, cause, now, &breakers.settings.breaker)
             })
             .await
         }

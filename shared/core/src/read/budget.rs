@@ -11,6 +11,8 @@ use crate::time::until;
 pub const MIN_CALL_TIME: Duration = Duration::from_millis(100);
 /// No call is cut off earlier than this because it is slower than others.
 const MIN_PATIENT_CALL: Duration = Duration::from_secs(10);
+/// No call to a model that has not answered yet is cut off earlier than this, compared with other models.
+const MIN_UNKNOWN_CALL: Duration = Duration::from_secs(20);
 /// A call may take this many times as long as nearly all calls to its model.
 const OWN_FACTOR: u32 = 6;
 /// A call to a model that has not answered yet may take this many times as long as calls to another model.
@@ -29,7 +31,8 @@ pub struct CallBudget {
     pub own: Option<Latency>,
     /// The highest observed latency of the page's other models.
     pub other: Option<Latency>,
-    /// Calls of this page to this model that have timed out: each doubles the time.
+    /// Calls of this page to this model that have timed out, and openings of its breaker in a row: each
+    /// doubles the time, so that a model that has become slow is given enough.
     pub timeouts: u32,
 }
 
@@ -37,7 +40,7 @@ pub struct CallBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTime {
     pub time: Duration,
-    /// The limit is that of the model, not of the page's time: a call that exceeds it is a failure of the model.
+    /// A call that takes longer is a failure of the model; otherwise the page had too little time for it.
     pub is_models_limit: bool,
 }
 
@@ -53,15 +56,16 @@ pub fn call_time(budget: &CallBudget) -> Option<CallTime> {
     }
     let share = if budget.steps_left > 1 { left / 2 } else { left };
     let expected = match (budget.own, budget.other) {
-        (Some(own), _) => Some(own.high() * OWN_FACTOR),
-        (None, Some(other)) => Some(other.high() * OTHER_FACTOR),
+        (Some(own), _) => Some((own.high() * OWN_FACTOR).max(MIN_PATIENT_CALL)),
+        (None, Some(other)) => Some((other.high() * OTHER_FACTOR).max(MIN_UNKNOWN_CALL)),
         (None, None) => None,
     };
-    let patient = expected
-        .map(|time| time.max(MIN_PATIENT_CALL).saturating_mul(2u32.saturating_pow(budget.timeouts.min(16))));
+    let patient = expected.map(|time| time.saturating_mul(2u32.saturating_pow(budget.timeouts.min(16))));
     let models_limit = budget.request_timeout.min(patient.unwrap_or(Duration::MAX));
     let time = share.min(models_limit).max(MIN_CALL_TIME);
-    Some(CallTime { time, is_models_limit: models_limit <= share })
+    // A share that nearly every call to this model would keep to says as much about the model.
+    let ample = budget.own.map_or(MIN_PATIENT_CALL, |own| (own.high() * 2).max(MIN_PATIENT_CALL));
+    Some(CallTime { time, is_models_limit: models_limit <= share || share >= ample })
 }
 
 #[cfg(test)]
@@ -97,10 +101,20 @@ mod tests {
         // Observed latencies: its own, or those of another model.
         assert_eq!(seconds(CallBudget { own: latency(500), ..budget(300, 2) }), Some(10));
         assert_eq!(seconds(CallBudget { own: latency(8000), ..budget(300, 2) }), Some(48));
-        assert_eq!(seconds(CallBudget { other: latency(500), ..budget(300, 2) }), Some(10));
+        assert_eq!(seconds(CallBudget { other: latency(500), ..budget(300, 2) }), Some(20));
         assert_eq!(seconds(CallBudget { other: latency(6000), ..budget(300, 2) }), Some(60));
         // A model that got slow is given more time with each timeout.
         assert_eq!(seconds(CallBudget { own: latency(500), timeouts: 2, ..budget(300, 1) }), Some(40));
+    }
+
+    #[test]
+    fn a_timeout_is_the_models_failure_unless_the_page_had_little_time() {
+        let is_models = |budget: CallBudget| call_time(&budget).unwrap().is_models_limit;
+        assert!(is_models(budget(300, 2)));
+        assert!(is_models(budget(30, 2)), "15 s are enough for a model of which nothing is known");
+        assert!(!is_models(budget(10, 2)));
+        assert!(!is_models(CallBudget { own: latency(9000), ..budget(30, 2) }));
+        assert!(is_models(CallBudget { own: latency(7000), ..budget(30, 2) }));
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(super) struct PlannedCall<'a> {
     pub request: PageRequest,
     pub text_layer: Option<&'a str>,
     pub steps_left: u32,
+    /// Timeouts of this page, and openings of the model's breaker in a row.
     pub timeouts: u32,
     pub admitted: Admitted,
     /// Cancelled when the model has replied, before what follows from that is stored.
@@ -83,22 +84,16 @@ impl PlannedCall<'_> {
         let mut call = ModelCall::new(&self.target, started, latency.as_millis() as u64);
         let Admitted { slot, passes } = self.admitted;
         let in_flight = reader.slots.in_flight_estimate(&target);
-        reader.slots.release(slot).await;
-        let report = Report {
-            task: self.task,
-            settings: self.settings,
-            target: &target,
-            passes,
-            started_call,
-            in_flight,
-        };
+        let report = Report { task: self.task, settings: self.settings, target: &target, passes };
         let mut ended = Ended { call: call.clone(), text: None, is_out_of_time: false, is_stopped: false };
+        // The slot is released when its result is known: the next page must not call a model that has just
+        // asked for a pause.
         match reply {
             Reply::Answer(answer) => {
                 call.add_answer(&answer, self.text_layer);
                 metric.ended(&call);
                 telemetry::answered(span, &call);
-                report.answered(&answer).await;
+                report.answered(started_call, &answer).await;
                 if call.result == CallResult::Answered {
                     info!(%target, latency_ms = call.latency_ms, "page read");
                     ended.text = Some(answer.text);
@@ -111,7 +106,7 @@ impl PlannedCall<'_> {
                 warn!(%target, detail = call.detail, latency_ms = call.latency_ms, "model call failed");
                 metric.ended(&call);
                 telemetry::answered(span, &call);
-                report.failed(&error).await;
+                report.failed(started_call, in_flight, &error).await;
             }
             Reply::TimedOut(CallTime { time, is_models_limit }) => {
                 call.result = CallResult::Timeout;
@@ -119,27 +114,31 @@ impl PlannedCall<'_> {
                 warn!(%target, latency_ms = call.latency_ms, "model timed out");
                 metric.ended(&call);
                 telemetry::answered(span, &call);
-                report.timed_out(&call.detail, is_models_limit).await;
+                report.timed_out(started_call, &call.detail, is_models_limit).await;
             }
             Reply::OutOfTime(time) => {
                 call.result = CallResult::Timeout;
                 call.detail =
                     format!("{target}: no answer within {:.1} s, at the deadline", time.as_secs_f64());
                 ended.is_out_of_time = true;
+                drop(started_call);
                 report.given_up(&mut span).await;
             }
             Reply::Cut => {
                 call.result = CallResult::CutOff;
                 call.detail = format!("{target}: cut off, another model answered first");
+                drop(started_call);
                 report.given_up(&mut span).await;
             }
             Reply::Stopped => {
                 call.result = CallResult::CutOff;
                 call.detail = format!("{target}: cut off, the job or the worker ended");
                 ended.is_stopped = true;
+                drop(started_call);
                 report.given_up(&mut span).await;
             }
         }
+        reader.slots.release(slot).await;
         Ended { call, ..ended }
     }
 
@@ -196,8 +195,6 @@ struct Report<'a> {
     settings: &'a Settings,
     target: &'a Target,
     passes: Passes,
-    started_call: StartedCall,
-    in_flight: u32,
 }
 
 impl Report<'_> {
@@ -211,26 +208,29 @@ impl Report<'_> {
         }
     }
 
-    async fn answered(&self, answer: &Answer) {
-        let tokens = answer.usage.input_tokens + answer.usage.output_tokens;
-        self.task.reader.paces.answered(self.target, self.started_call, tokens, &answer.allowance).await;
+    async fn answered(&self, call: StartedCall, answer: &Answer) {
+        let (reader, tokens) = (self.task.reader, answer.usage.input_tokens + answer.usage.output_tokens);
+        if reader.paces.answered(call, tokens, &answer.allowance).await {
+            reader.slots.wake(self.target);
+        }
         self.responded().await;
     }
 
-    async fn failed(&self, error: &VisionError) {
-        let paces = &self.task.reader.paces;
+    async fn failed(&self, call: StartedCall, in_flight: u32, error: &VisionError) {
+        let reader = self.task.reader;
         match error {
             // It refused this page, but it responds.
             VisionError::Request { .. } => {
-                paces.end(self.target, self.started_call);
+                drop(call);
                 self.responded().await;
             }
+            // Neither a failure of the model nor a sign that it is well.
             VisionError::Exhausted { retry_after, .. } => {
-                paces.rate_limited(self.target, self.started_call, self.in_flight, *retry_after).await;
-                self.responded().await;
+                reader.paces.rate_limited(call, in_flight, *retry_after).await;
+                breakers::given_up(&reader.breakers, self.target, &self.passes).await;
             }
             VisionError::Configuration { scope, detail } => {
-                paces.end(self.target, self.started_call);
+                drop(call);
                 let whole_provider = *scope == Scope::Provider;
                 // It does not repair itself: the responsible person is notified, once per opening.
                 if self.break_on(FailureKind::Configuration, whole_provider, detail).await {
@@ -238,15 +238,15 @@ impl Report<'_> {
                 }
             }
             VisionError::Transient { detail } | VisionError::Unknown { detail } => {
-                paces.end(self.target, self.started_call);
+                drop(call);
                 self.break_on(FailureKind::Transient, false, detail).await;
             }
         }
     }
 
-    async fn timed_out(&self, detail: &str, is_models_limit: bool) {
+    async fn timed_out(&self, call: StartedCall, detail: &str, is_models_limit: bool) {
         let reader = self.task.reader;
-        reader.paces.timed_out(self.target, self.started_call);
+        reader.paces.timed_out(call);
         if is_models_limit {
             self.break_on(FailureKind::Transient, false, detail).await;
         } else {
@@ -256,15 +256,13 @@ impl Report<'_> {
     }
 
     async fn break_on(&self, kind: FailureKind, whole_provider: bool, cause: &str) -> bool {
-        let reader = self.task.reader;
-        let left = until(reader.store.clock.now(), self.task.deadline);
-        breakers::failed(&reader.breakers, self.target, &self.passes, whole_provider, kind, cause, left).await
+        let breakers = &self.task.reader.breakers;
+        breakers::failed(breakers, self.target, &self.passes, whole_provider, kind, cause).await
     }
 
     async fn given_up(&self, span: &mut Option<Open<'_>>) {
         telemetry::cut_off(span);
         let reader = self.task.reader;
-        reader.paces.end(self.target, self.started_call);
         breakers::given_up(&reader.breakers, self.target, &self.passes).await;
     }
 

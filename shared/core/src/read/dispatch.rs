@@ -12,7 +12,7 @@ use super::{
     PageReader, give_up,
     outcome::{CallResult, PageOutcome},
     page_task::{PageTask, unavailable_until},
-    pages::{self, Claim, LeaseLost, Page},
+    pages::{self, Claim, LeaseLost, MessageRef, Page},
     revive, telemetry,
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         queue::{Delivery, Outgoing},
     },
     records::Versioned,
-    settings::Settings,
+    settings::{Patience, Settings},
     telemetry::spans::Open,
     time::until,
     trace::TraceContext,
@@ -158,7 +158,9 @@ async fn read(
         give_up::on_exhausted(reader, delivery, message).await?;
         return Ok(Some(Disposition::Done));
     }
+    // With less patience the page may have to be given up instead.
     if message.rounds > 0
+        && job.received.options.patience == Patience::Deadline
         && let Some(at) = unavailable_until(reader, message).await?
         && at < deadline
     {
@@ -166,11 +168,19 @@ async fn read(
         return Ok(Some(Disposition::Done));
     }
     let holder = store.holder();
-    let claim = pages::claim(store, &job.id, message.page_id, message.redrive_count, &holder, visibility);
+    let this = MessageRef { id: delivery.id.clone(), redrive_count: message.redrive_count };
+    let (page, redrive_count) = (message.page_id, message.redrive_count);
+    let claim = pages::claim(store, &job.id, page, redrive_count, Some(this.clone()), &holder, visibility);
     let held = match claim.await? {
         Claim::Granted(held) => *held,
         Claim::AlreadyDone => return Ok(None),
-        Claim::Busy { until: busy } => {
+        // The other message stays until the page is settled, or is replaced by a new one: this one is
+        // not needed.
+        Claim::Busy { message: Some(other), .. } if other.is_copied_by(&this) => {
+            debug!("another worker has the page for another message, this copy is dropped");
+            return Ok(Some(Disposition::Done));
+        }
+        Claim::Busy { until: busy, .. } => {
             debug!("another worker has the page");
             let soon = until(now, busy).clamp(Duration::from_secs(1), visibility);
             return Ok(Some(Disposition::Later(soon)));
@@ -212,6 +222,9 @@ async fn read(
     let held = held.lock().await.clone();
     // The worker that has the page now settles it; its message is this one or a copy.
     if let Some(Stopped::LeaseLost) = stopped {
+        if let Ok(outcome) = &outcome {
+            pages::record_calls(store, &job.id, message.page_id, outcome.calls()).await?;
+        }
         return Ok(Some(Disposition::Later(visibility)));
     }
     match outcome {
@@ -271,7 +284,9 @@ async fn conclude(
         give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
     }
     let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
+    let calls = settlement.calls.clone();
     if pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?.is_err() {
+        pages::record_calls(store, &job.id, message.page_id, &calls).await?;
         return Ok(Disposition::Later(Duration::from_secs(1)));
     }
     telemetry::rounds(rounds);

@@ -10,7 +10,7 @@ use crate::{
     ports::{Fault, queue::Delivery},
     read::{
         PageReader,
-        dispatch::{settle_and_heal, settle_token},
+        dispatch::{send_copy, settle_and_heal, settle_token},
         outcome::Settlement,
         pages::{self, Claim},
     },
@@ -21,7 +21,7 @@ use crate::{
 pub enum Exhausted {
     /// Its page is done: this was a second copy.
     Obsolete,
-    /// A worker has its page now.
+    /// A worker has its page now, or it waits for its next round.
     InProgress,
     GivenUp,
 }
@@ -86,6 +86,11 @@ pub async fn on_exhausted(
         if page.lease.as_ref().is_some_and(|lease| lease.is_valid(reader.store.clock.now())) {
             return Ok(Exhausted::InProgress);
         }
+        // Its last delivery ended well: with another round to come. This message may be the only one.
+        if page.waiting.is_some() {
+            send_copy(reader, delivery).await?;
+            return Ok(Exhausted::InProgress);
+        }
     }
     let times = reader.settings.max_receive_count;
     let reason =
@@ -119,7 +124,8 @@ async fn fall_back(
     if !job.is_over() {
         let now = reader.store.clock.now();
         let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
-        let claim = pages::claim(&reader.store, &job.id, page, redrive_count, &holder, visibility).await?;
+        let claim =
+            pages::claim(&reader.store, &job.id, page, redrive_count, None, &holder, visibility).await?;
         if let Claim::Granted(held) = claim {
             let outcome = Settlement::fallback(reason, vec![], now, now);
             // Refused only if another worker settles the page: either way it has text.

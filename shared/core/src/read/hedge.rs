@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::latency::Latency;
+use super::latency::{Latency, MIN_SAMPLES};
 
 /// Of this many calls one may be doubled: 5 %.
 const CALLS_PER_HEDGE: u64 = 20;
@@ -24,10 +24,12 @@ pub struct Hedge {
 /// When to double a call that starts with `left` until the deadline. `own` and `next` are the latencies of
 /// its model and of the next one.
 pub fn plan(left: Duration, own: Option<Latency>, next: Option<Latency>) -> Hedge {
-    let late = own.map_or(UNKNOWN_DELAY, |own| (own.high() * LATE_TENTHS / 10).max(MIN_DELAY));
-    let needed = next.or(own).map_or(UNKNOWN_DELAY, |latency| latency.high().max(MIN_DELAY));
-    // If the call is given all of its time and fails, could the next model still be called?
-    if left < late + needed * 2 {
+    // One or two calls say little about how long nearly all calls take.
+    let few = |latency: &Latency| if latency.samples < MIN_SAMPLES { UNKNOWN_DELAY } else { MIN_DELAY };
+    let late = own.map_or(UNKNOWN_DELAY, |own| (own.high() * LATE_TENTHS / 10).max(few(&own)));
+    let needed = |latency: Option<Latency>| latency.map_or(UNKNOWN_DELAY, |it| it.high().max(MIN_DELAY));
+    // If the call takes as long as calls may and fails, could the next model still be called?
+    if left < needed(own) + needed(next.or(own)) {
         let soon = own.map_or(left / 4, |own| own.median());
         return Hedge { after: soon.min(left / 3), is_last_chance: true };
     }
@@ -54,8 +56,11 @@ mod tests {
         assert_eq!(plan(minute, latency(500, 900), latency(400, 700)), hedge(second * 27 / 20, false));
         assert_eq!(plan(minute, latency(5, 9), None), hedge(second, false));
         assert_eq!(plan(minute, None, latency(400, 700)), hedge(UNKNOWN_DELAY, false));
-        assert_eq!(plan(second * 3, latency(500, 900), latency(400, 700)), hedge(second / 2, true));
+        assert_eq!(plan(second * 19 / 10, latency(500, 900), latency(400, 700)), hedge(second / 2, true));
+        assert_eq!(plan(second * 3, latency(500, 900), latency(400, 700)), hedge(second * 27 / 20, false));
         assert_eq!(plan(second * 3, None, None), hedge(second * 3 / 4, true));
+        let one_call = Some(Latency { median_ms: 5, high_ms: 5, samples: 1 });
+        assert_eq!(plan(minute, one_call, None), hedge(UNKNOWN_DELAY, false));
     }
 
     #[test]

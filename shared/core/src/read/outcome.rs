@@ -154,6 +154,19 @@ pub enum PageOutcome {
     Faulted(Fault, Vec<ModelCall>),
 }
 
+impl PageOutcome {
+    /// The model calls that were made.
+    pub fn calls(&self) -> &[ModelCall] {
+        match self {
+            Self::Settled(settlement, _) => &settlement.calls,
+            Self::Waiting(_, calls)
+            | Self::PassedOn(calls)
+            | Self::Stopped(calls)
+            | Self::Faulted(_, calls) => calls,
+        }
+    }
+}
+
 /// Calls kept per page, the latest ones: a page's record has a size limit.
 const MAX_CALLS_KEPT: usize = 100;
 

@@ -34,6 +34,8 @@ const EXPIRES_AFTER: Duration = Duration::from_secs(600);
 /// Pauses where the provider does not say how long: 1 s, 2 s, 4 s.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_OWN_PAUSE: Duration = Duration::from_secs(4);
+/// A pause because of headers is extended by at least this: each answer announces a time of its own.
+const MIN_EXTENSION: Duration = Duration::from_secs(1);
 /// Longest pause that a provider can ask for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
@@ -158,9 +160,10 @@ impl Pace {
     }
 
     /// The pace when the provider's headers say that nothing is left until `until`; `None` when it is paused
-    /// for as long already.
+    /// for about as long already.
     pub fn used_up(&self, until: Timestamp) -> Option<Pace> {
-        (self.paused_until < Some(until)).then(|| Pace { paused_until: Some(until), ..self.clone() })
+        let is_longer = self.paused_until.is_none_or(|paused| after(paused, MIN_EXTENSION) <= until);
+        is_longer.then(|| Pace { paused_until: Some(until), ..self.clone() })
     }
 }
 

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::{
     hedge,
-    latency::{Latency, Samples},
+    latency::{Latency, MIN_SAMPLES, Samples},
     pace::Pace,
     telemetry,
 };
@@ -41,6 +41,13 @@ const MAX_TRIES: u32 = 8;
 /// calls take, means that the model may hang.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 const STALLED_FACTOR: u32 = 3;
+/// A call to a model that has not answered yet means so after this long.
+const STALLED_UNKNOWN_AFTER: Duration = Duration::from_secs(15);
+/// The limit does not grow while calls take this many times as long as at best, and this much more.
+const SLOWER_FACTOR: u32 = 2;
+const SLOWER_MARGIN: Duration = Duration::from_millis(250);
+/// Calls to a model that count for the share of calls that may be doubled.
+const CALLS_COUNTED: u64 = 400;
 /// Longest pause because headers announce that nothing is left: a reset may be announced for when the
 /// whole limit is free again, long after some of it is.
 const MAX_HEADER_PAUSE: Duration = Duration::from_secs(20);
@@ -53,6 +60,8 @@ pub struct Paces {
     pub store: Store,
     pub settings: Arc<Settings>,
     seen: Arc<Mutex<HashMap<Target, Seen>>>,
+    /// One task at a time changes the pace of a model.
+    changing: Arc<Mutex<HashMap<Target, Arc<tokio::sync::Mutex<()>>>>>,
 }
 
 /// What this process knows of one model.
@@ -60,6 +69,8 @@ pub struct Paces {
 struct Seen {
     pace: Option<(Timestamp, Versioned<Pace>)>,
     samples: Samples,
+    /// The shortest usual latency so far.
+    best_median: Option<Duration>,
     latency_stored_at: Option<Timestamp>,
     /// When each call in flight started.
     in_flight: BTreeMap<u64, Timestamp>,
@@ -67,6 +78,8 @@ struct Seen {
     /// All slots were used since the limit changed last.
     is_full: bool,
     quota: Option<SeenQuota>,
+    /// Rate limits that are not part of the pace yet: those that come together are stored together.
+    refused: Vec<Refused>,
     /// Tokens of an average call.
     tokens_per_call: f64,
     calls: u64,
@@ -81,17 +94,33 @@ struct SeenQuota {
     counted_before: u64,
 }
 
-/// A call in flight, as [`Paces::begin`] noted it.
-#[derive(Clone, Copy, Debug)]
+/// A call that was refused by a rate limit.
+struct Refused {
+    generation: u64,
+    in_flight: u32,
+    retry_after: Option<Duration>,
+}
+
+/// A call in flight; it is over when this is dropped.
 pub struct StartedCall {
     id: u64,
     generation: u64,
     at: Timestamp,
+    target: Target,
+    seen: Arc<Mutex<HashMap<Target, Seen>>>,
+}
+
+impl Drop for StartedCall {
+    fn drop(&mut self) {
+        if let Some(seen) = self.seen.lock().get_mut(&self.target) {
+            seen.in_flight.remove(&self.id);
+        }
+    }
 }
 
 impl Paces {
     pub fn new(store: Store, settings: Arc<Settings>) -> Self {
-        Self { store, settings, seen: Arc::default() }
+        Self { store, settings, seen: Arc::default(), changing: Arc::default() }
     }
 
     fn with<T>(&self, target: &Target, work: impl FnOnce(&mut Seen) -> T) -> T {
@@ -163,40 +192,36 @@ impl Paces {
     }
 
     /// Whether the quota in the provider's headers leaves room for one more call besides those in flight.
-    pub fn has_quota(&self, target: &Target) -> bool {
+    /// This process has `own` of the `all` calls in flight, and that part of the quota.
+    pub fn has_quota(&self, target: &Target, own: u32, all: u32) -> bool {
         let now = self.store.clock.now();
         self.with(target, |seen| match &seen.quota {
             Some(quota) if now < quota.resets_at => {
                 let uncounted = seen.in_flight.range(quota.counted_before..).count() as u64;
-                uncounted < quota.left
+                let part = quota.left.saturating_mul(u64::from(own)).div_ceil(u64::from(all.max(1)));
+                uncounted < part
             }
             _ => true,
         })
     }
 
-    /// Notes that a call starts now.
+    /// Registers a call that starts now.
     pub fn begin(&self, target: &Target) -> StartedCall {
         let at = self.store.clock.now();
-        self.with(target, |seen| {
+        let (id, generation) = self.with(target, |seen| {
             let id = seen.next_call;
             seen.next_call += 1;
-            seen.calls += 1;
+            seen.count_call();
             seen.in_flight.insert(id, at);
-            let generation = seen.pace.as_ref().map_or(0, |(_, pace)| pace.value.generation);
-            StartedCall { id, generation, at }
-        })
+            (id, seen.pace.as_ref().map_or(0, |(_, pace)| pace.value.generation))
+        });
+        StartedCall { id, generation, at, target: target.clone(), seen: self.seen.clone() }
     }
 
-    /// Notes that a call is over without an answer of the model: cut off, or lost.
-    pub fn end(&self, target: &Target, started_call: StartedCall) {
-        self.with(target, |seen| seen.in_flight.remove(&started_call.id));
-    }
-
-    /// Notes a call that timed out: it took at least that long.
-    pub fn timed_out(&self, target: &Target, started_call: StartedCall) {
-        let took = until(started_call.at, self.store.clock.now());
-        self.with(target, |seen| {
-            seen.in_flight.remove(&started_call.id);
+    /// Registers that a call timed out: it took at least that long.
+    pub fn timed_out(&self, call: StartedCall) {
+        let took = until(call.at, self.store.clock.now());
+        self.with(&call.target, |seen| {
             // Without any answer the model is as unknown as before.
             if seen.samples.summary().is_some() {
                 seen.samples.add(took);
@@ -204,40 +229,35 @@ impl Paces {
         });
     }
 
-    /// Notes an answer: its latency, what the headers say is left, and that the limit may grow.
-    pub async fn answered(
-        &self,
-        target: &Target,
-        started_call: StartedCall,
-        tokens: u64,
-        allowance: &Allowance,
-    ) {
-        let now = self.store.clock.now();
-        let (latency, is_full, used_up, is_latency_due) = self.with(target, |seen| {
-            seen.in_flight.remove(&started_call.id);
-            seen.samples.add(until(started_call.at, now));
+    /// Registers an answer: its latency, what the headers say is left, and that the limit may grow. Returns
+    /// whether it has grown.
+    pub async fn answered(&self, call: StartedCall, tokens: u64, allowance: &Allowance) -> bool {
+        let (now, target) = (self.store.clock.now(), &call.target);
+        let (latency, may_grow, used_up, is_latency_due) = self.with(target, |seen| {
+            seen.samples.add(until(call.at, now));
             let average = if seen.tokens_per_call == 0.0 { tokens as f64 } else { seen.tokens_per_call };
             seen.tokens_per_call = average * 0.9 + tokens as f64 * 0.1;
             let quota = calls_left(allowance, seen.tokens_per_call);
             if let Some(Quota { left, resets_in }) = quota {
-                let (resets_at, counted_before) = (after(now, resets_in), started_call.id + 1);
+                let (resets_at, counted_before) = (after(now, resets_in), call.id + 1);
                 seen.quota = Some(SeenQuota { left, resets_at, counted_before });
             }
             let used_up = quota.filter(|quota| quota.left == 0).map(|quota| quota.resets_in);
             let latency = seen.samples.summary();
+            let is_slower = latency.is_some_and(|latency| seen.is_slower(latency));
             let is_due = seen.latency_stored_at.is_none_or(|at| now >= after(at, LATENCY_INTERVAL));
             if is_due && latency.is_some() {
                 seen.latency_stored_at = Some(now);
             }
-            (latency, seen.is_full, used_up, is_due && latency.is_some())
+            (latency, seen.is_full && !is_slower, used_up, is_due && latency.is_some())
         });
-        let max = self.settings.max_inflight_per_model;
+        let (max, generation) = (self.settings.max_inflight_per_model, call.generation);
         let used_up = used_up.map(|time| after(now, time.min(MAX_HEADER_PAUSE)));
-        self.change(target, |pace| {
-            let answered = pace.answered(started_call.generation);
+        let step = |pace: &Pace| {
+            let answered = pace.answered(generation);
             let next = answered.as_ref().unwrap_or(pace);
             let grown =
-                latency.filter(|_| is_full).and_then(|latency| next.grown(latency.median(), max, now));
+                latency.filter(|_| may_grow).and_then(|latency| next.grown(latency.median(), max, now));
             let next = grown.as_ref().or(answered.as_ref());
             let paused = used_up.and_then(|until| next.unwrap_or(pace).used_up(until));
             let next = paused.as_ref().or(next);
@@ -245,24 +265,51 @@ impl Paces {
                 (None, false) => None,
                 (next, _) => Some(Pace { latency: latency.or(pace.latency), ..next.unwrap_or(pace).clone() }),
             }
-        })
-        .await;
+        };
+        // Most answers change nothing, and take no lock.
+        let known = self.current(target).await;
+        if step(&known).is_none() {
+            return false;
+        }
+        let changing = self.changing(target);
+        let _changing = changing.lock().await;
+        let before = self.current(target).await.limit;
+        self.change(target, step).await;
+        self.current(target).await.limit > before
     }
 
-    /// Notes a rate limit, with `in_flight` calls of all workers.
-    pub async fn rate_limited(
-        &self,
-        target: &Target,
-        started_call: StartedCall,
-        in_flight: u32,
-        retry_after: Option<Duration>,
-    ) {
-        self.end(target, started_call);
-        let now = self.store.clock.now();
-        self.change(target, |pace| pace.rate_limited(started_call.generation, in_flight, retry_after, now))
-            .await;
-        let pace = self.current(target).await;
+    /// Registers a rate limit, with `in_flight` calls of all workers. The pause holds in this process at once.
+    pub async fn rate_limited(&self, call: StartedCall, in_flight: u32, retry_after: Option<Duration>) {
+        let (now, target) = (self.store.clock.now(), call.target.clone());
+        let refused = Refused { generation: call.generation, in_flight, retry_after };
+        drop(call);
+        self.with(&target, |seen| seen.refused.push(refused));
+        let changing = self.changing(&target);
+        let _changing = changing.lock().await;
+        let refused = self.with(&target, |seen| std::mem::take(&mut seen.refused));
+        if refused.is_empty() {
+            return;
+        }
+        self.change(&target, |pace| {
+            let mut next = None;
+            for Refused { generation, in_flight, retry_after } in &refused {
+                let so_far = next.as_ref().unwrap_or(pace);
+                next = so_far.rate_limited(*generation, *in_flight, *retry_after, now).or(next);
+            }
+            next
+        })
+        .await;
+        let pace = self.current(&target).await;
         info!(%target, limit = pace.limit, pause = ?pace.paused(now).map(|end| until(now, end)), "rate limited");
+    }
+
+    fn changing(&self, target: &Target) -> Arc<tokio::sync::Mutex<()>> {
+        self.changing.lock().entry(target.clone()).or_default().clone()
+    }
+
+    /// Rate limits since the model's last answer, as waves: calls that were refused together count once.
+    pub async fn refusals(&self, target: &Target) -> u32 {
+        self.current(target).await.refusals
     }
 
     /// Applies `step` to the stored pace until the change is written or there is none. A pace that can't be
@@ -275,6 +322,8 @@ impl Paces {
         };
         for _ in 0..MAX_TRIES {
             let Some(next) = step(&known.value) else { return };
+            // The pages of this process need not wait for the write.
+            self.keep(target, Versioned { value: next.clone(), version: known.version });
             let when = if known.version == 0 { When::Absent } else { When::Version(known.version) };
             let written = async {
                 let draft = Draft::new(record::pace(target), encode(&next)?);
@@ -298,7 +347,7 @@ impl Paces {
         }
     }
 
-    /// Notes that all slots are in use: the limit may grow when calls are answered.
+    /// Registers that all slots are in use: the limit may grow when calls are answered.
     pub fn note_full(&self, target: &Target) {
         self.with(target, |seen| seen.is_full = true);
     }
@@ -313,12 +362,15 @@ impl Paces {
     /// Whether the oldest call in flight has taken so long that the model may hang.
     pub fn is_stalled(&self, target: &Target) -> bool {
         let now = self.store.clock.now();
-        let usual = self.latency(target).map_or(Duration::ZERO, |latency| latency.high() * STALLED_FACTOR);
+        let usual = match self.latency(target) {
+            Some(latency) => (latency.high() * STALLED_FACTOR).max(STALLED_AFTER),
+            None => STALLED_UNKNOWN_AFTER,
+        };
         let oldest = self.with(target, |seen| seen.in_flight.values().next().copied());
-        oldest.is_some_and(|started| until(started, now) > usual.max(STALLED_AFTER))
+        oldest.is_some_and(|started| until(started, now) > usual)
     }
 
-    /// Takes one of the few calls that may be doubled, of all calls to all models of this process.
+    /// Takes one of the few calls that may be doubled, of the latest calls to all models of this process.
     pub fn take_hedge(&self, target: &Target, is_last_chance: bool) -> bool {
         let mut seen = self.seen.lock();
         let (calls, hedges) =
@@ -328,6 +380,27 @@ impl Paces {
             seen.entry(target.clone()).or_default().hedges += 1;
         }
         is_granted
+    }
+}
+
+impl Seen {
+    /// Whether calls take much longer than they did: the provider queues them, and more calls in flight would
+    /// only wait longer.
+    fn is_slower(&mut self, latency: Latency) -> bool {
+        if latency.samples >= MIN_SAMPLES {
+            self.best_median =
+                Some(self.best_median.map_or(latency.median(), |best| best.min(latency.median())));
+        }
+        self.best_median.is_some_and(|best| latency.median() > best * SLOWER_FACTOR + SLOWER_MARGIN)
+    }
+
+    /// Counts a call. Only the latest calls count for hedging: a day without a late call earns nothing.
+    fn count_call(&mut self) {
+        self.calls += 1;
+        if self.calls > CALLS_COUNTED {
+            self.calls /= 2;
+            self.hedges /= 2;
+        }
     }
 }
 

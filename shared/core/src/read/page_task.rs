@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    PageReader, breakers,
+    PageReader,
+    breaker::Urgency,
+    breakers,
     outcome::{ModelCall, PageOutcome, Settlement},
     round::Round,
 };
@@ -122,13 +124,28 @@ pub(super) async fn unavailable_until(
     let settings: Arc<Settings> = tenants::settings(&reader.tenants, &message.tenant).await?;
     let steps = steps(&settings, message);
     let mut soonest: Option<Timestamp> = None;
+    let mut are_all_open = true;
     for target in &steps {
-        breakers::lets_through(&reader.breakers, target, &steps).await;
-        let open = breakers::available_at(&reader.breakers, target).await.map(|(at, _)| at);
+        breakers::lets_through(&reader.breakers, target, &steps, Urgency::Normal).await;
+        let open = breakers::available_at(&reader.breakers, target, Urgency::Normal).await.map(|(at, _)| at);
+        are_all_open &= open.is_some();
         let Some(at) = open.max(reader.paces.paused(target).await) else { return Ok(None) };
         soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
     }
-    Ok(soonest)
+    if !are_all_open {
+        return Ok(soonest);
+    }
+    let mut first_probe: Option<Timestamp> = None;
+    for target in &steps {
+        let open = breakers::available_at(&reader.breakers, target, Urgency::NoOtherModel).await;
+        match open {
+            None => return Ok(None),
+            // It is not waited for. If all are like this, the round gives the page up.
+            Some((_, true)) => {}
+            Some((at, false)) => first_probe = Some(first_probe.map_or(at, |first| first.min(at))),
+        }
+    }
+    Ok(first_probe)
 }
 
 /// The last moment at which a call of at most `call` may start. A worker that lives shorter than a call

@@ -38,6 +38,9 @@ pub struct Page {
     pub outcome: Option<Settlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Text>,
+    /// The message that the lease is held for. While it is, other messages of the page are copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageRef>,
     /// Calls of deliveries that led to no settlement; they become part of the next one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_calls: Vec<ModelCall>,
@@ -54,6 +57,20 @@ pub struct Page {
     pub redrive_count: u32,
     #[serde(default)]
     pub head: Head,
+}
+
+/// A message of the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageRef {
+    pub id: String,
+    pub redrive_count: u32,
+}
+
+impl MessageRef {
+    /// Whether `other` is another message that says the same.
+    pub fn is_copied_by(&self, other: &MessageRef) -> bool {
+        self.id != other.id && self.redrive_count == other.redrive_count
+    }
 }
 
 impl Page {
@@ -74,6 +91,8 @@ pub enum Claim {
     Granted(Box<Versioned<Page>>),
     Busy {
         until: Timestamp,
+        /// The message that the other worker has the page for.
+        message: Option<MessageRef>,
     },
     AlreadyDone,
 }
@@ -84,6 +103,7 @@ pub async fn claim(
     job: &JobId,
     page: PageNumber,
     redrive_count: u32,
+    message: Option<MessageRef>,
     holder: &str,
     time: Duration,
 ) -> Result<Claim, Fault> {
@@ -94,6 +114,7 @@ pub async fn claim(
         lease: None,
         outcome: None,
         text: None,
+        message: None,
         earlier_calls: vec![],
         rounds: 0,
         first_round_at: None,
@@ -108,13 +129,16 @@ pub async fn claim(
         if let Some(page) = found.as_ref().map(|kept| &kept.value) {
             match claimable(page.answers(redrive_count), page.lease.as_ref(), now) {
                 Claimable::Yes => {}
-                Claimable::Busy { until } => return Ok(Claim::Busy { until }),
+                Claimable::Busy { until } => {
+                    return Ok(Claim::Busy { until, message: page.message.clone() });
+                }
                 Claimable::Done => return Ok(Claim::AlreadyDone),
             }
         }
         let when = found.as_ref().map_or(When::Absent, |kept| When::Version(kept.version));
         let value = Page {
             lease: Some(Lease::new(holder, now, time)),
+            message: message.clone(),
             waiting: None,
             ..found.take().map_or_else(|| fresh.clone(), |kept| kept.value)
         };
@@ -174,7 +198,7 @@ pub async fn release_to_wait(
 ) -> Result<(), Fault> {
     let value = Page {
         rounds: waiting.rounds,
-        first_round_at: Some(first_round_at),
+        first_round_at: (waiting.rounds > 0).then_some(first_round_at),
         waiting: Some(waiting.clone()),
         ..held.value.clone()
     };
@@ -187,13 +211,60 @@ async fn write_released(
     page: Page,
     calls: Vec<ModelCall>,
 ) -> Result<(), Fault> {
-    let mut value = Page { lease: None, ..page };
-    value.earlier_calls.extend(calls.into_iter().filter(|call| call.result != CallResult::BreakerOpen));
-    limit_calls(&mut value.earlier_calls);
+    let mut value = Page { lease: None, message: None, ..page };
+    add_calls(&mut value, &calls);
     let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
     let change = Change::Put { draft, when: When::Version(held.version) };
-    store.write(vec![change]).await?;
-    Ok(())
+    match store.write(vec![change]).await? {
+        Written::Applied => Ok(()),
+        // Another worker has the page by now. The calls were made all the same.
+        Written::Refused { .. } => record_calls(store, &value.job, value.page, &calls).await,
+    }
+}
+
+fn add_calls(page: &mut Page, calls: &[ModelCall]) {
+    let made = calls.iter().filter(|call| call.result != CallResult::BreakerOpen);
+    page.earlier_calls.extend(made.cloned());
+    limit_calls(&mut page.earlier_calls);
+}
+
+/// Model calls of a worker that had lost its page to another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct UnclaimedCalls {
+    page: PageNumber,
+    calls: Vec<ModelCall>,
+}
+
+/// Records the calls of a worker that has lost the page: they may have to be paid. They have a record of
+/// their own, because the page's is the claim of the worker that has it now.
+pub async fn record_calls(
+    store: &Store,
+    job: &JobId,
+    page: PageNumber,
+    calls: &[ModelCall],
+) -> Result<(), Fault> {
+    let made = calls.iter().filter(|call| call.result != CallResult::BreakerOpen);
+    let unclaimed = UnclaimedCalls { page, calls: made.cloned().collect() };
+    if unclaimed.calls.is_empty() {
+        return Ok(());
+    }
+    let key = record::unclaimed_calls(job, &store.ids.fresh());
+    let draft = Draft::new(key, encode(&unclaimed)?);
+    store.write(vec![Change::Put { draft, when: When::Absent }]).await.map(drop)
+}
+
+/// The calls of workers that had lost their pages, by page.
+pub async fn unclaimed_calls(
+    store: &Store,
+    job: &JobId,
+) -> Result<BTreeMap<PageNumber, Vec<ModelCall>>, Fault> {
+    let all: Vec<Versioned<UnclaimedCalls>> =
+        read_all(store.records.as_ref(), &record::job_partition(job), record::UNCLAIMED_CALLS).await?;
+    let mut calls: BTreeMap<PageNumber, Vec<ModelCall>> = BTreeMap::new();
+    for unclaimed in all {
+        calls.entry(unclaimed.value.page).or_default().extend(unclaimed.value.calls);
+    }
+    Ok(calls)
 }
 
 /// Stores a page's outcome with its event, on condition that the claim still stands.
@@ -233,6 +304,7 @@ pub async fn settle(
     let earlier_calls = vec![];
     let value = Page {
         lease: None,
+        message: None,
         rounds: 0,
         first_round_at: None,
         outcome: Some(outcome),

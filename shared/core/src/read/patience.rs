@@ -11,8 +11,6 @@ use crate::{backoff::cooldown, providers::target::Target, settings::Patience, ti
 /// The pause before the next round after calls that failed: half a second, doubled with each round.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(8);
-/// What a call is assumed to take until one was observed.
-const UNKNOWN_LATENCY: Duration = Duration::from_secs(10);
 
 /// What a round found out about one model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +21,13 @@ pub enum StepState {
     Misconfigured,
     /// It may be called from then on.
     AvailableAt(Timestamp, WaitReason),
+}
+
+impl StepState {
+    /// Whether the model can be called without its breaker's probe, now or after a pause.
+    pub fn is_available_without_probe(&self) -> bool {
+        matches!(self, Self::AvailableAt(_, reason) if *reason != WaitReason::BreakerOpen)
+    }
 }
 
 /// Why no further round would give the page's text.
@@ -87,18 +92,22 @@ pub fn next_round<'a>(page: &Page, steps: &'a [(Target, StepState)]) -> NextRoun
         let is_misconfigured = steps.iter().any(|(_, state)| *state == StepState::Misconfigured);
         return NextRound::GiveUp(if is_misconfigured { GiveUp::Misconfigured } else { GiveUp::Refused });
     };
-    let patient_until = match page.patience {
-        Patience::Deadline => Timestamp::MAX,
-        Patience::For(time) => after(page.first_round_at, time),
-        Patience::OneRound => page.now,
-    };
-    if at > patient_until {
+    if at > patient_until(page) {
         return NextRound::GiveUp(GiveUp::Impatient);
     }
     if after(at, MIN_CALL_TIME) >= page.deadline {
         return NextRound::GiveUp(GiveUp::NoTime);
     }
     NextRound::At(at, reason, target)
+}
+
+/// Until when a page waits for a model.
+pub fn patient_until(page: &Page) -> Timestamp {
+    match page.patience {
+        Patience::Deadline => Timestamp::MAX,
+        Patience::For(time) => after(page.first_round_at, time),
+        Patience::OneRound => page.now,
+    }
 }
 
 /// The work in front of a model.
@@ -116,7 +125,10 @@ pub struct Queue {
 /// Whether the model can read all pages that wait for it before the deadline. Then a page waits for it;
 /// otherwise the next models take their share.
 pub fn reads_all_in_time(queue: &Queue, deadline: Timestamp) -> bool {
-    let call = queue.latency.map_or(UNKNOWN_LATENCY, |latency| latency.median());
+    // Nothing is known before the first answer: it is waited for.
+    let Some(call) = queue.latency.map(|latency| latency.median()) else {
+        return queue.free_at < deadline;
+    };
     let waves = queue.pages / u64::from(queue.limit.max(1)) + 1;
     let needed = call.saturating_mul(u32::try_from(waves).unwrap_or(u32::MAX));
     // A quarter more, because calls fail and some are slow.
@@ -185,7 +197,8 @@ mod tests {
         assert!(reads_all_in_time(&queue, at(14.0)));
         assert!(!reads_all_in_time(&queue, at(13.0)));
         assert!(!reads_all_in_time(&Queue { free_at: at(5.0), ..queue }, at(14.0)));
-        assert!(!reads_all_in_time(&Queue { latency: None, ..queue }, at(60.0)));
+        assert!(reads_all_in_time(&Queue { latency: None, ..queue }, at(6.0)));
+        assert!(!reads_all_in_time(&Queue { latency: None, free_at: at(7.0), ..queue }, at(6.0)));
         assert!(!reads_all_in_time(&Queue { pages: u64::MAX, ..queue }, at(1e9)));
     }
 }

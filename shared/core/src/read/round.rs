@@ -1,8 +1,9 @@
 //! One pass over the models of a page, in order, until one gives its text.
 //!
 //! A model whose breaker is open is skipped. One that is only busy or paused is waited for while it can
-//! read all pages in time; otherwise the next one takes the page. A round that ends without the text
-//! is followed by another, as long as that could help.
+//! read all pages in time; otherwise the next one takes the page. Where the breakers of all models are open,
+//! the page may be the one that probes. A round that ends without the text is followed by another, as long
+//! as that could help.
 
 use std::{mem::take, ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    breaker::Urgency,
     breakers::{self, Passes},
     call::{Ended, PlannedCall},
     hedge,
@@ -31,6 +33,8 @@ use crate::{
 
 /// How long a page waits for a slot inside the worker; then it makes room for other pages.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
+/// Waves of rate limits without an answer after which other pages do not wait for a model.
+const MAX_REFUSALS: u32 = 1;
 /// Errors of an unknown kind after which a model is not called again for a page: they may not pass.
 const MAX_UNKNOWN: u32 = 3;
 /// A page that can't be called again waits for the deadline if that is as close as this, and is settled by it.
@@ -67,36 +71,65 @@ impl Round<'_> {
 
     pub async fn run(mut self) -> Result<PageOutcome, StepError> {
         for index in 0..self.steps.len() {
-            let target = self.steps[index].clone();
-            // Twice, where the model is called again with other settings.
-            for _ in 0..2 {
-                if self.task.stop.is_cancelled() {
-                    return Ok(PageOutcome::Stopped(take(&mut self.calls)));
-                }
-                if self.is_refused(&target) || self.has_failed(&target) {
-                    break;
-                }
-                match self.admit(&target).await {
-                    ControlFlow::Break(outcome) => return Ok(outcome),
-                    ControlFlow::Continue(None) => break,
-                    ControlFlow::Continue(Some(admitted)) => {
-                        if self.request.is_none() {
-                            match self.task.request(&self.settings).await {
-                                Ok(request) => self.request = Some(request),
-                                Err(error) => {
-                                    self.give_back(&target, admitted).await;
-                                    return Err(error);
-                                }
-                            }
-                        }
-                        if let Some(outcome) = self.read_with(index, admitted).await {
-                            return Ok(outcome);
-                        }
-                    }
+            if let Some(outcome) = self.call_step(index, Urgency::Normal).await? {
+                return Ok(outcome);
+            }
+        }
+        if self.has_no_model() {
+            for index in 0..self.steps.len() {
+                if let Some(outcome) = self.call_step(index, Urgency::NoOtherModel).await? {
+                    return Ok(outcome);
                 }
             }
         }
         Ok(self.next_round().await)
+    }
+
+    /// Calls one model, if it may be called, and once more where other settings may help. Returns the outcome
+    /// where that ends the round.
+    async fn call_step(&mut self, index: usize, urgency: Urgency) -> Result<Option<PageOutcome>, StepError> {
+        let target = self.steps[index].clone();
+        for _ in 0..2 {
+            if self.task.stop.is_cancelled() {
+                return Ok(Some(PageOutcome::Stopped(take(&mut self.calls))));
+            }
+            if self.is_refused(&target) || self.has_failed(&target) {
+                break;
+            }
+            match self.admit(&target, urgency).await {
+                ControlFlow::Break(outcome) => return Ok(Some(outcome)),
+                ControlFlow::Continue(None) => break,
+                ControlFlow::Continue(Some(admitted)) => {
+                    if self.request.is_none() {
+                        match self.task.request(&self.settings).await {
+                            Ok(request) => self.request = Some(request),
+                            Err(error) => {
+                                self.give_back(&target, admitted).await;
+                                return Err(error);
+                            }
+                        }
+                    }
+                    if let Some(outcome) = self.read_with(index, admitted).await {
+                        return Ok(Some(outcome));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether every model that could read this page was skipped because its breaker is open.
+    fn has_no_model(&self) -> bool {
+        let is_skipped = |target: &Target| {
+            self.is_refused(target)
+                || self
+                    .calls
+                    .iter()
+                    .any(|call| call.target == *target && call.result == CallResult::BreakerOpen)
+        };
+        !self.calls.is_empty()
+            && self.calls.iter().all(|call| call.result == CallResult::BreakerOpen)
+            && self.steps.iter().all(is_skipped)
     }
 
     /// Every call for this page so far.
@@ -139,9 +172,13 @@ impl Round<'_> {
     }
 
     /// Takes a slot of the model and the breakers' passes; `None` when the next model is to be called.
-    async fn admit(&mut self, target: &Target) -> ControlFlow<PageOutcome, Option<Admitted>> {
+    async fn admit(
+        &mut self,
+        target: &Target,
+        urgency: Urgency,
+    ) -> ControlFlow<PageOutcome, Option<Admitted>> {
         let reader = self.task.reader;
-        if !breakers::lets_through(&reader.breakers, target, &self.steps).await {
+        if !breakers::lets_through(&reader.breakers, target, &self.steps, urgency).await {
             return self.skip(target);
         }
         if let Some(until) = reader.paces.paused(target).await {
@@ -150,7 +187,7 @@ impl Round<'_> {
                 false => ControlFlow::Continue(None),
             };
         }
-        let slot = match self.free_slot(target).await {
+        let slot = match reader.slots.try_take(target).await {
             Ok(Some(slot)) => slot,
             Ok(None) if !self.is_worth_waiting(target, self.now()).await => {
                 return ControlFlow::Continue(None);
@@ -186,7 +223,7 @@ impl Round<'_> {
             };
         }
         let (holder, timeout) = (self.task.holder, self.settings.request_timeout);
-        match breakers::admit(&reader.breakers, target, holder, timeout).await {
+        match breakers::admit(&reader.breakers, target, holder, urgency, timeout).await {
             Some(passes) => ControlFlow::Continue(Some(Admitted { slot, passes })),
             None => {
                 reader.slots.release(slot).await;
@@ -195,18 +232,11 @@ impl Round<'_> {
         }
     }
 
-    /// A slot that is free now, for a call that the provider's headers leave room for.
-    async fn free_slot(&self, target: &Target) -> Result<Option<Slot>, crate::ports::Fault> {
-        let reader = self.task.reader;
-        if !reader.paces.has_quota(target) {
-            return Ok(None);
-        }
-        reader.slots.try_take(target).await
-    }
-
     fn skip<T>(&mut self, target: &Target) -> ControlFlow<PageOutcome, Option<T>> {
         let now = self.now();
-        self.calls.push(ModelCall { result: CallResult::BreakerOpen, ..ModelCall::new(target, now, 0) });
+        if !self.calls.iter().any(|call| call.target == *target) {
+            self.calls.push(ModelCall { result: CallResult::BreakerOpen, ..ModelCall::new(target, now, 0) });
+        }
         ControlFlow::Continue(None)
     }
 
@@ -221,7 +251,12 @@ impl Round<'_> {
     async fn is_worth_waiting(&self, target: &Target, free_at: Timestamp) -> bool {
         let reader = self.task.reader;
         let was_called = self.calls.iter().any(|call| call.result != CallResult::BreakerOpen);
-        if was_called || reader.paces.is_stalled(target) {
+        let is_patient = free_at <= self.now() || free_at <= patience::patient_until(&self.page());
+        if was_called || !is_patient || reader.paces.is_stalled(target) {
+            return false;
+        }
+        // A model that only refuses reads no page in time, whatever its limit.
+        if reader.paces.refusals(target).await > MAX_REFUSALS && self.has_other_model(target).await {
             return false;
         }
         let queue = Queue {
@@ -231,6 +266,32 @@ impl Round<'_> {
             free_at,
         };
         patience::reads_all_in_time(&queue, self.task.deadline)
+    }
+
+    /// Whether another model could be called now.
+    async fn has_other_model(&self, target: &Target) -> bool {
+        let reader = self.task.reader;
+        for other in self.steps.iter().filter(|other| *other != target && !self.is_refused(other)) {
+            if breakers::lets_through(&reader.breakers, other, &self.steps, Urgency::Normal).await
+                && reader.paces.paused(other).await.is_none()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// This page, for the decision what follows.
+    fn page(&self) -> patience::Page {
+        let task = self.task;
+        patience::Page {
+            rounds: task.rounds + 1,
+            first_round_at: task.first_round_at,
+            patience: task.job.received.options.patience,
+            deadline: task.deadline,
+            now: self.now(),
+            jitter: task.reader.store.ids.random_below(1000) as f64 / 1000.0,
+        }
     }
 
     fn slot_pause(&self, target: &Target) -> Duration {
@@ -247,13 +308,15 @@ impl Round<'_> {
             self.give_back(&target, admitted).await;
             return Some(self.too_late());
         }
-        if let Some(before) = self.calls.last() {
+        // A second look at a model that was skipped is no failover.
+        let is_first = self.calls.iter().all(|call| call.target != target);
+        if let Some(before) = self.calls.last().filter(|_| is_first) {
             telemetry::failed_over(before.target.provider, target.provider);
         }
         let ended = {
             let round = &*self;
             let cut = CancellationToken::new();
-            let planned = round.plan_call(&target, admitted)?;
+            let planned = round.plan_call(&target, admitted).await?;
             let replied = planned.replied.clone();
             let mut first = std::pin::pin!(planned.run(&cut));
             let hedge = round.hedge_plan(index);
@@ -302,8 +365,15 @@ impl Round<'_> {
         self.conclude(ended)
     }
 
-    fn plan_call(&self, target: &Target, admitted: Admitted) -> Option<PlannedCall<'_>> {
-        let steps_left = self.steps.iter().filter(|step| !self.is_refused(step) && !self.has_failed(step));
+    async fn plan_call(&self, target: &Target, admitted: Admitted) -> Option<PlannedCall<'_>> {
+        // A model whose breaker is open needs no share of the time.
+        let is_open = |step: &Target| {
+            self.calls.iter().any(|call| call.target == *step && call.result == CallResult::BreakerOpen)
+        };
+        let steps_left = self.steps.iter().filter(|step| {
+            *step == target || !self.is_refused(step) && !self.has_failed(step) && !is_open(step)
+        });
+        let trips = breakers::trips(&self.task.reader.breakers, target).await;
         Some(PlannedCall {
             task: self.task,
             settings: &self.settings,
@@ -312,7 +382,7 @@ impl Round<'_> {
             request: self.request_for(target)?,
             text_layer: self.text_layer.as_deref(),
             steps_left: steps_left.count() as u32,
-            timeouts: self.count(target, CallResult::Timeout),
+            timeouts: self.count(target, CallResult::Timeout) + trips,
             admitted,
             replied: CancellationToken::new(),
         })
@@ -333,14 +403,15 @@ impl Round<'_> {
             let is_free = !self.is_refused(target)
                 && !self.has_failed(target)
                 && self.now() < self.start_by
-                && breakers::lets_through(&reader.breakers, target, &self.steps).await
+                && breakers::lets_through(&reader.breakers, target, &self.steps, Urgency::Normal).await
                 && reader.paces.paused(target).await.is_none();
             if !is_free {
                 continue;
             }
-            let Ok(Some(slot)) = self.free_slot(target).await else { continue };
+            let Ok(Some(slot)) = reader.slots.try_take(target).await else { continue };
             let (holder, timeout) = (self.task.holder, self.settings.request_timeout);
-            let Some(passes) = breakers::admit(&reader.breakers, target, holder, timeout).await else {
+            let passes = breakers::admit(&reader.breakers, target, holder, Urgency::Normal, timeout).await;
+            let Some(passes) = passes else {
                 reader.slots.release(slot).await;
                 continue;
             };
@@ -349,7 +420,7 @@ impl Round<'_> {
                 self.give_back(target, admitted).await;
                 return None;
             }
-            return self.plan_call(target, admitted);
+            return self.plan_call(target, admitted).await;
         }
         None
     }
@@ -357,7 +428,7 @@ impl Round<'_> {
     /// Takes the results of the calls of one step. Returns the outcome where that ends the round.
     fn conclude(&mut self, ended: Vec<Ended>) -> Option<PageOutcome> {
         if ended.len() > 1 {
-            telemetry::hedged(ended[1].text.is_some());
+            telemetry::hedged(ended[0].text.is_none() && ended[1].text.is_some());
         }
         let (mut text, mut is_out_of_time, mut is_stopped) = (None, false, false);
         for one in ended {
@@ -377,20 +448,17 @@ impl Round<'_> {
     }
 
     /// What a round found out about a model.
-    async fn state_of(&self, target: &Target) -> StepState {
+    async fn state_of(&self, target: &Target, urgency: Urgency) -> StepState {
         let reader = self.task.reader;
-        let was = |result| self.calls.iter().any(|call| call.target == *target && call.result == result);
         if self.is_refused(target) {
             return StepState::Refused;
         }
-        if let Some((at, is_misconfigured)) = breakers::available_at(&reader.breakers, target).await {
+        if let Some((at, is_misconfigured)) = breakers::available_at(&reader.breakers, target, urgency).await
+        {
             return match is_misconfigured {
                 true => StepState::Misconfigured,
                 false => StepState::AvailableAt(at, WaitReason::BreakerOpen),
             };
-        }
-        if was(CallResult::Configuration) {
-            return StepState::Misconfigured;
         }
         if let Some(until) = reader.paces.paused(target).await {
             return StepState::AvailableAt(until, WaitReason::RateLimited);
@@ -404,18 +472,17 @@ impl Round<'_> {
     /// Decides what follows a round without the page's text.
     async fn next_round(&mut self) -> PageOutcome {
         let mut states = Vec::with_capacity(self.steps.len());
-        for target in &self.steps {
-            states.push((target.clone(), self.state_of(target).await));
+        for urgency in [Urgency::Normal, Urgency::NoOtherModel] {
+            states.clear();
+            for target in &self.steps {
+                states.push((target.clone(), self.state_of(target, urgency).await));
+            }
+            if states.iter().any(|(_, state)| state.is_available_without_probe()) {
+                break;
+            }
         }
-        let (task, now) = (self.task, self.now());
-        let page = patience::Page {
-            rounds: task.rounds + 1,
-            first_round_at: task.first_round_at,
-            patience: task.job.received.options.patience,
-            deadline: task.deadline,
-            now,
-            jitter: task.reader.store.ids.random_below(1000) as f64 / 1000.0,
-        };
+        let (task, page) = (self.task, self.page());
+        let now = page.now;
         match patience::next_round(&page, &states) {
             NextRound::At(at, reason, target) => self.wait(at, reason, target),
             NextRound::GiveUp(GiveUp::NoTime)
@@ -442,7 +509,9 @@ impl Round<'_> {
     }
 
     fn wait(&mut self, until: Timestamp, reason: WaitReason, target: &Target) -> PageOutcome {
-        let waiting = Waiting { until, reason, target: target.clone(), rounds: self.task.rounds + 1 };
+        // A page that only waits for its turn has had no round.
+        let rounds = self.task.rounds + u32::from(reason != WaitReason::NoSlot);
+        let waiting = Waiting { until, reason, target: target.clone(), rounds };
         PageOutcome::Waiting(waiting, take(&mut self.calls))
     }
 

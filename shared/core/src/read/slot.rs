@@ -55,6 +55,16 @@ impl Group {
         wanted.min(capacity(group, limit).saturating_sub(self.of_others(node, now)))
     }
 
+    /// How many of its `slots` slots a process may use under a limit that may have been lowered since it took
+    /// them: all, or its part of what the group has now.
+    pub fn usable(&self, node: &str, slots: u32, group: u32, limit: u32, now: Timestamp) -> u32 {
+        let (capacity, taken) = (capacity(group, limit), slots.saturating_add(self.of_others(node, now)));
+        if taken <= capacity {
+            return slots;
+        }
+        (u64::from(slots) * u64::from(capacity) / u64::from(taken)) as u32
+    }
+
     /// The group with `slots` slots of `node`, leased for `time`. Expired shares of others are dropped.
     pub fn with(&self, node: &str, slots: u32, now: Timestamp, time: Duration) -> Group {
         let valid = |share: &&Share| share.lease.holder != node && share.lease.is_valid(now);
@@ -80,6 +90,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_lowered_limit_is_shared_by_the_processes() {
+        let (now, lease) = (Timestamp::UNIX_EPOCH, Duration::from_secs(60));
+        let both = Group::default().with("a", 16, now, lease).with("b", 8, now, lease);
+        assert_eq!(both.usable("a", 16, 0, 32, now), 16);
+        assert_eq!((both.usable("a", 16, 0, 12, now), both.usable("b", 8, 0, 12, now)), (8, 4));
+        assert_eq!(both.usable("a", 16, 1, 12, now), 0, "the group is beyond the limit");
+    }
+
     proptest! {
         /// Processes take, give back and let expire in any order: together they never have more slots than
         /// the group has.
@@ -94,6 +113,11 @@ mod tests {
                 let slots = group.available(nodes[node], wanted, 0, limit, now);
                 group = group.with(nodes[node], slots, now, Duration::from_secs(60));
                 prop_assert!(group.in_use(now) <= limit.min(GROUP_SIZE));
+                for lowered in 0..limit {
+                    let usable = |share: &Share| group.usable(&share.lease.holder, share.slots, 0, lowered, now);
+                    let valid = group.shares.iter().filter(|share| share.lease.is_valid(now));
+                    prop_assert!(valid.map(usable).sum::<u32>() <= lowered);
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     keys::record,
     ports::{
         Fault,
-        records::{Change, Draft, When, Written},
+        records::{Change, Draft, Key, When, Written},
     },
     providers::target::Target,
     read::slot::{Group, groups},
@@ -42,6 +42,8 @@ fn poll_interval(priority: Priority) -> Duration {
 
 /// Groups that are tried for a free slot before the page waits.
 const MAX_GROUPS_TRIED: usize = 3;
+/// A group in which other processes have all slots is read at most this often, by all waiting pages together.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// Conditional writes of a group that other processes may win.
 const MAX_TRIES: u32 = 10;
 
@@ -77,12 +79,22 @@ struct Block {
     until: Option<Timestamp>,
     /// The group as this process saw it last.
     group: Versioned<Group>,
+    read_at: Option<Timestamp>,
 }
 
 impl PoolState {
-    fn usable(&self, now: Timestamp) -> u32 {
-        let is_valid = |block: &&Block| block.until.is_some_and(|until| now < until);
+    /// Slots that this process has and whose lease is valid at `time`.
+    fn valid(&self, time: Timestamp) -> u32 {
+        let is_valid = |block: &&Block| block.until.is_some_and(|until| time < until);
         self.blocks.values().filter(is_valid).map(|block| block.slots).sum()
+    }
+
+    /// Those of them that it may use under the limit.
+    fn usable(&self, node: &str, limit: u32, time: Timestamp) -> u32 {
+        let is_valid = |(_, block): &(&u32, &Block)| block.until.is_some_and(|until| time < until);
+        let usable =
+            |(group, block): (&u32, &Block)| block.group.value.usable(node, block.slots, *group, limit, time);
+        self.blocks.iter().filter(is_valid).map(usable).sum()
     }
 }
 
@@ -130,23 +142,47 @@ impl Slots {
         self.settings.page_visibility
     }
 
-    /// Takes a slot if one is free.
+    /// Takes a slot if one is free, for a call that the provider's headers leave room for.
     pub async fn try_take(&self, target: &Target) -> Result<Option<Slot>, Fault> {
         let pool = self.pool(target);
+        // Counted, so that the page that takes more slots takes one for each page that wants one.
+        let _waiter = Waiter::new(&pool);
+        self.take_once(&pool, target).await
+    }
+
+    async fn take_once(&self, pool: &Arc<Pool>, target: &Target) -> Result<Option<Slot>, Fault> {
+        if !self.has_quota(pool, target) {
+            return Ok(None);
+        }
         let limit = self.paces.limit(target).await;
-        if let Some(slot) = self.take_own(&pool, target, limit) {
+        if let Some(slot) = self.take_own(pool, target, limit) {
             return Ok(Some(slot));
         }
         let _writing = pool.writing.lock().await;
         // Another task may have taken a block meanwhile.
-        if let Some(slot) = self.take_own(&pool, target, limit) {
+        if let Some(slot) = self.take_own(pool, target, limit) {
             return Ok(Some(slot));
         }
-        if pool.state.lock().in_use < limit && self.grow(&pool, target, limit).await? {
-            return Ok(self.take_own(&pool, target, limit));
+        // Calls that are shorter than the lease renew none: that is done here.
+        self.renew_expiring(pool, target, self.lease_time() / 3).await?;
+        if let Some(slot) = self.take_own(pool, target, limit) {
+            return Ok(Some(slot));
+        }
+        if pool.state.lock().in_use < limit && self.grow(pool, target, limit).await? {
+            let slot = self.take_own(pool, target, limit);
+            pool.released.notify_waiters();
+            return Ok(slot);
         }
         self.paces.note_full(target);
         Ok(None)
+    }
+
+    /// Whether the quota that the provider announces leaves room for one more call of this process, which
+    /// has its part of it: as large as its part of the calls in flight.
+    fn has_quota(&self, pool: &Pool, target: &Target) -> bool {
+        let all = self.in_flight_estimate(target);
+        let own = pool.state.lock().in_use.max(1);
+        self.paces.has_quota(target, own, all.max(own))
     }
 
     /// Takes one of the slots that this process has.
@@ -154,7 +190,7 @@ impl Slots {
         let mut state = pool.state.lock();
         // A lease that is about to expire is renewed first: a call must not outlive its slot.
         let soon = after(self.store.clock.now(), self.lease_time() / 4);
-        if state.in_use >= state.usable(soon).min(limit) {
+        if state.in_use >= state.usable(&self.store.node, limit, soon) {
             return None;
         }
         state.in_use += 1;
@@ -173,7 +209,7 @@ impl Slots {
         let _waiter = Waiter::new(&pool);
         loop {
             let released = pool.released.notified();
-            if let Some(slot) = self.try_take(target).await? {
+            if let Some(slot) = self.take_once(&pool, target).await? {
                 return Ok(Some(slot));
             }
             let now = self.store.clock.now();
@@ -203,7 +239,7 @@ impl Slots {
         let others = (0..groups(limit)).map(|step| (start + step) % groups(limit));
         let others = others.filter(|group| !own.contains(group)).take(MAX_GROUPS_TRIED);
         for group in own.iter().copied().chain(others).collect::<Vec<_>>() {
-            let before = pool.state.lock().usable(now);
+            let before = pool.state.lock().valid(now);
             let missing = wanted.saturating_sub(before);
             let more = |block: &Block| {
                 let wanted = block.slots + missing;
@@ -213,7 +249,7 @@ impl Slots {
             self.refresh(pool, target, group, &more).await?;
             self.write(pool, target, group, more).await?;
             let state = pool.state.lock();
-            if state.usable(now) > before.max(state.in_use) {
+            if state.usable(&self.store.node, limit, now) > state.in_use {
                 return Ok(true);
             }
         }
@@ -228,11 +264,18 @@ impl Slots {
         group: u32,
         more: &impl Fn(&Block) -> Option<u32>,
     ) -> Result<(), Fault> {
-        let known = pool.state.lock().blocks.get(&group).is_none_or(|block| more(block).is_some());
-        if !known {
+        let now = self.store.clock.now();
+        let is_recent = |block: &Block| block.read_at.is_some_and(|at| now < after(at, READ_INTERVAL));
+        let is_known = {
+            let state = pool.state.lock();
+            state.blocks.get(&group).is_none_or(|block| more(block).is_some() || is_recent(block))
+        };
+        if !is_known {
             let item = self.store.records.get(&record::slots(target, group)).await?;
             let stored = item.as_ref().map(decode).transpose()?.unwrap_or_default();
-            pool.state.lock().blocks.entry(group).or_default().group = stored;
+            let mut state = pool.state.lock();
+            let block = state.blocks.entry(group).or_default();
+            (block.group, block.read_at) = (stored, Some(now));
         }
         Ok(())
     }
@@ -261,7 +304,7 @@ impl Slots {
                 Written::Applied => {
                     let until = Some(after(now, self.lease_time()));
                     let group = Versioned { value: next, version: when.next_version() };
-                    block = Block { slots: count, until, group };
+                    block = Block { slots: count, until, group, read_at: Some(now) };
                     break;
                 }
                 Written::Refused { existing: Some(item), .. } => block.group = decode(&item)?,
@@ -301,14 +344,21 @@ impl Slots {
     async fn renew(&self, target: &Target) -> Result<(), Fault> {
         let pool = self.pool(target);
         let _writing = pool.writing.lock().await;
-        let due = after(self.store.clock.now(), self.lease_time() * 2 / 3);
+        self.renew_expiring(&pool, target, self.lease_time() * 2 / 3).await
+    }
+
+    /// Renews the leases that expire within `time`.
+    async fn renew_expiring(&self, pool: &Pool, target: &Target, time: Duration) -> Result<(), Fault> {
+        let now = self.store.clock.now();
+        let is_due = |block: &Block| {
+            block.slots > 0 && block.until.is_some_and(|until| now < until && until <= after(now, time))
+        };
         let expiring: Vec<u32> = {
             let state = pool.state.lock();
-            let is_due = |block: &Block| block.slots > 0 && block.until.is_none_or(|until| until <= due);
             state.blocks.iter().filter(|(_, block)| is_due(block)).map(|(group, _)| *group).collect()
         };
         for group in expiring {
-            self.write(&pool, target, group, |block| Some(block.slots)).await?;
+            self.write(pool, target, group, |block| Some(block.slots)).await?;
         }
         Ok(())
     }
@@ -318,13 +368,14 @@ impl Slots {
     pub async fn release(&self, slot: Slot) {
         let (target, pool) = (slot.target.clone(), slot.pool.clone());
         drop(slot);
-        let limit = self.paces.limit(&target).await;
+        let (limit, node) = (self.paces.limit(&target).await, &self.store.node);
+        let now = self.store.clock.now();
         let is_surplus = |state: &PoolState| {
-            let has: u32 = state.blocks.values().map(|block| block.slots).sum();
+            let has = state.valid(now);
             let unused = has.saturating_sub(state.in_use);
             // Half of them, so that ten pages that end one after the other cost four writes and not ten.
             let is_idle = state.waiting == 0 && unused > 0 && unused >= state.in_use;
-            is_idle || has > limit.max(state.in_use)
+            is_idle || has > state.usable(node, limit, now).max(state.in_use)
         };
         if !is_surplus(&pool.state.lock()) {
             return;
@@ -340,6 +391,7 @@ impl Slots {
 
     /// Gives back what this process does not use, the highest groups first.
     async fn give_back(&self, pool: &Pool, target: &Target, limit: u32) -> Result<(), Fault> {
+        let now = self.store.clock.now();
         let mut blocks: Vec<(u32, u32)> = {
             let state = pool.state.lock();
             state.blocks.iter().map(|(group, block)| (*group, block.slots)).collect()
@@ -348,9 +400,9 @@ impl Slots {
         for (group, slots) in blocks.into_iter().filter(|(_, slots)| *slots > 0) {
             let unused = {
                 let mut state = pool.state.lock();
-                let has: u32 = state.blocks.values().map(|block| block.slots).sum();
-                let needed = if state.waiting > 0 { limit.max(state.in_use) } else { state.in_use };
-                let unused = has.saturating_sub(needed).min(slots);
+                let usable = state.usable(&self.store.node, limit, now).max(state.in_use);
+                let needed = if state.waiting > 0 { usable } else { state.in_use };
+                let unused = state.valid(now).saturating_sub(needed).min(slots);
                 // Not usable from now on, although the write is not done yet.
                 if let Some(block) = state.blocks.get_mut(&group) {
                     block.slots -= unused;
@@ -378,12 +430,17 @@ impl Slots {
         Ok(stored.iter().map(|(_, group)| group.value.in_use(now)).sum())
     }
 
+    /// Wakes the pages that wait for a slot: the limit was raised.
+    pub fn wake(&self, target: &Target) {
+        self.pool(target).released.notify_waiters();
+    }
+
     async fn stored(&self, target: &Target) -> Result<Vec<(u32, Versioned<Group>)>, Fault> {
-        let max = groups(self.settings.max_inflight_per_model.max());
-        let listing =
-            self.store.records.list(&record::slots_partition(target), "", None, max as usize).await?;
-        let group = |sort: &str| sort.parse().unwrap_or(u32::MAX);
-        listing.items.iter().map(|item| Ok((group(&item.draft.key.sort), decode(item)?))).collect()
+        let groups: Vec<u32> = (0..groups(self.settings.max_inflight_per_model.max())).collect();
+        let keys: Vec<Key> = groups.iter().map(|group| record::slots(target, *group)).collect();
+        let items = self.store.records.get_many(&keys).await?;
+        let stored = groups.into_iter().zip(items);
+        stored.filter_map(|(group, item)| item.map(|item| Ok((group, decode(&item)?)))).collect()
     }
 
     /// Releases every slot that `node` has, after that process died.
