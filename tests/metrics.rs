@@ -61,7 +61,7 @@ impl MetricsRecording {
         }
         // Counters that did not change since the last call, and limits that did not change at all.
         recorded
-            .retain(|name, value| *value != 0.0 && !(name.starts_with("inflight_limit") && *value == 16.0));
+            .retain(|name, value| *value != 0.0 && !(name.starts_with("inflight_limit") && *value == 24.0));
         recorded
     }
 }

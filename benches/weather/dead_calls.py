@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, takewhile
-
 # A breaker opens after this many failures in a row; a call that had started by then belongs to the first wave.
 THRESHOLD = 3
 NOTICE_MS = 100
-# Then one call each time that the cooldown is over, in seconds (SPEC and docs/settings.md).
-COOLDOWNS = [30, 60, 120, 240]
+# Then one call at a time may go to the model, the probe, and not before this long after the last one has failed.
+PROBE_PAUSE_MS = 900
 
 
 def is_dead(call: dict) -> bool:
@@ -21,10 +19,13 @@ def after_first_wave(calls: list[dict]) -> int:
     return sum(_after_first_wave([call for call in _dead(calls) if call["model"] == model]) for model in _models(calls))
 
 
-def probes(calls: list[dict], seconds: float) -> int:
-    """Probes that breakers send in this time, to all models that were down."""
-    each = len(list(takewhile(lambda end: end <= seconds, accumulate(COOLDOWNS))))
-    return each * len(_models(calls))
+def probes(calls: list[dict]) -> int:
+    """Those of these calls that are probes: alone, and some time after the last failure."""
+    found = 0
+    for model in _models(calls):
+        dead = [call for call in _dead(calls) if call["model"] == model]
+        found += sum(_is_probe(call, dead) for call in dead if call in _later(dead))
+    return found
 
 
 def _dead(calls: list[dict]) -> list[dict]:
@@ -36,7 +37,19 @@ def _models(calls: list[dict]) -> set[str]:
 
 
 def _after_first_wave(calls: list[dict]) -> int:
+    return len(_later(calls))
+
+
+def _later(calls: list[dict]) -> list[dict]:
+    """The calls to one model after its first wave."""
     ends = sorted(call["finished_ms"] for call in calls if call["finished_ms"] is not None)
     if len(ends) < THRESHOLD:
-        return 0
-    return sum(call["started_ms"] > ends[THRESHOLD - 1] + NOTICE_MS for call in calls)
+        return []
+    return [call for call in calls if call["started_ms"] > ends[THRESHOLD - 1] + NOTICE_MS]
+
+
+def _is_probe(call: dict, dead: list[dict]) -> bool:
+    """Whether no other call to the model was in flight, or had failed just before."""
+    before = [other for other in dead if other is not call and other["started_ms"] <= call["started_ms"]]
+    ends = [other["finished_ms"] for other in before]
+    return None not in ends and call["started_ms"] >= max(ends, default=0) + PROBE_PAUSE_MS

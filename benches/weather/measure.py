@@ -126,7 +126,7 @@ def evaluate(
         "calls": counts["total"],
         "calls_to_dead": sum(map(dead_calls.is_dead, calls)),
         "calls_to_dead_after_wave": dead_calls.after_first_wave(calls),
-        "probes": dead_calls.probes(calls, ending.seconds),
+        "probes": dead_calls.probes(calls),
         "max_in_flight": counts["max_in_flight"],
         "results": dict(sorted(results.items())),
         "peak_bytes": ending.peak_bytes,

@@ -52,15 +52,13 @@ async fn killed_and_restarted(seed: u64) {
         .with("MAX_INFLIGHT_PER_MODEL", "4")
         .with("JOB_TIMEOUT", "60s")
         .with("IMAGE_DPI", "30")
-        .with("RANGE_PAGES", "8")
-        // Killed three times in the middle of one page, the page would become a dead letter.
-        .with("MAX_RECEIVE_COUNT", "10");
+        .with("RANGE_PAGES", "8");
     let file = bench.path("report.pdf");
     std::fs::write(&file, sample_pdf::with_pictures(PAGES)).unwrap();
     let args = ["process", &file, "-o", &bench.path("out"), "--format", "json", "--quiet"];
     let mut calls_before = 0;
     let mut paid: BTreeSet<u32> = BTreeSet::new();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..1 + random.below(6) {
         let mut child = bench.start(&args);
         let after = Duration::from_millis(random.below(700));
         // Either the time passes or the program ends by itself.

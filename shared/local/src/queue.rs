@@ -64,18 +64,13 @@ impl SqliteQueue {
             .write(move |db| {
                 db.execute("INSERT OR IGNORE INTO drives (job, owner) VALUES (?1, ?2)", [&job, &owner])?;
                 if let Some(from) = &from {
+                    charge_crash(db, from)?;
                     let moved = db.execute(
                         "UPDATE drives SET owner = ?1 WHERE job = ?2 AND owner = ?3",
                         [&owner, &job, from],
                     )?;
                     if moved > 0 {
-                        // The death of a process is not the fault of all its pages.
-                        db.execute(
-                            "UPDATE messages SET receive_count = receive_count - 1, crashes = crashes + 1
-                             WHERE job = ?1 AND held AND NOT alone",
-                            [&job],
-                        )?;
-                        let free = "UPDATE messages SET visible_at = ?1, held = 0, alone = 0 WHERE job = ?2";
+                        let free = "UPDATE messages SET visible_at = ?1 WHERE job = ?2";
                         db.execute(free, params![now, job])?;
                     }
                 }
@@ -153,6 +148,21 @@ impl SqliteQueue {
     }
 }
 
+/// Notes the death of a process in the messages that it was working on. With several it is not known whose
+/// fault it was, and is not counted as a delivery; a message that it had alone is charged with all of its
+/// crashes.
+fn charge_crash(db: &Connection, owner: &str) -> rusqlite::Result<()> {
+    const HELD: &str = "held AND job IN (SELECT job FROM drives WHERE owner = ?1)";
+    let sql = format!("SELECT COUNT(*) FROM messages WHERE {HELD}");
+    let charge = match db.query_row(&sql, [owner], |row| row.get(0))? {
+        0 => return Ok(()),
+        1 => "receive_count = receive_count + crashes, crashes = 0",
+        _ => "receive_count = receive_count - 1, crashes = crashes + 1",
+    };
+    db.execute(&format!("UPDATE messages SET {charge}, held = 0, alone = 0 WHERE {HELD}"), [owner])?;
+    Ok(())
+}
+
 /// Messages that this process is working on: all, suspects, and those that run alone.
 fn in_progress(db: &Connection, owner: &str, now: i64) -> rusqlite::Result<(usize, usize, usize)> {
     db.prepare_cached(
@@ -193,6 +203,7 @@ fn with_suspects(
         }
         return Ok(visible);
     }
+    suspects.retain(|(_, crashes)| suspects_together(*crashes) == together);
     suspects.truncate(together.saturating_sub(in_progress).min(max.saturating_sub(visible.len())));
     visible.extend(suspects.into_iter().map(|(id, _)| (id, false)));
     Ok(visible)

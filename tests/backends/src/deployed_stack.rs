@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::{
     collector::{Collector, Span},
     program, root,
-    test_backend::{CREDIT_PRICE, Document, TestBackend, VISIBILITY, script, until},
+    test_backend::{CREDIT_PRICE, Document, TestBackend, Traffic, VISIBILITY, script, until},
 };
 
 pub const NAME: &str = "everypage-e2e";
@@ -252,6 +252,16 @@ impl TestBackend for DeployedStack {
             };
             assert_eq!(span.service, format!("{NAME}-{function}"), "{}", span.name);
         }
+    }
+
+    /// Counted in the emulator's log of requests.
+    fn traffic(&self) -> Option<Traffic> {
+        let log = std::fs::read_to_string(self.folder().join("logs/emulator")).unwrap();
+        let count = |what: &str| log.matches(what).count() as u64;
+        Some(Traffic {
+            messages: count("AWS sqs.SendMessage"),
+            record_calls: count("AWS dynamodb.") - count("AWS dynamodb.Describe"),
+        })
     }
 
     async fn sweep(&self) {

@@ -18,12 +18,12 @@ use everypage_core::{
     secret::Secret,
     time::after,
 };
-use everypage_testkit::sample_pdf;
+use everypage_testkit::{provider::Script, sample_pdf};
 
 use crate::{
     collector::Span,
     summary::{check_snapshot, summarize},
-    test_backend::{Document, TestBackend, ended, tenant, until},
+    test_backend::{Document, TestBackend, ended, script, tenant, until},
 };
 
 /// Opens `samples/encrypted.pdf`.
@@ -64,6 +64,8 @@ pub async fn common(backend: &dyn TestBackend) {
     // Alone, because they measure time and kill workers.
     a_provider_hangs_until_the_deadline(backend).await;
     a_worker_is_killed_in_the_middle_of_a_page(backend).await;
+    a_provider_limits_the_rate(backend).await;
+    every_provider_is_out_for_a_while(backend).await;
 }
 
 async fn every_model_answers(backend: &dyn TestBackend) {
@@ -130,6 +132,40 @@ async fn a_provider_hangs_until_the_deadline(backend: &dyn TestBackend) {
     let late = job.finished_at.unwrap().duration_since(job.deadline);
     assert!(late.as_secs_f64() < MAX_PUBLISH_DELAY.as_secs_f64(), "published {late:#} after the deadline");
     check(backend, "a_provider_hangs_until_the_deadline", &job).await;
+}
+
+/// Each of the models takes two calls in five seconds.
+async fn a_provider_limits_the_rate(backend: &dyn TestBackend) {
+    tenant(&backend.app(), "limited", &[]).await;
+    let limit = |number: &str| format!("model=limited-{number}=limit;requests=2/5s;retry-after=auto");
+    bad_weather(backend, "limited", &["one", "two", "three", "four"].map(limit)).await;
+}
+
+async fn every_provider_is_out_for_a_while(backend: &dyn TestBackend) {
+    tenant(&backend.app(), "outage", &[]).await;
+    bad_weather(backend, "outage", &["to=40s=503".to_owned()]).await;
+}
+
+/// Whatever the weather, the models read all pages before the deadline, no page becomes a dead letter, and
+/// waiting costs little.
+async fn bad_weather(backend: &dyn TestBackend, name: &str, rules: &[String]) {
+    const PAGES: u64 = 8;
+    let before = backend.traffic();
+    backend.provider().set_script(Script::parse(rules).unwrap());
+    let texts: Vec<String> = (1..=PAGES).map(|page| format!("page {page}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let id = backend.submit(document(name, &texts)).await;
+    let job = ended(backend, &id, TIMEOUT).await;
+    backend.provider().set_script(script());
+    let metadata = job.result.as_ref().unwrap().metadata.clone();
+    assert_eq!((u64::from(metadata.final_ai_pages), metadata.timeout_occurred), (PAGES, false), "{name}");
+    let waiting = dead_letters::waiting(&backend.app().store, 100).await.unwrap();
+    assert!(!waiting.iter().any(|letter| letter.value.correlation_id == job.correlation_id), "{name}");
+    if let (Some(before), Some(after)) = (before, backend.traffic()) {
+        let (messages, calls) = (after.messages - before.messages, after.record_calls - before.record_calls);
+        println!("{name}: {messages} SQS messages and {calls} DynamoDB calls for {PAGES} pages");
+        assert!(messages <= PAGES * 30 && calls <= PAGES * 200, "{name}: waiting is expensive");
+    }
 }
 
 async fn a_job_is_cancelled(backend: &dyn TestBackend) {

@@ -47,8 +47,22 @@ pub trait TestBackend: Send + Sync {
     /// Asserts that each span was sent by the service that does this work.
     fn check_services(&self, spans: &[Span]);
 
+    /// What the backend has sent to managed services so far, where it has any.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
     /// Runs the sweep now, where a schedule runs it every minute.
     async fn sweep(&self);
+}
+
+/// Calls of managed services.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    /// Messages sent to the queues.
+    pub messages: u64,
+    /// Reads and writes of the table.
+    pub record_calls: u64,
 }
 
 pub struct Document<'a> {

@@ -205,7 +205,7 @@ async fn the_load_has_waiting_pages_and_calls_in_flight() {
     let busy: Vec<_> = models.iter().filter(|model| model["in_flight"] != 0).collect();
     assert_eq!(
         (busy.len(), &busy[0]["in_flight"], &busy[0]["limit"]),
-        (1, &5.into(), &16.into()),
+        (1, &5.into(), &24.into()),
         "{load:?}"
     );
     let lanes = load.at("/lanes").as_array().unwrap().clone();

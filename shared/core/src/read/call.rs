@@ -114,7 +114,7 @@ impl PlannedCall<'_> {
                 warn!(%target, latency_ms = call.latency_ms, "model timed out");
                 metric.ended(&call);
                 telemetry::answered(span, &call);
-                report.timed_out(started_call, &call.detail, is_models_limit).await;
+                report.timed_out(started_call, in_flight, &call.detail, is_models_limit).await;
             }
             Reply::OutOfTime(time) => {
                 call.result = CallResult::Timeout;
@@ -244,9 +244,9 @@ impl Report<'_> {
         }
     }
 
-    async fn timed_out(&self, call: StartedCall, detail: &str, is_models_limit: bool) {
+    async fn timed_out(&self, call: StartedCall, in_flight: u32, detail: &str, is_models_limit: bool) {
         let reader = self.task.reader;
-        reader.paces.timed_out(call);
+        reader.paces.timed_out(call, in_flight, is_models_limit).await;
         if is_models_limit {
             self.break_on(FailureKind::Transient, false, detail).await;
         } else {

@@ -1,9 +1,10 @@
 //! The pace of one model, as a value: how many calls may be in flight, and until when none may start.
 //!
-//! The limit starts small and doubles while all slots are used and calls are answered. A rate limit halves
-//! it and pauses the model. What was in flight then, less the calls that were refused, is what the
-//! provider takes: the limit returns to that **ceiling** in steps that get smaller, stays there, and
-//! probes beyond it now and then.
+//! The limit starts small and doubles while all slots are used and calls are answered; once also when calls
+//! were accepted and their answers are still to come. A rate limit halves
+//! it and pauses the model. Where calls had been answered before, what was in flight then, less the calls
+//! that were refused, is what the provider takes: the limit returns to that **ceiling** in steps that get
+//! smaller, stays there, and probes beyond it now and then.
 //!
 //! ```text
 //!  limit
@@ -36,6 +37,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_OWN_PAUSE: Duration = Duration::from_secs(4);
 /// A pause because of headers is extended by at least this: each answer announces a time of its own.
 const MIN_EXTENSION: Duration = Duration::from_secs(1);
+/// Fewer calls in flight are not too many for a provider.
+const MIN_CONGESTED: u32 = 4;
 /// Longest pause that a provider can ask for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
@@ -120,12 +123,34 @@ impl Pace {
         (limit > self.limit).then(|| Pace { limit, ceiling, changed_at: Some(now), ..self.clone() })
     }
 
+    /// The pace with a higher limit before the first answer, when calls have been in flight for so long that
+    /// a provider would have refused them.
+    pub fn accepted(&self, max: MaxInflight, now: Timestamp) -> Option<Pace> {
+        let limit = self.limit.saturating_mul(2).min(MaxInflight::MAX_UNANSWERED).min(max.max());
+        let is_new = self.changed_at.is_none() && self.refusals == 0 && self.ceiling.is_none();
+        (is_new && limit > self.limit).then(|| Pace { limit, changed_at: Some(now), ..self.clone() })
+    }
+
+    /// The pace after a call that started in `generation` timed out, with `in_flight` calls of all workers:
+    /// the provider may queue more calls than it can work on.
+    pub fn congested(&self, generation: u64, in_flight: u32, now: Timestamp) -> Option<Pace> {
+        let used = self.limit.min(in_flight);
+        (generation == self.generation && used >= MIN_CONGESTED).then(|| Pace {
+            limit: used / 2,
+            ceiling: Some(self.ceiling.unwrap_or(used).min(used)),
+            generation: self.generation + 1,
+            changed_at: Some(now),
+            ..self.clone()
+        })
+    }
+
     /// The pace after a rate limit of a call that started in `generation`, with `in_flight` calls of all
-    /// workers at that time.
+    /// workers at that time, if calls of that generation were answered before: otherwise nothing is known of
+    /// what the provider takes.
     pub fn rate_limited(
         &self,
         generation: u64,
-        in_flight: u32,
+        in_flight: Option<u32>,
         retry_after: Option<Duration>,
         now: Timestamp,
     ) -> Option<Pace> {
@@ -145,9 +170,12 @@ impl Pace {
         let refusals = self.refusals.saturating_add(1);
         let own = FIRST_PAUSE * 2u32.saturating_pow(refusals.saturating_sub(1).min(8));
         let until = requested.unwrap_or_else(|| after(now, own.min(MAX_OWN_PAUSE)));
-        let used = self.limit.min(in_flight.max(1));
+        let used = in_flight.map_or(self.limit, |in_flight| self.limit.min(in_flight.max(1)));
         // Further refusals before an answer are those of a slow recovery, not of another limit.
-        let ceiling = if self.refusals == 0 { Some((used - 1).max(1)) } else { self.ceiling };
+        let ceiling = match in_flight {
+            Some(_) if self.refusals == 0 => Some((used - 1).max(1)),
+            _ => self.ceiling,
+        };
         Some(Pace {
             limit: (used / 2).max(1),
             ceiling,
@@ -188,7 +216,28 @@ mod tests {
                 pace = next;
             }
         }
-        assert_eq!(limits, [16, 32, 64, 128, 256, 512]);
+        assert_eq!(limits, [24, 48, 96, 192, 384, 512]);
+    }
+
+    #[test]
+    fn it_grows_once_before_the_first_answer() {
+        let pace = Pace::new(MaxInflight::Auto).accepted(MaxInflight::Auto, at(0.1)).unwrap();
+        assert_eq!((pace.limit, pace.accepted(MaxInflight::Auto, at(9.0))), (48, None));
+        let refused = Pace::new(MaxInflight::Auto).rate_limited(0, None, None, at(0.0)).unwrap();
+        assert_eq!(refused.accepted(MaxInflight::Auto, at(9.0)), None);
+        let max = MaxInflight::AtMost(3);
+        assert_eq!(Pace::new(max).accepted(max, at(1.0)), None);
+    }
+
+    /// A server that queues 24 calls and works on one: those that it can't answer in time are not sent.
+    #[test]
+    fn timeouts_halve_the_limit_once_for_calls_that_started_together() {
+        let mut pace = Pace::new(MaxInflight::Auto);
+        for _ in 0..9 {
+            pace = pace.congested(0, 24, at(120.0)).unwrap_or(pace);
+        }
+        assert_eq!(Pace::new(MaxInflight::Auto).congested(0, 3, at(120.0)), None, "too few to be too many");
+        assert_eq!((pace.limit, pace.ceiling, pace.generation, pace.paused_until), (12, Some(24), 1, None));
     }
 
     #[test]
@@ -203,7 +252,7 @@ mod tests {
     fn a_wave_of_refusals_halves_once_and_finds_what_the_provider_takes() {
         let mut pace = Pace { limit: 64, ..Pace::new(MaxInflight::Auto) };
         for refused in 0..14 {
-            pace = pace.rate_limited(0, 64 - refused, None, at(1.0)).unwrap();
+            pace = pace.rate_limited(0, Some(64 - refused), None, at(1.0)).unwrap();
         }
         assert_eq!((pace.limit, pace.ceiling, pace.generation), (32, Some(50), 1));
         assert_eq!(pace.paused(at(1.5)), Some(at(2.0)));
@@ -225,17 +274,17 @@ mod tests {
     #[test]
     fn a_wave_that_is_refused_as_a_whole_says_nothing_about_the_ceiling() {
         let mut pace = Pace::new(MaxInflight::Auto);
-        for refused in 0..16 {
-            pace = pace.rate_limited(0, 16 - refused, None, at(0.0)).unwrap_or(pace);
+        for _ in 0..16 {
+            pace = pace.rate_limited(0, None, None, at(0.0)).unwrap_or(pace);
         }
-        assert_eq!((pace.limit, pace.ceiling), (8, None));
+        assert_eq!((pace.limit, pace.ceiling), (12, None));
         let pace = pace.answered(1).unwrap().grown(CALL, MaxInflight::Auto, at(5.0)).unwrap();
-        assert_eq!(pace.limit, 16);
+        assert_eq!(pace.limit, 24);
     }
 
     #[test]
     fn what_was_learned_expires() {
-        let pace = Pace::new(MaxInflight::Auto).rate_limited(0, 2, None, at(0.0)).unwrap();
+        let pace = Pace::new(MaxInflight::Auto).rate_limited(0, Some(2), None, at(0.0)).unwrap();
         assert_eq!(pace.current(MaxInflight::Auto, at(599.0)), pace);
         let later = pace.current(MaxInflight::Auto, at(600.0));
         assert_eq!((later.limit, later.ceiling, later.generation), (MaxInflight::INITIAL, None, 1));
@@ -246,14 +295,14 @@ mod tests {
         let mut pace = Pace::new(MaxInflight::Auto);
         let mut pauses = vec![];
         for generation in 0..5 {
-            pace = pace.rate_limited(generation, 16, None, at(0.0)).unwrap();
+            pace = pace.rate_limited(generation, Some(16), None, at(0.0)).unwrap();
             pauses.push(pace.paused_until.unwrap().as_second());
         }
         assert_eq!(pauses, [1, 2, 4, 4, 4]);
         let asked = Pace::new(MaxInflight::Auto);
-        let asked = asked.rate_limited(0, 16, Some(Duration::from_secs(20)), at(0.0)).unwrap();
+        let asked = asked.rate_limited(0, Some(16), Some(Duration::from_secs(20)), at(0.0)).unwrap();
         assert_eq!(asked.paused_until, Some(at(20.0)));
-        let forever = asked.rate_limited(1, 1, Some(Duration::MAX), at(0.0)).unwrap();
+        let forever = asked.rate_limited(1, Some(1), Some(Duration::MAX), at(0.0)).unwrap();
         assert_eq!(forever.paused_until, Some(after(at(0.0), MAX_RETRY_AFTER)));
     }
 
@@ -268,7 +317,7 @@ mod tests {
     #[test]
     fn headers_pause_without_halving() {
         let pace = Pace::new(MaxInflight::Auto).used_up(at(6.0)).unwrap();
-        assert_eq!((pace.limit, pace.paused(at(1.0)), pace.generation), (16, Some(at(6.0)), 0));
+        assert_eq!((pace.limit, pace.paused(at(1.0)), pace.generation), (24, Some(at(6.0)), 0));
         assert_eq!(pace.used_up(at(5.0)), None);
     }
 
@@ -282,8 +331,8 @@ mod tests {
             for (event, in_flight, seconds) in events {
                 now = after(now, Duration::from_millis(seconds * 37));
                 let next = match event {
-                    0 => pace.rate_limited(pace.generation, in_flight, None, now),
-                    1 => pace.rate_limited(pace.generation.saturating_sub(1), in_flight, Some(Duration::from_secs(seconds)), now),
+                    0 => pace.rate_limited(pace.generation, (in_flight % 3 > 0).then_some(in_flight), None, now),
+                    1 => pace.rate_limited(pace.generation.saturating_sub(1), Some(in_flight), Some(Duration::from_secs(seconds)), now),
                     2 => pace.answered(pace.generation),
                     _ => pace.grown(Duration::from_millis(500), max, now),
                 };

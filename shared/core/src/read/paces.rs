@@ -43,6 +43,10 @@ const STALLED_AFTER: Duration = Duration::from_secs(5);
 const STALLED_FACTOR: u32 = 3;
 /// A call to a model that has not answered yet means so after this long.
 const STALLED_UNKNOWN_AFTER: Duration = Duration::from_secs(15);
+/// A call in flight for this long was not refused.
+const ACCEPTED_AFTER: Duration = Duration::from_millis(100);
+/// How long the first rate limit of a model waits for the other calls of its wave.
+const FIRST_WAVE: Duration = Duration::from_millis(100);
 /// The limit does not grow while calls take this many times as long as at best, and this much more.
 const SLOWER_FACTOR: u32 = 2;
 const SLOWER_MARGIN: Duration = Duration::from_millis(250);
@@ -78,6 +82,9 @@ struct Seen {
     /// All slots were used since the limit changed last.
     is_full: bool,
     quota: Option<SeenQuota>,
+    /// The latest generation with an answer, and with a rate limit.
+    answered_generation: Option<u64>,
+    refused_generation: Option<u64>,
     /// Rate limits that are not part of the pace yet: those that come together are stored together.
     refused: Vec<Refused>,
     /// Tokens of an average call.
@@ -97,7 +104,8 @@ struct SeenQuota {
 /// A call that was refused by a rate limit.
 struct Refused {
     generation: u64,
-    in_flight: u32,
+    /// Calls in flight, if some of this generation had been answered.
+    in_flight: Option<u32>,
     retry_after: Option<Duration>,
 }
 
@@ -218,8 +226,36 @@ impl Paces {
         StartedCall { id, generation, at, target: target.clone(), seen: self.seen.clone() }
     }
 
-    /// Registers that a call timed out: it took at least that long.
-    pub fn timed_out(&self, call: StartedCall) {
+    /// Raises the limit before the first answer, when the latest of the calls in flight has been accepted.
+    /// Returns how long to wait for that; `None` when there is nothing to wait for.
+    pub async fn grow_accepted(&self, target: &Target) -> Option<Duration> {
+        let now = self.store.clock.now();
+        let max = self.settings.max_inflight_per_model;
+        self.current(target).await.accepted(max, now)?;
+        let latest = self.with(target, |seen| {
+            let is_unanswered = seen.answered_generation.is_none();
+            seen.in_flight.values().next_back().copied().filter(|_| is_unanswered)
+        })?;
+        let accepted_at = after(latest, ACCEPTED_AFTER);
+        if now < accepted_at {
+            return Some(until(now, accepted_at));
+        }
+        let changing = self.changing(target);
+        let _changing = changing.lock().await;
+        self.change(target, |pace| pace.accepted(max, now)).await;
+        Some(Duration::ZERO)
+    }
+
+    /// Registers that a call timed out: it took at least that long. A failure of the model may be one of too
+    /// many calls.
+    pub async fn timed_out(&self, call: StartedCall, in_flight: u32, is_models_limit: bool) {
+        let now = self.store.clock.now();
+        let step = |pace: &Pace| pace.congested(call.generation, in_flight, now);
+        if is_models_limit && step(&self.current(&call.target).await).is_some() {
+            let changing = self.changing(&call.target);
+            let _changing = changing.lock().await;
+            self.change(&call.target, step).await;
+        }
         let took = until(call.at, self.store.clock.now());
         self.with(&call.target, |seen| {
             // Without any answer the model is as unknown as before.
@@ -235,6 +271,7 @@ impl Paces {
         let (now, target) = (self.store.clock.now(), &call.target);
         let (latency, may_grow, used_up, is_latency_due) = self.with(target, |seen| {
             seen.samples.add(until(call.at, now));
+            seen.answered_generation = Some(call.generation);
             let average = if seen.tokens_per_call == 0.0 { tokens as f64 } else { seen.tokens_per_call };
             seen.tokens_per_call = average * 0.9 + tokens as f64 * 0.1;
             let quota = calls_left(allowance, seen.tokens_per_call);
@@ -281,9 +318,19 @@ impl Paces {
     /// Registers a rate limit, with `in_flight` calls of all workers. The pause holds in this process at once.
     pub async fn rate_limited(&self, call: StartedCall, in_flight: u32, retry_after: Option<Duration>) {
         let (now, target) = (self.store.clock.now(), call.target.clone());
-        let refused = Refused { generation: call.generation, in_flight, retry_after };
+        let generation = call.generation;
         drop(call);
-        self.with(&target, |seen| seen.refused.push(refused));
+        // Before the first answer the wave is let out: how many of its calls are refused is worth knowing.
+        if self.with(&target, |seen| seen.answered_generation.is_none() && seen.refused_generation.is_none())
+        {
+            self.store.clock.sleep(FIRST_WAVE).await;
+        }
+        let now = now.max(self.store.clock.now());
+        self.with(&target, |seen| {
+            seen.refused_generation = Some(generation);
+            let in_flight = (seen.answered_generation == Some(generation)).then_some(in_flight);
+            seen.refused.push(Refused { generation, in_flight, retry_after });
+        });
         let changing = self.changing(&target);
         let _changing = changing.lock().await;
         let refused = self.with(&target, |seen| std::mem::take(&mut seen.refused));

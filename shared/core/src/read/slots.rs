@@ -212,15 +212,17 @@ impl Slots {
             if let Some(slot) = self.take_once(&pool, target).await? {
                 return Ok(Some(slot));
             }
+            let accepted_in = self.paces.grow_accepted(target).await;
             let now = self.store.clock.now();
             if now >= deadline || stop.is_cancelled() {
                 return Ok(None);
             }
+            let pause = poll_interval(priority).min(accepted_in.unwrap_or(Duration::MAX));
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
                 () = released => {}
-                () = self.store.clock.sleep(poll_interval(priority).min(until(now, deadline))) => {}
+                () = self.store.clock.sleep(pause.min(until(now, deadline))) => {}
             }
         }
     }

@@ -69,8 +69,10 @@ pub enum MaxInflight {
 
 impl MaxInflight {
     /// Where an automatic limit starts and ends.
-    pub const INITIAL: u32 = 16;
+    pub const INITIAL: u32 = 24;
     pub const MAX: u32 = 512;
+    /// How far it grows before the first answer.
+    pub const MAX_UNANSWERED: u32 = 48;
 
     pub fn max(self) -> u32 {
         match self {

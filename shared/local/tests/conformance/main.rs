@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bus;
+mod crashes;
 mod flow;
 mod notifier;
 mod vault;

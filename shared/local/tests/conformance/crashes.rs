@@ -1,0 +1,158 @@
+//! Messages of a process that died: whose fault it was, and what is tried alone.
+
+use std::{sync::Arc, time::Duration};
+
+use everypage_core::{
+    ids::{JobId, Priority},
+    ports::queue::{Delivery, Outgoing, Queue},
+};
+use everypage_local::{Database, SqliteQueue};
+use everypage_testkit::clock::ManualClock;
+
+use crate::folder;
+
+const VISIBILITY: Duration = Duration::from_secs(60);
+
+struct Processes {
+    database: Database,
+    clock: Arc<ManualClock>,
+    started: usize,
+}
+
+impl Processes {
+    fn new() -> Self {
+        let database = Database::open(&folder().join("everypage.db")).unwrap();
+        Self { database, clock: Arc::default(), started: 0 }
+    }
+
+    /// Starts a process that takes the job over from the one before, which was killed.
+    async fn start(&mut self) -> SqliteQueue {
+        self.started += 1;
+        let queue = SqliteQueue::new(self.database.clone(), self.clock.clone(), self.started.to_string());
+        let killed = (self.started > 1).then(|| (self.started - 1).to_string());
+        assert!(queue.take_over(&JobId::new("j"), killed.as_deref()).await.unwrap());
+        queue
+    }
+}
+
+async fn send(queue: &SqliteQueue, messages: usize) {
+    let message = |n: usize| Outgoing {
+        name: n.to_string(),
+        job: JobId::new("j"),
+        lane: Priority::Normal,
+        body: n.to_string(),
+        delay: Duration::ZERO,
+    };
+    queue.send(&(0..messages).map(message).collect::<Vec<_>>()).await.unwrap();
+}
+
+async fn receive(queue: &SqliteQueue) -> Vec<Delivery> {
+    queue.receive(100, VISIBILITY).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_killed_process_is_not_the_fault_of_its_pages() {
+    let mut processes = Processes::new();
+    let mut queue = processes.start().await;
+    send(&queue, 40).await;
+    for kills in 0..6 {
+        let received = receive(&queue).await;
+        assert!(!received.is_empty());
+        assert!(received.iter().all(|delivery| delivery.receive_count == 1), "after {kills} kills");
+        // However long it takes until the next one starts.
+        processes.clock.advance(Duration::from_secs(100 * kills));
+        queue = processes.start().await;
+    }
+}
+
+#[tokio::test]
+async fn suspects_run_in_small_groups_and_at_last_alone() {
+    let mut processes = Processes::new();
+    let mut queue = processes.start().await;
+    send(&queue, 20).await;
+    let mut together = vec![];
+    for _ in 0..5 {
+        together.push(receive(&queue).await.len());
+        assert_eq!(receive(&queue).await.len(), 0, "no more while these are in progress");
+        queue = processes.start().await;
+    }
+    // Those with fewer crashes come first.
+    assert_eq!(together, [20, 20, 8, 8, 4]);
+    // Those that are done prove themselves innocent, eight at a time.
+    let mut left = 20;
+    while left > 0 {
+        let received = receive(&queue).await;
+        assert!(!received.is_empty(), "{left} are left");
+        for delivery in &received {
+            queue.delete(&delivery.receipt).await.unwrap();
+        }
+        left -= received.len();
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_was_alone_is_charged_with_its_crashes() {
+    let mut processes = Processes::new();
+    let mut queue = processes.start().await;
+    send(&queue, 1).await;
+    for count in 1..=4 {
+        assert_eq!(receive(&queue).await[0].receive_count, count);
+        queue = processes.start().await;
+    }
+    // With another one, twice: suspects. Then alone.
+    let mut processes = Processes::new();
+    let mut queue = processes.start().await;
+    send(&queue, 2).await;
+    for _ in 0..2 {
+        assert_eq!(receive(&queue).await.len(), 2);
+        queue = processes.start().await;
+    }
+    let innocent = receive(&queue).await.remove(0);
+    queue.delete(&innocent.receipt).await.unwrap();
+    let mut queue = processes.start().await;
+    assert_eq!(receive(&queue).await[0].receive_count, 4, "three crashes, the last one alone");
+    queue = processes.start().await;
+    assert_eq!(receive(&queue).await[0].receive_count, 5);
+}
+
+#[tokio::test]
+async fn a_message_that_was_put_back_is_not_part_of_a_crash() {
+    let mut processes = Processes::new();
+    let queue = processes.start().await;
+    send(&queue, 2).await;
+    let received = receive(&queue).await;
+    queue.put_back(&received[0].receipt, Duration::from_secs(5)).await.unwrap();
+    let queue = processes.start().await;
+    let mut counts: Vec<u32> = receive(&queue).await.iter().map(|delivery| delivery.receive_count).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [2, 2], "one was delivered again, the other was alone");
+}
+
+#[test]
+fn a_file_of_the_first_format_is_migrated() {
+    let path = folder().join("everypage.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(
+        "CREATE TABLE messages (
+             id INTEGER PRIMARY KEY AUTOINCREMENT,
+             job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
+             visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0
+         );
+         INSERT INTO messages (job, name, lane, body, visible_at) VALUES ('j', 'n', 2, 'b', 0);
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let received = runtime.block_on(async {
+            let database = Database::open(&path).unwrap();
+            let queue = SqliteQueue::new(database, Arc::<ManualClock>::default(), "me");
+            assert!(queue.take_over(&JobId::new("j"), None).await.unwrap());
+            let received = receive(&queue).await;
+            queue.put_back(&received[0].receipt, Duration::ZERO).await.unwrap();
+            received
+        });
+        assert_eq!(received[0].body, "b");
+    }
+}
