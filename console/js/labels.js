@@ -75,6 +75,7 @@ export const MODEL_CALL = withFallback({
   repeating: { name: 'Repetitive answer', symbol: '↻', tone: 'warn' },
   incomplete: { name: 'Incomplete answer', symbol: '◔', tone: 'warn' },
   breaker_open: { name: 'Skipped, breaker open', symbol: '↷', tone: 'quiet' },
+  cut_off: { name: 'Cut off, no longer needed', symbol: '✂', tone: 'quiet' },
 });
 
 export const BREAKER = withFallback({

@@ -1,4 +1,4 @@
-//! Jobs whose caller takes what is there.
+//! Jobs whose caller wants the result now.
 
 use std::time::Duration;
 

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use everypage_core::{
     job::Status,
     ports::{
@@ -155,6 +160,30 @@ async fn a_page_with_an_unusable_answer_goes_to_the_next_model() {
         assert_eq!((page.source, page.calls[0].result), (Source::AI, expected));
         // The model answered, so its breaker stays closed.
         assert!(breakers::all(&process.app.reader.breakers).await.unwrap().is_empty());
+    }
+}
+
+/// Where the page can be rendered once more; the worker on AWS has no parser.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_leaves_words_out_is_called_once_more_with_a_sharper_image() {
+    const WORDS: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen \
+                         fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two";
+    for (answers_after, expected) in [(1, Some("gpt-5.4")), (9, Some("gpt-5.4-mini"))] {
+        let harness = Harness::new(&[]);
+        let calls = Arc::new(AtomicUsize::new(0));
+        harness.vision.set_behaviour(move |target, _| match target.model.as_str() {
+            "gpt-5.4" if calls.fetch_add(1, Ordering::SeqCst) < answers_after => Reply::Answer("one".into()),
+            _ => Reply::Answer(WORDS.into()),
+        });
+        let process = harness.start("a");
+        let mut document = FakeDocument::graphics(1);
+        document.pages[0].text = WORDS.into();
+        let id = process.submit(&document).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let page = process.result(&job).await.pages.remove(0);
+        assert_eq!(page.read_by.model.as_deref(), expected, "{:?}", page.calls);
+        assert_eq!(harness.vision.calls_to("gpt-5.4"), 2, "once, and once more");
+        assert_eq!(page.calls[0].result, CallResult::Incomplete);
     }
 }
 

@@ -47,8 +47,8 @@ pub struct Request {
     pub overrides: OptionOverrides,
 }
 
-/// The answer to a user who takes what is there.
-pub enum Taken {
+/// The answer to a user who wants the result now.
+pub enum PublishNow {
     Ended,
     /// The text of the document is not read yet.
     NotRead,
@@ -242,7 +242,7 @@ impl Backend {
 
     /// Ends the job's time now, so that it is published with what is there.
     #[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only a stack needs it"))]
-    pub async fn take_what_is_there(&self, id: &JobId, created: bool) -> Result<Taken, Problem> {
+    pub async fn publish_now(&self, id: &JobId, created: bool) -> Result<PublishNow, Problem> {
         // As with Ctrl-C, the job of another command is not this command's to end.
         let is_ours = match self {
             Self::Local(local) => local.driver_of(id).await? != Some(DrivenBy::AnotherProcess),
@@ -250,13 +250,13 @@ impl Backend {
             Self::Aws(_) => created,
         };
         if !is_ours {
-            return Ok(Taken::NotOurs);
+            return Ok(PublishNow::NotOurs);
         }
         let app = self.app();
         let job = end_now(&app.store, app.flow.as_ref(), &app.interrupts, id, "enter").await?;
         Ok(match job.survey {
-            Some(_) => Taken::Ended,
-            None => Taken::NotRead,
+            Some(_) => PublishNow::Ended,
+            None => PublishNow::NotRead,
         })
     }
 

@@ -84,7 +84,7 @@ pub async fn run(
         false => None,
     };
     if presses.is_some() {
-        progress.hint("Enter takes what is there");
+        progress.hint("Enter publishes the result now");
     }
     let names = output::names(&args.files, args.format);
     let work = async {
@@ -95,7 +95,7 @@ pub async fn run(
         let watch = async {
             match presses {
                 Some(presses) => {
-                    let take = running.take_when_asked(backend, screen, presses);
+                    let take = running.publish_when_asked(backend, screen, presses);
                     tokio::join!(running.watch(backend, &progress), take);
                 }
                 None => running.watch(backend, &progress).await,

@@ -1,4 +1,4 @@
-//! The jobs of one command that have not ended: their progress, and taking what is there.
+//! The jobs of one command that have not ended: their progress, and publishing them now.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,7 +9,7 @@ use everypage_core::{finish::provisional::count_pages, ids::JobId, job::jobs};
 use tokio::sync::mpsc;
 
 use crate::{
-    backend::{Backend, Taken},
+    backend::{Backend, PublishNow},
     page_counts::JobPages,
     problem::Problem,
     progress::Progress,
@@ -63,17 +63,22 @@ impl Running {
         }
     }
 
-    /// Ends the jobs with what is there whenever the user asks for it; never returns.
-    pub async fn take_when_asked(&self, backend: &Backend, screen: &Screen, mut asked: mpsc::Receiver<()>) {
+    /// Publishes the jobs with what is read by then whenever the user asks for it; never returns.
+    pub async fn publish_when_asked(
+        &self,
+        backend: &Backend,
+        screen: &Screen,
+        mut asked: mpsc::Receiver<()>,
+    ) {
         while asked.recv().await.is_some() {
             let running = self.jobs().clone();
             for RunningJob { id, name, created } in running {
-                match backend.take_what_is_there(&id, created).await {
-                    Ok(Taken::Ended) => screen.note(&format!("{name}: taking what is there")),
-                    Ok(Taken::NotRead) => {
-                        screen.note(&format!("{name}: nothing to take yet, the PDF is being read"));
+                match backend.publish_now(&id, created).await {
+                    Ok(PublishNow::Ended) => screen.note(&format!("{name}: publishing the result now")),
+                    Ok(PublishNow::NotRead) => {
+                        screen.note(&format!("{name}: nothing to publish yet, the PDF is being read"));
                     }
-                    Ok(Taken::NotOurs) => screen.note(&format!(
+                    Ok(PublishNow::NotOurs) => screen.note(&format!(
                         "{name}: another process works on job {id}; `jobs result {id} --provisional` prints \
                          what is there"
                     )),

@@ -59,8 +59,8 @@ async fn enter_takes_what_is_there() {
     let seen = String::from_utf8_lossy(&seen);
     for expected in [
         "4 of 5 pages done, 1 being read",
-        "Enter takes what is there",
-        "taking what is there",
+        "Enter publishes the result now",
+        "publishing the result now",
         "success, ended by the deadline",
         "mupdf_timeout_fallback",
     ] {

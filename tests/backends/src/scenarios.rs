@@ -119,7 +119,7 @@ async fn a_page_is_followed_from_upload_to_result(backend: &dyn TestBackend) {
 }
 
 async fn every_provider_is_down(backend: &dyn TestBackend) {
-    tenant(&backend.app(), "down", &[]).await;
+    tenant(&backend.app(), "down", &[("PATIENCE", "0")]).await;
     let id = backend.submit(document("down", &["hello"])).await;
     let job = ended(backend, &id, TIMEOUT).await;
     check(backend, "every_provider_is_down", &job).await;

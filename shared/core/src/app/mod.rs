@@ -167,6 +167,7 @@ impl App {
             backlog: Backlog::default(),
             interrupts: interrupts.clone(),
             late_pages: Arc::new(finisher.clone()),
+            preparer: preparer.clone(),
         };
         let publisher = Publisher {
             store: store.clone(),

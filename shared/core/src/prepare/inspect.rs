@@ -42,9 +42,17 @@ pub(super) async fn read(
     pages: &[PageNumber],
     render: RenderPages,
 ) -> Result<Vec<PageReading>, StepError> {
+    read_with(preparer, job, pages, ReadOptions { render, style: job.received.options.image }).await
+}
+
+pub(super) async fn read_with(
+    preparer: &Preparer,
+    job: &Job,
+    pages: &[PageNumber],
+    options: ReadOptions,
+) -> Result<Vec<PageReading>, StepError> {
     let file = source(preparer, job).await?;
     let password = passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?;
-    let options = ReadOptions { render, style: job.received.options.image };
     Ok(preparer.pdf.read(file.path(), password.as_ref(), pages, &options).await?)
 }
 

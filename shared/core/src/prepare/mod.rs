@@ -16,7 +16,7 @@ pub use images::{all_stored_images, stored_image, stored_images};
 pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
-pub use render::{render_images, render_page, render_range, wants_image};
+pub use render::{render_images, render_page, render_range, render_sharper, wants_image};
 pub use understand::{understand, understand_partial};
 
 use crate::{

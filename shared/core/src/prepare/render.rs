@@ -1,14 +1,17 @@
 //! Renders the images of pages that may be sent to AI with an image.
 
 use crate::{
-    document::{Classification, PageImage, Reason},
+    document::{Classification, ImageStyle, PageImage, Reason},
     ids::{JobId, PageNumber},
     job::{Job, PageRange, StepError, encode, message::ImageRef, telemetry as job_telemetry},
     keys::blob,
-    ports::{blobs::Blobs, pdf::RenderPages},
+    ports::{
+        blobs::Blobs,
+        pdf::{ReadOptions, RenderPages},
+    },
     prepare::{
         Preparer,
-        inspect::read,
+        inspect::{read, read_with},
         ranges::{StoredPage, stored_range},
     },
 };
@@ -72,6 +75,27 @@ pub(super) async fn store_image(
     blobs.put_new(&key, image.bytes).await?;
     let (mime, width_px, height_px) = (image.format.mime().to_owned(), image.width_px, image.height_px);
     Ok(ImageRef { key, mime, width_px, height_px })
+}
+
+/// Resolution of the second image of a page, as a share of the first one's, and at most.
+const SHARPER_PERCENT: u32 = 160;
+const MAX_SHARPER_DPI: u32 = 300;
+
+/// Renders a page once more with a higher resolution, for a model that has missed words. Fails where the
+/// document can't be opened: without a parser, or when its password was deleted.
+pub async fn render_sharper(
+    preparer: &Preparer,
+    job: &Job,
+    page: PageNumber,
+) -> Result<Option<PageImage>, StepError> {
+    let style = job.received.options.image;
+    let dpi = (style.dpi * SHARPER_PERCENT / 100).min(MAX_SHARPER_DPI);
+    if dpi <= style.dpi {
+        return Ok(None);
+    }
+    let options = ReadOptions { render: RenderPages::All, style: ImageStyle { dpi, ..style } };
+    let readings = read_with(preparer, job, &[page], options).await?;
+    Ok(readings.into_iter().find(|reading| reading.number == page).and_then(|reading| reading.image))
 }
 
 /// Renders a page for display, without storing the image. Fails for an encrypted document whose password was

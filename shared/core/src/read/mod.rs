@@ -39,6 +39,7 @@ use crate::{
     ids::JobId,
     job::{Interrupts, StepError},
     ports::{blobs::Blobs, flow::Flow, notifier::Notifier, queue::Queue, vision::Vision},
+    prepare::Preparer,
     settings::Settings,
     tenants::Tenants,
 };
@@ -61,6 +62,8 @@ pub struct PageReader {
     pub backlog: Backlog,
     pub interrupts: Interrupts,
     pub late_pages: Arc<dyn LatePages>,
+    /// Renders a page once more; a worker on AWS has no parser.
+    pub preparer: Preparer,
 }
 
 impl PageReader {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use super::{
     PageReader,
@@ -16,7 +17,7 @@ use crate::{
     document::{ImageFormat, Reason},
     job::{Job, StepCode, StepError, message::PageMessage},
     ports::vision::{PageRequest, RequestImage},
-    prepare::{StoredPage, stored_pages},
+    prepare::{StoredPage, render_sharper, stored_pages},
     providers::target::Target,
     settings::Settings,
     tenants,
@@ -61,6 +62,7 @@ impl PageTask<'_> {
         let round = Round {
             task: self,
             request: None,
+            sharper_image: None,
             text_layer: is_sound.then_some(stored.text),
             start_by: start_by(started_at, self.leave_by, settings.request_timeout),
             steps,
@@ -98,6 +100,18 @@ impl PageTask<'_> {
             max_output_tokens: self.reader.settings.max_output_tokens,
             temperature: None,
         })
+    }
+
+    /// The page's image with a higher resolution; `None` where it can't be rendered.
+    pub async fn sharper_image(&self) -> Option<RequestImage> {
+        self.message.image.as_ref().filter(|_| self.reader.preparer.pdf.is_available())?;
+        match render_sharper(&self.reader.preparer, self.job, self.message.page_id).await {
+            Ok(image) => image.map(|image| RequestImage { format: image.format, bytes: image.bytes.into() }),
+            Err(error) => {
+                debug!(%error, "no sharper image");
+                None
+            }
+        }
     }
 
     async fn stored_page(&self) -> Result<StoredPage, StepError> {

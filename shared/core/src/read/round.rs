@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     job::StepError,
-    ports::vision::PageRequest,
+    ports::vision::{PageRequest, RequestImage},
     providers::target::Target,
     settings::{Hedging, Settings},
     time::{after, until},
@@ -49,6 +49,8 @@ pub(super) struct Round<'a> {
     pub steps: Vec<Target>,
     /// Loaded for the first call, so that a page that waits costs no download.
     pub request: Option<PageRequest>,
+    /// Rendered when a model has missed words; inner `None` where that is not possible.
+    pub sharper_image: Option<Option<RequestImage>>,
     /// MuPDF's text, where it is sound enough to check an answer against.
     pub text_layer: Option<String>,
     /// No call starts from then on.
@@ -92,6 +94,9 @@ impl Round<'_> {
         for _ in 0..2 {
             if self.task.stop.is_cancelled() {
                 return Ok(Some(PageOutcome::Stopped(take(&mut self.calls))));
+            }
+            if self.count(&target, CallResult::Incomplete) > 0 && self.sharper_image.is_none() {
+                self.sharper_image = Some(self.task.sharper_image().await);
             }
             if self.is_refused(&target) || self.has_failed(&target) {
                 break;
@@ -144,9 +149,12 @@ impl Round<'_> {
     /// Whether the model can't or won't read this page, also with other settings.
     fn is_refused(&self, target: &Target) -> bool {
         use CallResult::*;
-        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty | Incomplete);
+        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty);
+        let again = [Truncated, Repeating, Incomplete].map(|result| self.count(target, result));
+        let is_no_sharper = self.sharper_image.as_ref().is_some_and(Option::is_none);
         self.all_calls().any(|call| call.target == *target && is_final(call))
-            || self.count(target, Truncated) + self.count(target, Repeating) > 1
+            || again.iter().sum::<u32>() > 1
+            || again[2] > 0 && is_no_sharper
             || self.count(target, Unknown) >= MAX_UNKNOWN
     }
 
@@ -167,6 +175,9 @@ impl Round<'_> {
         }
         if self.count(target, CallResult::Repeating) > 0 {
             request.temperature = Some(OTHER_TEMPERATURE);
+        }
+        if self.count(target, CallResult::Incomplete) > 0 {
+            request.image = self.sharper_image.clone().flatten().or(request.image);
         }
         Some(request)
     }
