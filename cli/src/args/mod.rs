@@ -21,7 +21,8 @@ pub use self::{
 /// Said once for `process` and `submit`, before the exit codes.
 const AT_A_TERMINAL: &str = "\
 At a terminal, a line shows how many pages are done, being read and waiting.
-Enter publishes the result now: pages that are not read by a model keep MuPDF's text. Ctrl-C cancels; a second one exits immediately.";
+Enter publishes the result now: pages that are not read by a model keep
+MuPDF's text. Ctrl-C cancels; a second one exits immediately.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
