@@ -4,10 +4,11 @@ use std::{collections::HashSet, time::Duration};
 
 use everypage_core::{
     app::App,
-    event::{Aggregate, Event},
+    event::{Aggregate, Event, decode},
     events::trail,
     ids::{EventId, JobId, PageNumber},
     ports::Fault,
+    read::outcome::PageEvent,
     time::after,
 };
 use jiff::Timestamp;
@@ -57,7 +58,10 @@ impl<'a> EventPoller<'a> {
     /// The page that this event settles.
     pub fn settled_page(&self, event: &Event) -> Option<PageNumber> {
         match &event.aggregate {
-            Aggregate::Page(job, page) if *job == self.job && event.kind == "page.settled" => Some(*page),
+            Aggregate::Page(job, page) if *job == self.job => match decode(event) {
+                Ok(PageEvent::Settled(_)) => Some(*page),
+                Err(_) => None,
+            },
             _ => None,
         }
     }

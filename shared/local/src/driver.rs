@@ -137,6 +137,7 @@ impl Driver {
     async fn concurrency(&self) -> usize {
         match self.app.settings.worker_concurrency {
             Some(workers) => workers,
+            // One request for all models, once a second.
             None => self.app.reader.max_calls().await.clamp(MIN_WORKERS, MAX_WORKERS),
         }
     }

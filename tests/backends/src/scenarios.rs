@@ -164,7 +164,8 @@ async fn bad_weather(backend: &dyn TestBackend, name: &str, rules: &[String]) {
     if let (Some(before), Some(after)) = (before, backend.traffic()) {
         let (messages, calls) = (after.messages - before.messages, after.record_calls - before.record_calls);
         println!("{name}: {messages} SQS messages and {calls} DynamoDB calls for {PAGES} pages");
-        assert!(messages <= PAGES * 30 && calls <= PAGES * 200, "{name}: waiting is expensive");
+        // With those of this test, which polls the job five times a second.
+        assert!(messages <= PAGES * 30 && calls <= PAGES * 250, "{name}: waiting is expensive");
     }
 }
 

@@ -67,7 +67,7 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Proposed(plan(1)),
         JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into() },
         JobEvent::Approved { by: "policy".into(), credits: 0 },
-        JobEvent::Rejected { by: "ann".into(), reason: "too dear".into() },
+        JobEvent::Rejected { by: "ann".into(), reason: "too expensive".into() },
         JobEvent::DeadlineReached {},
         JobEvent::CancelRequested { by: "ann".into() },
         JobEvent::Executed(result(1)),

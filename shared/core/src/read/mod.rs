@@ -70,7 +70,9 @@ impl PageReader {
     /// Calls that may be in flight to all models of the settings together.
     pub async fn max_calls(&self) -> usize {
         let mut calls = 0;
-        for target in self.settings.failover_order().targets() {
+        let targets: Vec<_> = self.settings.failover_order().targets().into_iter().collect();
+        self.paces.refresh(&targets).await;
+        for target in targets {
             calls += self.paces.limit(&target).await as usize;
         }
         calls

@@ -25,7 +25,7 @@ use crate::{
     keys::record,
     ports::{
         Fault,
-        records::{Change, Draft, When, Written},
+        records::{Change, Draft, Key, When, Written},
         vision::{Allowance, Quota},
     },
     providers::target::Target,
@@ -156,6 +156,28 @@ impl Paces {
         match recent {
             Some(pace) => pace,
             None => self.load(target).await.value,
+        }
+    }
+
+    /// Reads the paces of all these models in one request, unless they are cached: each may be needed next.
+    pub async fn refresh(&self, targets: &[Target]) {
+        let now = self.store.clock.now();
+        let is_recent =
+            |seen: &mut Seen| seen.pace.as_ref().is_some_and(|(at, _)| now < after(*at, CACHED_FOR));
+        let unknown: Vec<&Target> = targets.iter().filter(|target| !self.with(target, is_recent)).collect();
+        if unknown.len() < 2 {
+            return;
+        }
+        let keys: Vec<Key> = unknown.iter().map(|target| record::pace(target)).collect();
+        // Where this fails, they are read one by one when they are needed.
+        let Ok(items) = self.store.records_once.get_many(&keys).await else { return };
+        for (target, item) in unknown.into_iter().zip(items) {
+            match item.as_ref().map(decode::<Pace>).transpose() {
+                Ok(stored) => {
+                    self.keep(target, stored.map_or_else(|| self.fresh(), |pace| self.effective(pace)))
+                }
+                Err(fault) => warn!(%fault, %target, "pace not read"),
+            }
         }
     }
 

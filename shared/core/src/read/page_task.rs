@@ -137,6 +137,7 @@ pub(super) async fn unavailable_until(
 ) -> Result<Option<Timestamp>, StepError> {
     let settings: Arc<Settings> = tenants::settings(&reader.tenants, &message.tenant).await?;
     let steps = steps(&settings, message);
+    reader.paces.refresh(&steps).await;
     let mut soonest: Option<Timestamp> = None;
     let mut are_all_open = true;
     for target in &steps {

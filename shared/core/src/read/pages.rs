@@ -52,7 +52,7 @@ pub struct Page {
     /// Set while the page waits for its next round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// The redrive that the settlement belongs to; 0 for the first sending.
+    /// The redrive that the settlement belongs to; 0 until an operator sends it again.
     #[serde(default)]
     pub redrive_count: u32,
     #[serde(default)]

@@ -72,6 +72,10 @@ impl Round<'_> {
     }
 
     pub async fn run(mut self) -> Result<PageOutcome, StepError> {
+        // Only where earlier rounds have shown that several models may be looked at.
+        if self.task.rounds > 0 {
+            self.task.reader.paces.refresh(&self.steps).await;
+        }
         for index in 0..self.steps.len() {
             if let Some(outcome) = self.call_step(index, Urgency::Normal).await? {
                 return Ok(outcome);
@@ -271,7 +275,7 @@ impl Round<'_> {
             return false;
         }
         let queue = Queue {
-            pages: reader.backlog.pages(reader, self.task.job).await,
+            pages: reader.backlog.pages(reader, self.task.job, self.task.message.priority).await,
             limit: reader.paces.limit(target).await,
             latency: reader.paces.latency(target),
             free_at,
