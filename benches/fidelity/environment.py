@@ -14,6 +14,8 @@ ROOT = HERE.parent.parent
 CACHE = ROOT / ".cache" / "fidelity"
 PYTHON = CACHE / "venv" / "bin" / "python"
 REQUIREMENTS = HERE / "requirements.txt"
+# Each peer and the package that has its version; since 2.0, PyMuPDF contains pymupdf4llm and its layout model.
+PEERS = {"liteparse": "liteparse", "pdf_inspector": "pdf-inspector", "pymupdf4llm": "pymupdf"}
 # English and orientation, for the peers' Tesseract.
 TESSDATA = CACHE / "tessdata"
 LANGUAGES = ("tesseract-ocr-eng", "tesseract-ocr-osd")

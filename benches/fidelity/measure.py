@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import tools
@@ -13,6 +14,24 @@ from parse import parse
 from score import score
 
 PARALLEL = min(2, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True)
+class Set:
+    """Documents that are reported together: the generated ones, and those of the folders that were given."""
+
+    name: str
+    documents: list[Document]
+
+
+def results(selected: list[tools.Tool], sets: list[Set], fresh: bool) -> tuple[list[dict], list[dict]]:
+    """The rows and costs of all sets; each has the name of its set."""
+    all_rows, all_costs = [], []
+    for one in sets:
+        found, costs = rows(selected, one.documents, fresh)
+        all_rows += [{"set": one.name} | row for row in found]
+        all_costs += [{"set": one.name} | cost for cost in costs]
+    return all_rows, all_costs
 
 
 def rows(selected: list[tools.Tool], documents: list[Document], fresh: bool) -> tuple[list[dict], list[dict]]:

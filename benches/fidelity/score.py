@@ -114,9 +114,10 @@ def leakage(furniture: list[dict], truth: str, found: str) -> dict:
     expected, given = _without_digits(truth), _without_digits(found)
     for line in furniture:
         key = _without_digits(line["text"])
-        extra = given.count(key) - expected.count(key)
-        pages += line["pages"]
-        leaked += min(max(0, extra), line["pages"])
+        # Where the truth has the line on each page as well, it is text.
+        due = max(0, line["pages"] - expected.count(key))
+        pages += due
+        leaked += min(max(0, given.count(key) - expected.count(key)), due)
     return {"furniture_pages": pages, "leaked_pages": leaked}
 
 

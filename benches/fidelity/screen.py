@@ -9,17 +9,19 @@ SCORES = ("overall", "text", "tables", "headings", "hierarchy", "words_found", "
 
 
 def print_summary(rows: list[dict], costs: list[dict]) -> None:
-    texts, scans = ([row for row in rows if row["is_scan"] == is_scan] for is_scan in (False, True))
-    if texts and scans:
-        _print_group("all documents", rows)
-    _print_groups("with text", texts)
-    _print_groups("scans", scans)
+    for name in dict.fromkeys(row["set"] for row in rows):
+        group = [row for row in rows if row["set"] == name]
+        texts, scans = ([row for row in group if row["is_scan"] == is_scan] for is_scan in (False, True))
+        if texts and scans:
+            _print_group(f"{name}, all", group)
+        _print_groups(f"{name}, with text", texts)
+        _print_groups(f"{name}, scans", scans)
     print()
     for cost in costs:
         speed = cost["pages"] / max(cost["cpu_seconds"], 0.01)
         kind = "scans" if cost["is_scan"] else "text"
         print(
-            f"{cost['tool']:14}{kind:6}{cost['pages']:6} pages{cost['cpu_seconds']:9.1f} CPU s"
+            f"{cost['set']:12}{cost['tool']:14}{kind:6}{cost['pages']:6} pages{cost['cpu_seconds']:9.1f} CPU s"
             f"{speed:9.1f} pages per CPU s{cost['peak_bytes'] / 1e6:8.0f} MB"
         )
 

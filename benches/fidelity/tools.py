@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import process
+import child
 from corpus import Document
 from environment import CACHE, PYTHON, TESSDATA, log
 
@@ -94,20 +93,17 @@ def _batch(tool: Tool, documents: list[Document], outputs: dict[str, Path], fold
         })
     pages = sum(document.pages for document in documents)
     log(f"{tool.name}: {len(documents)} documents, {pages} pages")
-    before = os.times()
-    ending = process.run(
+    ending = child.run(
         tool.command(work / "out", tasks), tool.environment | {"EVERYPAGE_DATA": str(work / "data")}, work,
         time_limit=30 + TIME_LIMIT_PER_PAGE * pages,
     )
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
     for document in documents:
         found = work / "out" / outputs[document.name].name
         outputs[document.name].write_text(found.read_text(errors="replace") if found.exists() else "")
         if not found.exists():
             log(f"{tool.name}: no output for {document.name}; exit code {ending.exit_code}")
     cost = {
-        "documents": [document.name for document in documents], "pages": pages, "cpu_seconds": round(cpu, 3),
+        "documents": [document.name for document in documents], "pages": pages, "cpu_seconds": round(ending.cpu_seconds, 3),
         "peak_bytes": ending.peak_bytes, "exit_code": ending.exit_code, "at": time.time(),
     }
     with (folder / "costs.jsonl").open("a") as file:
@@ -129,5 +125,3 @@ def _cost(folder: Path, documents: list[Document]) -> Cost:
     return total
 
 
-def version(program: Path) -> str:
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
