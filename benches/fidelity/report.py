@@ -54,7 +54,19 @@ def report(results: dict) -> str:
         parts += [f"### {title}", _scores(rows, costs), _by_part(rows)]
         if any(row["kind"] == "scans" for row in rows):
             parts += [f"### {title}: scans", _scans(rows, costs)]
+    if results["classification"]["pages"]:
+        parts += ["### Which pages have figures", classification(results["classification"])]
     return "\n\n".join(parts)
+
+
+def classification(counts: dict) -> str:
+    def share(part: int, whole: int) -> str:
+        return f"{part} of {whole}" + (f" ({100 * part / whole:.1f} %)" if whole else "")
+
+    return (
+        f"Of {counts['pages']} pages labelled by eye, Everypage finds {share(counts['figures_found'], counts['figures'])} "
+        f"with figures, and would send {share(counts['plain_sent'], counts['plain'])} plain pages of a random sample to an AI."
+    )
 
 
 def measured(results: dict) -> str:
@@ -100,7 +112,7 @@ def _scans(rows: list[dict], costs: list[dict]) -> str:
     for tool in dict.fromkeys(row["tool"] for row in rows):
         own = {row["part"]: row for row in rows if row["kind"] == "scans" and row["tool"] == tool}
         cost = next((one for one in costs if one["tool"] == tool and one["is_scan"]), None)
-        seconds = f"{cost['cpu_seconds'] / cost['pages']:.2f}" if cost else "–"
+        seconds = f"{cost['cpu_seconds'] / cost['pages']:.2f}" if cost and own[None]["words_found"] else "–"
         lines.append([NAMES[tool], *(shown(own[part]["words_found"]) for part in parts), shown(own[None]["text"]), seconds])
     head = [f"words found: {part or 'all'} ({count[part]})" for part in parts]
     return _table(["", *head, "text", "CPU s per page"], lines)
