@@ -113,6 +113,7 @@ mod tests {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Image,
             mupdf_text: Some(text.into()),
+            mupdf_blocks: vec![],
             fault: None,
             sent_to_ai: settled.is_some(),
             settled,

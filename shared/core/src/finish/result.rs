@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{Classification, Reason},
+    document::{Block, Classification, Reason},
     ids::{JobId, PageNumber},
     job::ResultMetadata,
     money::MicroUsd,
@@ -38,6 +38,9 @@ pub struct PageResult {
     /// False where `text` is only the placeholder.
     pub has_text: bool,
     pub text: String,
+    /// What the text is made of, page headers and footers included; empty where an AI read the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
     /// How far the page is; only in provisional results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<PageStatus>,
@@ -78,6 +81,8 @@ pub struct PageInput {
     pub page: PageNumber,
     pub reason: Reason,
     pub mupdf_text: Option<String>,
+    /// What MuPDF's text is made of.
+    pub mupdf_blocks: Vec<Block>,
     /// Why MuPDF could not read it.
     pub fault: Option<String>,
     pub sent_to_ai: bool,
@@ -117,6 +122,7 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         (_, None, Some(Cause::Cancelled)) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Some(Cause::Settled) | None) => Some("no answer was stored".to_owned()),
     };
+    let blocks = if ai_text.is_some() { vec![] } else { input.mupdf_blocks };
     let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
     let has_text = text.is_some() || blank;
@@ -142,6 +148,7 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
         has_text,
         text,
+        blocks,
         status: None,
         waiting: None,
     }

@@ -8,6 +8,7 @@ mod inspect;
 mod ranges;
 mod read_text;
 mod render;
+mod structure;
 mod understand;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, wants_image};
+pub use structure::complete;
 pub use understand::{understand, understand_partial};
 
 use crate::{

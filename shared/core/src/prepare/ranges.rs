@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::Reason,
+    document::{Block, PageBox, PageReading, Reason},
     ids::{JobId, PageNumber},
     job::{PageRange, StepCode, StepError},
     keys::blob,
@@ -23,6 +23,18 @@ pub struct StoredPage {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    #[serde(rename = "box", default, skip_serializing_if = "PageBox::is_empty")]
+    pub area: PageBox,
+    /// What the text is made of; empty in ranges that an older version stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
+}
+
+impl From<PageReading> for StoredPage {
+    fn from(reading: PageReading) -> Self {
+        let PageReading { number, text, page, blocks, reason, image: _, fault } = reading;
+        Self { page: number, reason, text, fault, area: page, blocks }
+    }
 }
 
 /// The pages of a range; `None` if it is not prepared yet.

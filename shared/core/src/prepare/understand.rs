@@ -14,6 +14,7 @@ use crate::{
         inspect::{inspect, inspected, selected_ranges},
         ranges::stored_ranges,
         read_text::read_texts,
+        structure::store_findings,
     },
     time::{after, within},
 };
@@ -77,6 +78,7 @@ async fn survey(blobs: &dyn Blobs, job: &Job, ranges: Vec<PageRange>) -> Result<
         complete: true,
     };
     let stored = stored_ranges(blobs, &job.id, &ranges).await?;
+    store_findings(blobs, &job.id, &stored).await?;
     for (range, pages) in ranges.into_iter().zip(stored) {
         match pages {
             None => survey.complete = false,

@@ -6,10 +6,10 @@
 use everypage_core::document::Reason;
 
 use super::{
+    content::TextContent,
     geometry::Area,
     graphics::{Drawing, Fill, Graphics},
     grid::Grid,
-    text::TextLayer,
 };
 
 /// An image up to this share of the page is a logo: on A4, 5 by 3.7 cm.
@@ -23,7 +23,7 @@ const MIN_TEXTLESS_SCAN_SHARE: f32 = 0.5;
 /// A drawing smaller than this in one direction is a row of bullets or check marks.
 const MIN_FIGURE_POINTS: f32 = 24.0;
 
-pub(crate) fn reason(graphics: &Graphics, text: &TextLayer) -> Reason {
+pub(crate) fn reason(graphics: &Graphics, text: &TextContent) -> Reason {
     let mut covered = Grid::new(graphics.page);
     graphics.images.iter().for_each(|image| covered.cover(image));
     let share = covered.share();

@@ -1,17 +1,18 @@
 //! One page: its text, its graphics, its classification and its image.
 
 mod classify;
+mod content;
 mod geometry;
 mod graphics;
 mod grid;
 mod recorder;
 mod render;
 mod shape;
-mod text;
+mod structure;
 mod text_quality;
 
 pub(crate) use classify::reason;
+pub(crate) use content::TextContent;
 pub(crate) use geometry::Area;
 pub(crate) use graphics::Graphics;
 pub(crate) use render::render;
-pub(crate) use text::TextLayer;

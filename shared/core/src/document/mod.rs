@@ -4,6 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::PageNumber;
 
+mod block;
+mod markdown;
+mod structure;
+
+pub use block::{Block, BlockKind, BlockStyle, Cell, PageBox, Table, plain_text};
+pub use markdown::markdown;
+pub use structure::{Findings, PageBlocks};
+
 /// Whether the text layer is enough to read a page, or a vision model should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -119,8 +127,12 @@ impl std::fmt::Debug for PageImage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageReading {
     pub number: PageNumber,
-    /// MuPDF's text in reading order; empty when there is none.
+    /// The text in reading order; empty when there is none.
     pub text: String,
+    /// The page's own box; empty if it could not be read.
+    pub page: PageBox,
+    /// The blocks that the text is made of, page headers and footers included.
+    pub blocks: Vec<Block>,
     pub reason: Reason,
     /// Present if an image was requested and could be rendered.
     pub image: Option<PageImage>,
