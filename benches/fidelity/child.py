@@ -26,7 +26,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path, time_limi
     """Runs the command in its own session, which is killed at the time limit.
 
     Peak memory is the largest sum over the session's processes (each one's private pages and its share of shared ones),
-    sampled; or the peak of the largest process, which the system knows exactly, if that is more.
+    sampled; or the peak of the largest process, which the system keeps, if that is more.
     """
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(
@@ -40,7 +40,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path, time_limi
             end = time.monotonic() + time_limit
             while not ended.wait(SAMPLE_SECONDS):
                 members = process.members(child.pid)
-                peak = max(peak, sum(map(process._proportional_bytes, members)))
+                peak = max(peak, sum(map(process._proportional_bytes, members)), *map(_own_peak, members))
                 if time.monotonic() > end:
                     for member in members:
                         os.kill(member, signal.SIGKILL)
@@ -53,4 +53,15 @@ def run(command: list[str], environment: dict[str, str], folder: Path, time_limi
         finally:
             ended.set()
             watcher.join()
-    return Ending(child.returncode, usage.ru_utime + usage.ru_stime, max(peak, usage.ru_maxrss * 1024))
+    return Ending(child.returncode, usage.ru_utime + usage.ru_stime, peak)
+
+
+def _own_peak(member: int) -> int:
+    # Not rusage's: that begins with the memory of the process that started it.
+    try:
+        for line in Path(f"/proc/{member}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # The process has ended.
+    return 0

@@ -3,7 +3,8 @@
 The pages were labelled by eye: `figure` has a chart, plot, diagram, map, photograph, music, or an image of text,
 `plain` has none (a letterhead or watermark on every page is none), `either` has a logo, a signature, decoration, or is a scan with a text layer: both answers are right.
 300 pages are a random sample (at most 6 of a document), from which the share of plain pages that are sent is counted;
-108 were chosen among pages with images or many drawings, to have enough figures.
+108 were chosen among pages with images or many drawings, and 35 are all others found with drawings and a caption or curves,
+to have enough figures.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generated import furniture, letters, table_documents
+from generated import everyday, furniture, letters, table_documents
 from generated.page import Font, Pages
 from generated.words import LATIN_1, Words
 
@@ -209,6 +209,7 @@ def documents() -> Iterator[tuple[str, Callable[[Path, Words], Pages]]]:
     yield "captions", captions
     yield "footnotes", footnotes
     yield "accents", accents
+    yield from everyday.documents()
     yield from letters.documents()
     yield from furniture.documents()
     yield from table_documents.documents()

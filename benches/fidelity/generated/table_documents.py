@@ -69,6 +69,29 @@ def with_spans(words: Words) -> Rows:
     return [*head, *body]
 
 
+def with_long_header(words: Words) -> Rows:
+    """Column titles of several lines, as titles are longer than numbers."""
+    header = ["Name", *(f"{words.title(2)} in {words.label().lower()} per {words.label().lower()}" for _ in range(5))]
+    return [header] + [[words.name(), *(words.decimal() for _ in range(5))] for _ in range(8)]
+
+
+def with_groups(words: Words) -> Rows:
+    """Rows that name a group of rows: a text in the first column only."""
+    rows: Rows = [["Item", "First", "Second", "Third"]]
+    for _ in range(3):
+        rows.append([f"{words.label()} {words.label().lower()}", "", "", ""])
+        rows += [[f"{words.name()} {words.label().lower()}", words.decimal(), words.number(), words.decimal()] for _ in range(3)]
+    return rows
+
+
+def with_words(words: Words) -> Rows:
+    """Short texts in every column."""
+    return [["Town", "Trade", "Owner", "Goods"]] + [
+        [words.label(), f"{words.label()} and {words.label().lower()}", f"{words.name()} {words.name()}", words.title(2)]
+        for _ in range(9)
+    ]
+
+
 def documents() -> Iterator[tuple[str, Callable[[Path, Words], Pages]]]:
     numbers = ("left", "right", "right", "right", "right")
     simple = lambda words: plain_rows(words, 7, 5)
@@ -85,6 +108,11 @@ def documents() -> Iterator[tuple[str, Callable[[Path, Words], Pages]]]:
     yield "tables-sentences-borderless", document(Look(rules="none", widths=(1, 6, 3), padding=6), with_sentences, count=3)
     yield "tables-spans", document(Look(), with_spans)
     yield "tables-spans-book", document(Look(rules="book"), with_spans)
+    yield "tables-long-header", document(Look(rules="book", align=("left", *["right"] * 5)), with_long_header)
+    yield "tables-long-header-borderless", document(Look(rules="none"), with_long_header)
+    yield "tables-groups", document(Look(rules="book", align=numbers), with_groups)
+    yield "tables-groups-borderless", document(Look(rules="none", align=numbers), with_groups)
+    yield "tables-words", document(Look(rules="none", font=Font("Times-Roman", 10), bold_header=False, padding=2), with_words)
     yield "tables-narrow", document(Look(font=Font("Helvetica", 7), padding=2), lambda words: plain_rows(words, 6, 4), 8, 2)
     yield "tables-wide", document(Look(font=Font("Helvetica", 7)), lambda words: plain_rows(words, 14, 11), 2, wide=True)
     yield "tables-across-pages", document(Look(), lambda words: plain_rows(words, 70, 5), 2)
