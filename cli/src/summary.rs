@@ -114,6 +114,7 @@ mod tests {
             reason: Reason::Image,
             mupdf_text: Some(text.into()),
             mupdf_blocks: vec![],
+            confidence: None,
             fault: None,
             sent_to_ai: settled.is_some(),
             settled,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use everypage_core::{
-    document::{Classification, PageBox, PageReading, Reason, plain_text},
+    document::{Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, plain_text},
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
     secret::Secret,
@@ -92,7 +92,7 @@ impl Document {
         }
         .map_err(message)?;
         let (layout, text) = self.layout(&list, area, &graphics)?;
-        let reason = page::reason(&graphics, &text);
+        let reason = page::reason(&graphics, &text, &layout);
         // A truncated file still counts all its pages; a missing one must not be classified as blank.
         if reason == Reason::Blank && self.is_missing(number).map_err(message)? {
             return Err("the page is missing from the file, which is damaged or truncated".into());
@@ -106,13 +106,16 @@ impl Document {
             Ok(image) => (image, None),
             Err(fault) => (None, Some(format!("the page could not be rendered: {fault}"))),
         };
-        let text = plain_text(&layout.blocks);
+        let images: Vec<PageBox> = graphics.images.iter().take(MAX_IMAGES).map(layout::page_box).collect();
+        let confidence = page::confidence(reason, &text, &layout);
         Ok(PageReading {
             number,
-            text,
+            text: plain_text(&layout.blocks),
             page: layout::page_box(&area),
             blocks: layout.blocks,
+            images,
             reason,
+            confidence,
             image,
             fault,
         })
@@ -164,6 +167,7 @@ impl Document {
         content.rules.clone_from(&graphics.rules);
         content.fills = graphics.fills.iter().map(|fill| fill.area).collect();
         content.images.clone_from(&graphics.images);
+        content.clusters = page::clusters(graphics, &text.lines, &[]);
         content.tags.clone_from(&graphics.tags);
         Ok((layout::read(content), text))
     }
@@ -190,7 +194,9 @@ pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
         text: String::new(),
         page: PageBox::default(),
         blocks: Vec::new(),
+        images: Vec::new(),
         reason: Reason::Unreadable,
+        confidence: Confidence::new(0.0),
         image: None,
         fault: Some(fault),
     }

@@ -30,6 +30,7 @@ fn input(
         reason,
         mupdf_text: text.map(str::to_owned),
         mupdf_blocks: vec![],
+        confidence: None,
         fault: None,
         sent_to_ai: sent,
         settled,

@@ -17,7 +17,7 @@ use crate::{
     keys::blob,
     plan::propose::manifest,
     ports::blobs::{Blobs, Stored},
-    prepare::{complete, stored_ranges},
+    prepare::stored_ranges,
     read::pages,
 };
 
@@ -78,9 +78,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
     let mut records = pages::all(store, &job.id).await?;
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
-    let mut stored = stored_ranges(blobs, &job.id, ranges).await?;
-    complete(blobs, &job.id, &mut stored).await?;
-    for (range, stored) in ranges.iter().zip(stored) {
+    for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let mut found = stored.next_if(|stored| stored.page == page);
@@ -99,6 +97,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                     || Some("the page was not read before the job ended".to_owned()),
                     |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
                 ),
+                confidence: found.as_ref().map(|stored| stored.confidence),
                 mupdf_blocks: found
                     .as_mut()
                     .map(|stored| std::mem::take(&mut stored.blocks))

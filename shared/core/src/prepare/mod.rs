@@ -18,7 +18,6 @@ pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, wants_image};
-pub use structure::complete;
 pub use understand::{understand, understand_partial};
 
 use crate::{

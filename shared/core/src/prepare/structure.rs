@@ -3,10 +3,14 @@
 use crate::{
     document::{Findings, PageBlocks, plain_text},
     ids::JobId,
-    job::{StepError, encode},
+    job::{Job, StepError, encode},
     keys::blob,
     ports::blobs::Blobs,
-    prepare::ranges::StoredPage,
+    prepare::{
+        Preparer,
+        inspect::inspect,
+        ranges::{StoredPage, ranges_as_read},
+    },
 };
 
 /// Finds the structure of a document whose pages are read, and stores it. Of several callers the first wins.
@@ -14,33 +18,51 @@ pub(super) async fn store_findings(
     blobs: &dyn Blobs,
     job: &JobId,
     stored: &[Option<Vec<StoredPage>>],
-) -> Result<(), StepError> {
+) -> Result<Findings, StepError> {
     let findings = find(stored.iter().flatten().flatten());
     blobs.put_new(&blob::structure(job), encode(&findings)?).await?;
+    Ok(findings)
+}
+
+/// Stores the findings, unless they are stored or some text is not read yet.
+pub(super) async fn ensure_findings(preparer: &Preparer, job: &Job) -> Result<(), StepError> {
+    let blobs = preparer.blobs.as_ref();
+    if blobs.get(&blob::structure(&job.id)).await?.is_some() {
+        return Ok(());
+    }
+    let stored = ranges_as_read(blobs, &job.id, &inspect(preparer, job).await?).await?;
+    if stored.iter().all(Option::is_some) {
+        store_findings(blobs, &job.id, &stored).await?;
+    }
     Ok(())
 }
 
-fn find<'a>(pages: impl Iterator<Item = &'a StoredPage>) -> Findings {
+/// The findings that are stored; `None` before all text is read.
+pub(super) async fn findings(blobs: &dyn Blobs, job: &JobId) -> Result<Option<Findings>, StepError> {
+    let stored = blobs.get(&blob::structure(job)).await?;
+    Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+pub(super) fn find<'a>(pages: impl Iterator<Item = &'a StoredPage>) -> Findings {
     let pages: Vec<PageBlocks<'_>> = pages
-        .map(|page| PageBlocks { number: page.page.get(), page: page.area, blocks: &page.blocks })
+        .map(|page| PageBlocks {
+            number: page.page.get(),
+            page: page.area,
+            blocks: &page.blocks,
+            images: &page.images,
+        })
         .collect();
     Findings::of(&pages)
 }
 
-/// Completes the pages of a document: kinds and levels of blocks are final, and page headers, footers and numbers
-/// are no part of the text. Pages without blocks stay as they are.
-pub async fn complete(
-    blobs: &dyn Blobs,
-    job: &JobId,
-    stored: &mut [Option<Vec<StoredPage>>],
-) -> Result<(), StepError> {
-    // A job of an older version, or one that ended while its text was read, has no findings stored.
-    let known = blobs.get(&blob::structure(job)).await?;
-    let known = known.and_then(|bytes| serde_json::from_slice::<Findings>(&bytes).ok());
-    let findings = known.unwrap_or_else(|| find(stored.iter().flatten().flatten()));
-    for page in stored.iter_mut().flatten().flatten().filter(|page| !page.blocks.is_empty()) {
-        findings.apply(page.page.get(), page.area, &mut page.blocks);
-        page.text = plain_text(&page.blocks);
+impl StoredPage {
+    /// Gives the blocks their final kinds and levels, takes page headers, footers and numbers out of the text, and
+    /// forgives images that are on most pages. A page without blocks keeps its text.
+    pub(super) fn complete(&mut self, findings: &Findings) {
+        self.reason = findings.reason(self.reason, self.area, &self.images);
+        if !self.blocks.is_empty() {
+            findings.apply(self.page.get(), self.area, &mut self.blocks);
+            self.text = plain_text(&self.blocks);
+        }
     }
-    Ok(())
 }

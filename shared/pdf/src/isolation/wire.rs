@@ -3,7 +3,9 @@
 use std::io;
 
 use everypage_core::{
-    document::{Block, ImageFormat, PageBox, PageImage, PageReading, Reason, plain_text},
+    document::{
+        Block, Confidence, ImageFormat, MAX_IMAGES, PageBox, PageImage, PageReading, Reason, plain_text,
+    },
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
 };
@@ -29,6 +31,8 @@ pub(crate) enum Reply {
         number: PageNumber,
         reason: Reason,
         page: PageBox,
+        images: Vec<PageBox>,
+        confidence: Confidence,
         block_bytes: usize,
         image: Option<ImageHead>,
         fault: Option<String>,
@@ -107,7 +111,7 @@ fn sanitize(message: &str) -> String {
 impl Reply {
     /// Splits a reading into head, blocks and image.
     pub fn page(reading: PageReading) -> io::Result<(Self, Vec<u8>, Vec<u8>)> {
-        let PageReading { number, text: _, page, blocks, reason, image, fault } = reading;
+        let PageReading { number, text: _, page, blocks, images, reason, confidence, image, fault } = reading;
         let (image, bytes) = match image {
             Some(PageImage { format, width_px, height_px, bytes }) => {
                 (Some(ImageHead { format, width_px, height_px }), bytes)
@@ -115,12 +119,17 @@ impl Reply {
             None => (None, Vec::new()),
         };
         let blocks = serde_json::to_vec(&blocks)?;
-        Ok((Self::Page { number, reason, page, block_bytes: blocks.len(), image, fault }, blocks, bytes))
+        Ok((
+            Self::Page { number, reason, page, images, confidence, block_bytes: blocks.len(), image, fault },
+            blocks,
+            bytes,
+        ))
     }
 
     /// Joins a page's reply and body. `None` for another reply or a malformed body: the child is broken.
     pub fn into_page(self, mut body: Vec<u8>) -> Option<PageReading> {
-        let Self::Page { number, reason, page, block_bytes, image, fault } = self else {
+        let Self::Page { number, reason, page, mut images, confidence, block_bytes, image, fault } = self
+        else {
             return None;
         };
         if block_bytes > body.len()
@@ -138,6 +147,7 @@ impl Reply {
             bytes,
         });
         let (text, fault) = (plain_text(&blocks), fault.as_deref().map(sanitize));
-        Some(PageReading { number, text, page, blocks, reason, image, fault })
+        images.truncate(MAX_IMAGES);
+        Some(PageReading { number, text, page, blocks, images, reason, confidence, image, fault })
     }
 }

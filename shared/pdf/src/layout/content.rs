@@ -2,7 +2,7 @@
 //!
 //! Made from MuPDF by `page::content`, or by hand in tests.
 
-use crate::page::Area;
+use crate::page::{Area, Cluster};
 
 /// How glyphs of one font are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(crate) struct PageContent {
     /// Filled rectangles that are visible.
     pub fills: Vec<Area>,
     pub images: Vec<Area>,
-    /// Areas of figures: images and clusters of drawings.
-    pub figures: Vec<Area>,
+    /// Clusters of lines and curves, some of which are figures.
+    pub clusters: Vec<Cluster>,
     pub tags: Vec<TaggedRun>,
 }

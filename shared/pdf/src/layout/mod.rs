@@ -70,7 +70,7 @@ pub(crate) fn read(mut content: PageContent) -> PageLayout {
     let line_numbers = margins::take_line_numbers(&mut level);
     initial::join_initials(&mut level);
     let tables = tables::take(&mut level, &content, &turn);
-    let figures = figures(&content, &mut level, &tables);
+    let figures = figures(&content, &mut level, &tables, body_size);
     let is_right_to_left = level.iter().filter(|line| line.is_right_to_left).count() * 2 > level.len();
     for region in columns::regions(items(&level, &tables, &figures), is_right_to_left) {
         read_region(region, &level, &tables, &figures, &mut blocks);
@@ -112,27 +112,43 @@ struct Figure {
 }
 
 /// Takes the labels of figures out of the text. Prose over a picture stays text.
-fn figures(content: &PageContent, fragments: &mut Vec<Fragment>, tables: &[Found]) -> Vec<Figure> {
+fn figures(
+    content: &PageContent,
+    fragments: &mut Vec<Fragment>,
+    tables: &[Found],
+    body_size: f32,
+) -> Vec<Figure> {
+    let page = content.page.size();
+    let captions: Vec<Area> =
+        fragments.iter().filter(|line| roles::names_figure(&line.text)).map(|line| line.area).collect();
     let mut figures = Vec::new();
-    for area in content.figures.iter().take(50) {
-        if !area.is_valid()
-            || area.size() > 0.7 * content.page.size()
-            || tables.iter().any(|table| table.area.intersect(area).is_valid())
-        {
+    for cluster in content.clusters.iter().take(500) {
+        let area = cluster.area;
+        let is_figure = cluster.is_figure(page) || cluster.is_named(page, &captions);
+        let in_table = tables.iter().any(|table| table.area.intersect(&area).is_valid());
+        if !is_figure || in_table || area.size() > 0.7 * page || figures.len() >= 50 {
             continue;
         }
-        let is_inside = |fragment: &Fragment| {
+        let is_label = |fragment: &Fragment, reach: f32| {
             let (x, y) = fragment.area.center();
-            area.contains(x, y)
+            area.grown(reach).contains(x, y) && !roles::is_caption(&fragment.text)
         };
-        let inside = || fragments.iter().filter(|fragment| is_inside(fragment));
+        // Labels of axes are around a figure: small and short.
+        let is_around = |fragment: &Fragment| {
+            fragment.size < 0.93 * body_size
+                && fragment.glyphs <= 24
+                && is_label(fragment, 2.2 * fragment.size)
+        };
+        let inside = || fragments.iter().filter(|fragment| is_label(fragment, 0.0));
         let characters: usize = inside().map(|fragment| fragment.text.chars().count()).sum();
         if characters > 25 * inside().count() {
             continue;
         }
-        let (labels, rest) = fragments.drain(..).partition(|fragment| is_inside(fragment));
+        let (labels, rest): (Vec<Fragment>, Vec<Fragment>) =
+            fragments.drain(..).partition(|fragment| is_label(fragment, 0.0) || is_around(fragment));
         *fragments = rest;
-        figures.push(Figure { area: *area, labels });
+        let area = labels.iter().fold(area, |all, label| all.union(&label.area));
+        figures.push(Figure { area, labels });
     }
     for image in content.images.iter().take(200) {
         let is_large = image.size() > 0.01 * content.page.size() && image.size() < 0.6 * content.page.size();

@@ -125,7 +125,7 @@ impl RuledGrid {
         let is_table = filled.len() >= 3
             && used_columns >= 2
             && longest <= MAX_CELL_CHARACTERS
-            && filled.len() * 10 >= cells.spans.iter().filter(|span| span.0 > 0).count();
+            && filled.len() * 5 >= cells.spans.iter().filter(|span| span.0 > 0).count();
         is_table.then_some(cells)
     }
 

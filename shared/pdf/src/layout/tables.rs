@@ -7,7 +7,7 @@ use super::{
     content::{PageContent, TagRole},
     fragment::Fragment,
     grid::Cells,
-    row, ruled,
+    roles, row, ruled,
     turn::Turn,
 };
 use crate::page::Area;
@@ -36,7 +36,12 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
         let covers_other =
             found.iter().any(|other: &Found| grid.area.grown(2.0).contains(other.area.x0, other.area.y0));
         *fragments = outside;
-        match grid.table(&inside).filter(|_| !covers_other) {
+        let is_drawn = content.clusters.iter().any(|cluster| {
+            let shared = cluster.stroke_area.intersect(&grid.area);
+            cluster.strokes >= 8 && shared.is_valid() && shared.size() > 0.4 * grid.area.size()
+        });
+        let is_named_figure = fragments.iter().any(|line| is_caption_of_figure(line, &grid.area));
+        match grid.table(&inside).filter(|_| !covers_other && !is_drawn && !is_named_figure) {
             Some(cells) => found.push(Found { area: grid.area, table: cells.finish(turn), is_certain: true }),
             None => fragments.extend(inside),
         }
@@ -44,6 +49,15 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
     take_tagged(fragments, turn, &mut found);
     take_between_rules(fragments, content, turn, &mut found);
     found
+}
+
+/// Whether the line directly below names the grid as a figure.
+fn is_caption_of_figure(line: &Fragment, grid: &Area) -> bool {
+    let distance = line.area.y0 - grid.y1;
+    (-2.0..36.0).contains(&distance)
+        && line.area.x0 < grid.x1
+        && line.area.x1 > grid.x0
+        && roles::names_figure(&line.text)
 }
 
 /// Tables by the tags of their cells.

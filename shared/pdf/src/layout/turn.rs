@@ -66,8 +66,9 @@ impl Turn {
             }
         }
         let areas = content.rules.iter_mut().chain(&mut content.fills).chain(&mut content.images);
-        for area in areas.chain(&mut content.figures).chain(content.tags.iter_mut().map(|tag| &mut tag.area))
-        {
+        let clusters =
+            content.clusters.iter_mut().flat_map(|cluster| [&mut cluster.area, &mut cluster.stroke_area]);
+        for area in areas.chain(clusters).chain(content.tags.iter_mut().map(|tag| &mut tag.area)) {
             *area = self.upright(area);
         }
         content.page = self.upright(&content.page);

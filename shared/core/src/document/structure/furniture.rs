@@ -190,7 +190,7 @@ mod tests {
         let inputs: Vec<PageBlocks<'_>> = pages
             .iter()
             .enumerate()
-            .map(|(index, blocks)| PageBlocks { number: index as u32 + 1, page: PAGE, blocks })
+            .map(|(index, blocks)| PageBlocks { number: index as u32 + 1, page: PAGE, blocks, images: &[] })
             .collect();
         let furniture = Furniture::of(&inputs);
         pages

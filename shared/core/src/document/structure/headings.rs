@@ -276,7 +276,7 @@ mod tests {
             body.style.size = 100;
             body.style.bold = false;
         }
-        let findings = Findings::of(&[PageBlocks { number: 1, page, blocks: &blocks }]);
+        let findings = Findings::of(&[PageBlocks { number: 1, page, blocks: &blocks, images: &[] }]);
         findings.apply(1, page, &mut blocks);
         blocks.pop();
         blocks.iter().map(|block| block.level.filter(|_| block.kind == BlockKind::Heading)).collect()

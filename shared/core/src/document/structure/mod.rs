@@ -6,15 +6,17 @@
 
 mod furniture;
 mod headings;
+mod images;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, BlockKind, PageBox};
+use super::{Block, BlockKind, PageBox, Reason};
 
 use furniture::Furniture;
 use headings::Headings;
+use images::RepeatedImages;
 
 /// The blocks of one page, as the first pass needs them.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub struct PageBlocks<'a> {
     pub number: u32,
     pub page: PageBox,
     pub blocks: &'a [Block],
+    /// Where images are.
+    pub images: &'a [PageBox],
 }
 
 /// What the pages of a document have in common.
@@ -32,6 +36,8 @@ pub struct Findings {
     /// Pages whose first table continues the last one of the page before.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     continued_tables: BTreeSet<u32>,
+    #[serde(default)]
+    images: RepeatedImages,
 }
 
 impl Findings {
@@ -39,7 +45,12 @@ impl Findings {
         let furniture = Furniture::of(pages);
         let headings = Headings::of(pages, &furniture);
         let continued_tables = continued_tables(pages, &furniture);
-        Self { furniture, headings, continued_tables }
+        Self { furniture, headings, continued_tables, images: RepeatedImages::of(pages) }
+    }
+
+    /// The reason of a page's classification: images that are on most pages are none.
+    pub fn reason(&self, reason: Reason, page: PageBox, images: &[PageBox]) -> Reason {
+        if reason == Reason::Image && self.images.explain(page, images) { Reason::Text } else { reason }
     }
 
     /// Gives the blocks of a page their final kinds and levels. Applying it twice changes nothing more.
