@@ -10,6 +10,7 @@ from pathlib import Path
 import corpus
 import environment
 import measure
+import rendered
 import screen
 import tools
 from environment import CACHE
@@ -44,6 +45,8 @@ def selected_sets(options: argparse.Namespace) -> list[measure.Set]:
     folders = {"collected": options.corpus}
     if not options.no_generated:
         folders["generated"] = [make.corpus(CACHE / "corpus")]
+    if options.markdown:
+        folders["rendered"] = [rendered.corpus(options.markdown, CACHE / "rendered")]
     sets = []
     for name, given in folders.items():
         documents = [document for folder in given for document in corpus.find(folder, CACHE / "documents.json")]

@@ -31,8 +31,8 @@ def enter() -> None:
     wanted = REQUIREMENTS.read_text()
     if not installed.exists() or installed.read_text() != wanted:
         log(f"installing {', '.join(wanted.split())} into {PYTHON.parent.parent.relative_to(ROOT)}")
-        shutil.rmtree(PYTHON.parent.parent, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", PYTHON.parent.parent], check=True)
+        if not PYTHON.exists():
+            subprocess.run([sys.executable, "-m", "venv", PYTHON.parent.parent], check=True)
         pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", REQUIREMENTS]
         subprocess.run(pip, check=True)
         installed.write_text(wanted)

@@ -10,7 +10,7 @@ NAMES = {
     "everypage": "**Everypage**", "liteparse": "liteparse", "pdf_inspector": "pdf_inspector",
     "pymupdf4llm": "pymupdf4llm (layout model)",
 }
-SETS = {"collected": "Collected documents", "generated": "Generated documents"}
+SETS = {"collected": "Collected documents", "generated": "Generated documents", "rendered": "Rendered Markdown"}
 
 
 def groups(rows: list[dict]) -> list[dict]:
@@ -32,9 +32,11 @@ def groups(rows: list[dict]) -> list[dict]:
 
 
 def part_of(row: dict) -> str:
-    """Collected documents by their corpus, generated ones by what is difficult, generated scans by their turn."""
+    """Collected documents by their corpus, generated ones by what is difficult, scans by their turn, others by style."""
     if row["set"] == "collected":
         return row["corpus"]
+    if row["set"] == "rendered":
+        return ("" if row["is_tagged"] else "un") + "tagged, style " + row["document"].partition("-style-")[2][0]
     name = row["document"].partition("/")[2]
     if row["is_scan"]:
         return "turned" if "turned" in name else "upright"
