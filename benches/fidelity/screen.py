@@ -71,7 +71,7 @@ def _print_gaps(part: str, by_document: dict[str, dict[str, dict]], first: str) 
     for name, scores in by_document.items():
         own = scores[first][part]
         others = {tool: row[part] for tool, row in scores.items() if tool != first and row[part] is not None}
-        if own is not None and others:
+        if own is not None and others and not scores[first]["is_scan"]:
             best = max(others, key=others.get)
             gaps.append((others[best] - own, name, own, best, others[best]))
     print(f"\n{part}: furthest behind a peer")
