@@ -1,10 +1,12 @@
 """Scores Everypage's classification of pages against labels.json.
 
 The pages were labelled by eye: `figure` has a chart, plot, diagram, map, photograph, music, or an image of text,
-`plain` has none (a letterhead or watermark on every page is none), `either` has a logo, a signature, decoration, or is a scan with a text layer: both answers are right.
-300 pages are a random sample (at most 6 of a document), from which the share of plain pages that are sent is counted;
-108 were chosen among pages with images or many drawings, and 35 are all others found with drawings and a caption or curves,
-to have enough figures. 144 more random pages (`later`) were labelled when the classification had been written.
+`plain` has none (a letterhead or watermark on every page is none), `either` has a logo, a signature, decoration, or is
+a scan with a text layer: both answers are right.
+
+300 pages are a random sample (at most 6 of a document). 108 were chosen among pages with images or many drawings, and 35
+are all others found with drawings and a caption or curves, to have enough figures. 144 more random pages (`later`) were
+labelled when the classification had been written. Plain pages are counted in the random samples only.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ Grid = list[list[str]]
 
 DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 FENCE = re.compile(r"^\s*(```|~~~)")
-BLOCK = re.compile(r"<table\b.*?</table>|\\begin\{table\*?\}.*?\\end\{table\*?\}|\\begin\{tabular\}.*?\\end\{tabular\}", re.S | re.I)
+BLOCK = re.compile(
+    r"<table\b.*?</table>|\\begin\{table\*?\}.*?\\end\{table\*?\}|\\begin\{tabular\}.*?\\end\{tabular\}", re.S | re.I
+)
 
 
 def split(markdown: str) -> Iterator[tuple[str, list]]:
