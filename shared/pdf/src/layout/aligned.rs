@@ -33,7 +33,9 @@ pub(super) fn table(rows: &[Row], evidence: Evidence) -> Option<Cells> {
     if !is_plausible(&grid, columns, evidence, size) {
         return None;
     }
+    join_heads(&mut grid);
     merge_continued(&mut grid, rows, size);
+    let columns = grid.first().map_or(0, Vec::len);
     let mut cells = Cells::new(grid.len(), columns);
     for (at, cell) in grid.into_iter().flatten().enumerate() {
         cells.cells[at] = cell;
@@ -110,10 +112,7 @@ fn split(row: &Row, separators: &[f32]) -> Vec<Vec<Fragment>> {
                 continue;
             }
             // Crossed by the separator: it is cut only where two words are apart.
-            let is_apart = current.words.windows(2).any(|pair| {
-                pair[0].x1 <= *x && pair[1].x0 >= *x && pair[1].x0 - pair[0].x1 >= 0.45 * current.size
-            });
-            if is_apart {
+            if is_gap(&current, *x) {
                 let (left, right) = current.split_at(*x);
                 cells[column].extend(left);
                 rest = right;
@@ -127,6 +126,29 @@ fn split(row: &Row, separators: &[f32]) -> Vec<Vec<Fragment>> {
         }
     }
     cells
+}
+
+/// Whether two words of the fragment are apart at `x`.
+pub(super) fn is_gap(fragment: &Fragment, x: f32) -> bool {
+    fragment
+        .words
+        .windows(2)
+        .any(|pair| pair[0].x1 <= x && pair[1].x0 >= x && pair[1].x0 - pair[0].x1 >= 0.45 * fragment.size)
+}
+
+/// Separators within one column of a table with lines: clear gaps that nearly all rows have.
+pub(super) fn inner_separators(rows: &[Row]) -> Vec<f32> {
+    let size = median(rows.iter().map(|row| row.size));
+    let separators = separators(rows, size);
+    if separators.is_empty() || separators.len() >= MAX_COLUMNS {
+        return Vec::new();
+    }
+    let columns = separators.len() + 1;
+    let grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
+    let is_filled =
+        |column: usize| grid.iter().filter(|row| !row[column].is_empty()).count() * 10 >= grid.len() * 5;
+    let is_table = (0..columns).all(is_filled) && !is_list(&grid);
+    if is_table { separators } else { Vec::new() }
 }
 
 fn is_plausible(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence, size: f32) -> bool {
@@ -150,7 +172,7 @@ fn is_plausible(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence,
         let total: usize = cells().flatten().map(|fragment| fragment.text.chars().count()).sum();
         total as f32 / cells().count().max(1) as f32
     };
-    if is_list(grid) || is_contents(grid, columns) {
+    if is_list(grid) || is_contents(grid, columns) || is_numbered(grid) || is_scale(grid, columns) {
         return false;
     }
     if evidence == Evidence::Rules {
@@ -187,7 +209,61 @@ fn is_aligned(grid: &[Vec<Vec<Fragment>>], column: usize, size: f32) -> bool {
 fn is_list(grid: &[Vec<Vec<Fragment>>]) -> bool {
     let first: Vec<&Fragment> = grid.iter().filter_map(|row| row[0].first()).collect();
     let markers = first.iter().filter(|fragment| super::lists::is_marker(&fragment.text)).count();
-    grid.first().is_some_and(|row| row.len() == 2) && markers * 10 >= first.len() * 7
+    let bullets = first.iter().filter(|fragment| super::lists::is_bullet_marker(&fragment.text)).count();
+    let has_two_columns = grid.first().is_some_and(|row| row.len() == 2);
+    bullets * 10 >= first.len().max(1) * 7 || (has_two_columns && markers * 10 >= first.len() * 7)
+}
+
+/// The number in a cell.
+fn number(cell: &[Fragment]) -> Option<f64> {
+    match cell {
+        [part] => part.text.replace(',', ".").replace('−', "-").parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether two columns are numbered lines: of code, or of a text under review.
+fn is_numbered(grid: &[Vec<Vec<Fragment>>]) -> bool {
+    let numbers: Vec<f64> = grid.iter().filter_map(|row| number(&row[0])).collect();
+    let is_series = numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0);
+    grid.first().is_some_and(|row| row.len() == 2)
+        && numbers.len() == grid.len()
+        && numbers.len() >= 2
+        && is_series
+}
+
+/// Whether all columns are the scales of a chart: numbers with a constant step.
+fn is_scale(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
+    (0..columns).all(|column| {
+        let cells = || grid.iter().map(|row| row[column].as_slice()).filter(|cell| !cell.is_empty());
+        let numbers: Vec<f64> = cells().filter_map(number).collect();
+        let step = numbers.get(1).zip(numbers.first()).map_or(0.0, |(second, first)| second - first);
+        let is_even =
+            numbers.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 0.01 * step.abs().max(0.01));
+        numbers.len() >= 3 && numbers.len() == cells().count() && is_even && step != 0.0
+    })
+}
+
+/// Joins columns of which one has only heads and the other only what is below: they are set differently.
+fn join_heads(grid: &mut [Vec<Vec<Fragment>>]) {
+    let head_rows = if grid.len() >= 4 { 2 } else { 1 };
+    let mut column = 0;
+    while column + 1 < grid.first().map_or(0, Vec::len) {
+        let rows_of = |column: usize| -> Vec<usize> {
+            (0..grid.len()).filter(|row| !grid[*row][column].is_empty()).collect()
+        };
+        let (left, right) = (rows_of(column), rows_of(column + 1));
+        let is_head = |rows: &[usize]| !rows.is_empty() && rows.iter().all(|row| *row < head_rows);
+        let is_apart = !left.iter().any(|row| right.contains(row));
+        if is_apart && is_head(&left) != is_head(&right) && grid.len() >= 3 {
+            for row in grid.iter_mut() {
+                let more = row.remove(column + 1);
+                row[column].extend(more);
+            }
+        } else {
+            column += 1;
+        }
+    }
 }
 
 /// Whether the rows are a table of contents: leaders, and page numbers at the end.

@@ -335,6 +335,11 @@ fn read_line(
 }
 
 impl Tag {
+    /// Whether the element is more than a paragraph, which may go astray.
+    pub fn is_block(self) -> bool {
+        !matches!(self.role, super::content::TagRole::Paragraph)
+    }
+
     pub fn is_cell(self) -> bool {
         matches!(self.role, super::content::TagRole::Cell { .. })
     }

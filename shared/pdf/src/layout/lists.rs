@@ -11,16 +11,22 @@ pub(super) fn marker(text: &str) -> Option<usize> {
         return text[length..].starts_with(' ').then_some(length);
     }
     let end = text.find(' ')?;
+    // Word's second bullet is a letter.
+    if &text[..end] == "o" && text[end..].trim_start().starts_with(char::is_uppercase) {
+        return Some(end);
+    }
     is_numbering(&text[..end]).then_some(end)
+}
+
+/// Whether the text is a bullet and nothing else.
+pub(super) fn is_bullet_marker(text: &str) -> bool {
+    let mut characters = text.chars();
+    matches!((characters.next(), characters.next()), (Some(c), None) if is_bullet(c) || c == 'o')
 }
 
 /// Whether the text is a marker and nothing else.
 pub(super) fn is_marker(text: &str) -> bool {
-    let mut characters = text.chars();
-    match (characters.next(), characters.next()) {
-        (Some(c), None) if is_bullet(c) => true,
-        _ => is_numbering(text),
-    }
+    is_bullet_marker(text) || is_numbering(text)
 }
 
 pub(super) fn is_bulleted(text: &str) -> bool {

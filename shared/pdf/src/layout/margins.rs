@@ -2,8 +2,10 @@
 
 use super::fragment::Fragment;
 
-/// Fewer numbers may be a list or a column of a table.
+/// Fewer numbers may be a list or a column of a table, unless they continue those of another page.
 const MIN_LINE_NUMBERS: usize = 8;
+const MIN_CONTINUED_NUMBERS: usize = 3;
+const MIN_CONTINUED_VALUE: u32 = 20;
 
 /// Takes line numbers out: numbers under each other in a margin, with a constant step.
 pub(super) fn take_line_numbers(fragments: &mut Vec<Fragment>) -> Vec<Fragment> {
@@ -22,7 +24,7 @@ pub(super) fn take_line_numbers(fragments: &mut Vec<Fragment>) -> Vec<Fragment> 
             Some((index, fragment.area.x1, fragment.baseline, fragment.text.parse::<u32>().ok()?))
         })
         .collect();
-    if numbers.len() < MIN_LINE_NUMBERS {
+    if numbers.len() < MIN_CONTINUED_NUMBERS {
         return Vec::new();
     }
     numbers.sort_by(|a, b| a.2.total_cmp(&b.2));
@@ -32,7 +34,9 @@ pub(super) fn take_line_numbers(fragments: &mut Vec<Fragment>) -> Vec<Fragment> 
     let step = steps.first().copied().unwrap_or(0);
     let is_series = step > 0 && steps.iter().filter(|other| **other == step).count() * 10 >= steps.len() * 9;
     let is_outside = texts.iter().filter(|x0| **x0 > right).count() * 100 >= texts.len() * 97;
-    if column.len() < MIN_LINE_NUMBERS || !is_series || !is_outside {
+    let is_continued = step == 1 && column.first().is_some_and(|number| number.3 >= MIN_CONTINUED_VALUE);
+    let least = if is_continued { MIN_CONTINUED_NUMBERS } else { MIN_LINE_NUMBERS };
+    if column.len() < least || !is_series || !is_outside {
         return Vec::new();
     }
     let mut taken: Vec<usize> = column.iter().map(|number| number.0).collect();

@@ -16,6 +16,9 @@ pub(super) struct Draft {
     pub mono: u32,
     pub tag: Option<Tag>,
     pub is_list_item: bool,
+    /// Baseline of the last line, and its distance from the one before; 0 for a single line.
+    baseline: f32,
+    leading: f32,
 }
 
 impl Draft {
@@ -35,6 +38,8 @@ impl Draft {
             mono: line.mono,
             tag: line.tag,
             is_list_item: lists::marker(&line.text).is_some(),
+            baseline: line.baseline,
+            leading: 0.0,
         }
     }
 
@@ -46,6 +51,7 @@ impl Draft {
             letters::join_line(&mut self.text, &line.text);
         }
         self.area = self.area.union(&line.area);
+        (self.leading, self.baseline) = (line.baseline - self.baseline, line.baseline);
         self.lines = self.lines.saturating_add(1);
         self.glyphs += line.glyphs;
         self.bold += line.bold;
@@ -124,12 +130,19 @@ fn breaks(
 ) -> bool {
     let size = above.size.max(line.size);
     let distance = line.baseline - above.baseline;
+    // Lines that are set closer than those that follow are another part, such as a running header.
+    if draft.leading > 0.8 * size && distance > 1.45 * draft.leading {
+        return true;
+    }
     if let (Some(a), Some(b)) = (above.tag, line.tag) {
         if a.element != b.element {
             return true;
         }
         // One element may hold a whole page: then the tags say nothing about paragraphs.
-        if draft.glyphs < 3_000 && distance < 2.0 * size {
+        if draft.glyphs < 3_000
+            && distance <= 1.25 * region.leading * size
+            && (a.is_block() || above.size == line.size)
+        {
             return false;
         }
     }

@@ -1,6 +1,11 @@
 //! Tables that are drawn with lines: the lines' grid is the table's.
 
-use super::{fragment::Fragment, grid::Cells};
+use super::{
+    aligned,
+    fragment::Fragment,
+    grid::Cells,
+    row::{self, Row},
+};
 use crate::page::Area;
 
 /// More rules than a page of tables has: a drawing.
@@ -20,6 +25,9 @@ pub(super) struct RuledGrid {
     ys: Vec<f32>,
     upright: Vec<Area>,
     level: Vec<Area>,
+    /// Edges that are not drawn: columns and rows that only their alignment shows.
+    implied_xs: Vec<f32>,
+    implied_ys: Vec<f32>,
 }
 
 /// Finds grids with at least two columns.
@@ -92,7 +100,7 @@ impl RuledGrid {
         let cells = xs.len().saturating_sub(1) * ys.len().saturating_sub(1);
         let has_size = area.width() > 40.0 && area.height() > 12.0;
         (xs.len() >= 3 && ys.len() >= 2 && (2..=MAX_CELLS).contains(&cells) && has_size && upright.len() >= 2)
-            .then_some(Self { area, xs, ys, upright, level })
+            .then_some(Self { area, xs, ys, upright, level, implied_xs: Vec::new(), implied_ys: Vec::new() })
     }
 
     /// Whether the fragment is in the grid.
@@ -102,7 +110,8 @@ impl RuledGrid {
     }
 
     /// Puts the fragments into cells; `None` if the grid is no table.
-    pub fn table(&self, fragments: &[Fragment]) -> Option<Cells> {
+    pub fn table(&mut self, fragments: &[Fragment]) -> Option<Cells> {
+        self.add_implied_edges(fragments);
         let (columns, rows) = (self.xs.len() - 1, self.ys.len() - 1);
         let mut cells = Cells::new(rows, columns);
         let owners = self.spans(&mut cells);
@@ -129,6 +138,71 @@ impl RuledGrid {
         is_table.then_some(cells)
     }
 
+    /// Finds rows and columns between the lines: many tables have lines around groups of rows or columns only.
+    fn add_implied_edges(&mut self, fragments: &[Fragment]) {
+        let parts: Vec<Fragment> = fragments.iter().flat_map(|fragment| self.split(fragment)).collect();
+        for edges in self.ys.windows(2) {
+            let band = parts.iter().filter(|part| (edges[0]..edges[1]).contains(&part.area.center().1));
+            let rows = row::rows(band.cloned().collect());
+            if self.are_records(&rows) {
+                let between = |pair: &[Row]| (pair[0].area.y1 + pair[1].area.y0) / 2.0;
+                self.implied_ys.extend(rows.windows(2).map(between));
+            }
+        }
+        for edges in self.xs.windows(2) {
+            let column = parts.iter().filter(|part| (edges[0]..edges[1]).contains(&part.area.center().0));
+            let rows = row::rows(column.cloned().collect());
+            if rows.len() >= 4 {
+                self.implied_xs.extend(aligned::inner_separators(&rows));
+            }
+        }
+        if (self.xs.len() + self.implied_xs.len()) * (self.ys.len() + self.implied_ys.len()) > MAX_CELLS {
+            (self.implied_xs, self.implied_ys) = (Vec::new(), Vec::new());
+        }
+        self.xs.extend(&self.implied_xs);
+        self.ys.extend(&self.implied_ys);
+        self.xs.sort_by(f32::total_cmp);
+        self.ys.sort_by(f32::total_cmp);
+    }
+
+    /// Whether the rows between two lines are rows of the table, not lines of its cells: most columns have a short
+    /// text in each of them.
+    fn are_records(&self, rows: &[Row]) -> bool {
+        if rows.len() < 2 {
+            return false;
+        }
+        let columns = self.xs.len() - 1;
+        let mut filled = vec![0_usize; columns];
+        let (mut characters, mut parts, mut numbers, mut lowercase) = (0, 0, 0, 0);
+        for row in rows {
+            let mut seen = vec![false; columns];
+            for part in &row.fragments {
+                seen[slot(&self.xs, part.area.center().0)] = true;
+                characters += part.text.chars().count();
+                parts += 1;
+                numbers += usize::from(part.text.chars().any(|c| c.is_ascii_digit()));
+                lowercase += usize::from(part.text.starts_with(char::is_lowercase));
+            }
+            for (count, seen) in filled.iter_mut().zip(seen) {
+                *count += usize::from(seen);
+            }
+        }
+        let used: Vec<usize> = filled.into_iter().filter(|count| *count > 0).collect();
+        let is_full = |count: &usize| *count * 10 >= rows.len() * 8;
+        let full = used.iter().filter(|count| is_full(count)).count();
+        let has_key = used.first().is_some_and(is_full);
+        let is_short = characters <= 14 * parts || (numbers * 2 >= parts && characters <= 30 * parts);
+        // Two lines in each cell are rather heads than two rows, unless they are numbers.
+        let is_enough = rows.len() >= 3 || (full >= 3 && numbers * 10 >= parts * 7);
+        used.len() >= 2
+            && full >= 2
+            && full * 2 >= used.len()
+            && has_key
+            && is_short
+            && is_enough
+            && lowercase * 4 <= parts
+    }
+
     /// Splits a fragment that crosses lines of the grid.
     fn split(&self, fragment: &Fragment) -> Vec<Fragment> {
         let mut parts = Vec::new();
@@ -136,7 +210,9 @@ impl RuledGrid {
         let y = fragment.area.center().1;
         for x in &self.xs {
             let Some(current) = rest.take() else { break };
-            if *x > current.area.x0 + 1.0 && *x < current.area.x1 - 1.0 && self.has_wall(*x, y) {
+            let is_crossed = *x > current.area.x0 + 1.0 && *x < current.area.x1 - 1.0;
+            let is_implied = self.implied_xs.contains(x);
+            if is_crossed && (if is_implied { aligned::is_gap(&current, *x) } else { self.has_wall(*x, y) }) {
                 let (left, right) = current.split_at(*x);
                 parts.extend(left);
                 rest = right;
@@ -152,14 +228,14 @@ impl RuledGrid {
         let at = |line: &Area| {
             (line.center().0 - x).abs() <= TOLERANCE_POINTS && line.y0 - 1.0 <= y && y <= line.y1 + 1.0
         };
-        self.upright.iter().any(at)
+        self.implied_xs.contains(&x) || self.upright.iter().any(at)
     }
 
     fn has_floor(&self, x: f32, y: f32) -> bool {
         let at = |line: &Area| {
             (line.center().1 - y).abs() <= TOLERANCE_POINTS && line.x0 - 1.0 <= x && x <= line.x1 + 1.0
         };
-        self.level.iter().any(at)
+        self.implied_ys.contains(&y) || self.level.iter().any(at)
     }
 
     /// Merges cells without a line between them. Returns the cell that holds each cell's text.

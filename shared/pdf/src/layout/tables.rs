@@ -30,7 +30,7 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
     let mut grids = ruled::grids(&content.rules, &content.fills, &content.page);
     // A frame around others is looked at after them.
     grids.sort_by(|a, b| a.area.size().total_cmp(&b.area.size()));
-    for grid in grids {
+    for mut grid in grids {
         let (inside, outside): (Vec<Fragment>, Vec<Fragment>) =
             fragments.drain(..).partition(|fragment| grid.holds(fragment));
         let covers_other =
