@@ -29,6 +29,8 @@ RULE = re.compile(r"^\s*([-*_=])(?:\s*\1){2,}\s*$")
 BULLET = re.compile(r"^\s*(?:[-*+•‣▪■◦●○·\uf0b7\uf0a7]|\[[ xX]\])\s+")
 EMPHASIS = re.compile(r"(\*{1,3}|~~|`+|(?<![^\W_])_{1,3}|_{1,3}(?![^\W_]))")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+# In a private area of Unicode.
+ESCAPED = 0x100000
 MATH = re.compile(r"\\[()\[\]]|\$\$?")
 HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 HTML_HEADING = re.compile(r"<h([1-6])[^>]*>(.*?)</h\1>", re.S | re.I)
@@ -86,7 +88,9 @@ def plain(text: str) -> str:
     """A line or a cell without Markdown's marks."""
     text = LINK.sub(r"\1", IMAGE.sub(" ", text))
     text = TAG.sub(" ", AUTOLINK.sub(r"\1", text))
-    text = ESCAPE.sub(r"\1", EMPHASIS.sub("", MATH.sub("", text)))
+    # An escaped mark is a character: it is kept out of reach while marks are removed.
+    text = ESCAPE.sub(lambda found: chr(ESCAPED + ord(found[1])), MATH.sub("", text))
+    text = re.sub(f"[{chr(ESCAPED)}-{chr(ESCAPED + 127)}]", lambda found: chr(ord(found[0]) - ESCAPED), EMPHASIS.sub("", text))
     return normalised(html.unescape(text))
 
 
