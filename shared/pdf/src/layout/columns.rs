@@ -206,7 +206,16 @@ fn separates_columns(items: &[Item], x: f32) -> bool {
     let (Some(left), Some(right)) = (Side::of(&left), Side::of(&right)) else { return false };
     let overlap = left.area.y1.min(right.area.y1) - left.area.y0.max(right.area.y0);
     let shorter = left.area.height().min(right.area.height());
-    left.is_column() && right.is_column() && overlap >= 0.3 * shorter.max(1.0)
+    left.is_column() && right.is_column() && overlap >= 0.3 * shorter.max(1.0) && !are_rows(&left, &right)
+}
+
+/// Whether short lines on both sides belong together: a form, or a table of words.
+fn are_rows(left: &Side, right: &Side) -> bool {
+    let is_short = |side: &Side| side.lines > 0 && side.characters < 20 * side.lines as u32;
+    let has_partner = |y: &&f32, others: &[f32]| others.iter().any(|other| (*y - other).abs() < 1.5);
+    let pairs = left.bottoms.iter().filter(|y| has_partner(y, &right.bottoms)).count();
+    let most = left.bottoms.len().max(right.bottoms.len());
+    (is_short(left) || is_short(right)) && most <= 200 && pairs * 10 >= most * 9
 }
 
 /// One side of a gutter.
@@ -216,17 +225,38 @@ struct Side {
     characters: u32,
     text_width: f32,
     has_object: bool,
+    /// Lower edges of the lines.
+    bottoms: Vec<f32>,
 }
 
 impl Side {
     fn of(items: &[&Item]) -> Option<Self> {
-        let mut side =
-            Self { area: Area::empty(), lines: 0, characters: 0, text_width: 0.0, has_object: false };
-        for item in items {
+        let mut side = Self {
+            area: Area::empty(),
+            lines: 0,
+            characters: 0,
+            text_width: 0.0,
+            has_object: false,
+            bottoms: Vec::new(),
+        };
+        let mut items: Vec<&Item> = items.to_vec();
+        items.sort_by(|a, b| {
+            let row = |item: &Item| (item.area.y1 / 2.0).round() as i64;
+            row(a).cmp(&row(b)).then(a.area.x0.total_cmp(&b.area.x0))
+        });
+        let mut last: Option<&Item> = None;
+        for item in &items {
             side.area = side.area.union(&item.area);
             match item.characters {
                 Some(characters) => {
-                    side.lines += 1;
+                    // Justified lines have wide gaps: their parts are one line.
+                    let continues = last.is_some_and(|last| {
+                        let gap = item.area.x0 - last.area.x1;
+                        (item.area.y1 - last.area.y1).abs() < 2.0 && (0.0..1.5 * item.size).contains(&gap)
+                    });
+                    last = Some(item);
+                    side.lines += usize::from(!continues);
+                    side.bottoms.push(item.area.y1);
                     side.characters += characters;
                     side.text_width += item.area.width();
                 }
