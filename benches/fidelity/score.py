@@ -93,7 +93,9 @@ def _matched(truth: list[Heading], found: list[Heading]) -> list[tuple[int, int]
 
 
 def _key(heading: Heading) -> str:
-    return re.sub(r"\W+", " ", heading.text.lower()).strip()
+    """Without its number: a word processor makes numbers itself, and truth from its files lacks them."""
+    text = re.sub(r"^\W*\d+(\.\d+)*\W*(?=[^\W\d])", "", heading.text.lower())
+    return re.sub(r"\W+", " ", text).strip()
 
 
 def _is_same(one: str, other: str) -> bool:
