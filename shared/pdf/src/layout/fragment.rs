@@ -301,7 +301,7 @@ fn read_line(
     let mut space = false;
     for glyph in glyphs {
         if glyph.c == ' ' {
-            space |= !glyph.is_synthetic || is_right_to_left;
+            space |= before.is_some() && (!glyph.is_synthetic || is_right_to_left);
             continue;
         }
         let (x, y) = glyph.area.center();

@@ -172,6 +172,19 @@ fn breaks(
             return length > 0;
         }
     }
+    // A short line alone above a full one is a heading.
+    let width = (region.right - region.left).max(1.0);
+    if draft.lines == 1
+        && !draft.is_list_item
+        && above.area.width() < 0.45 * width
+        && line.area.width() > 0.6 * width
+        && above.text.chars().next_back().is_some_and(char::is_alphanumeric)
+        && starts_sentence(&above.text)
+        && starts_sentence(&line.text)
+        && would_have_fitted(above, line, region)
+    {
+        return true;
+    }
     let is_indented = |line: &Fragment, base: f32| (0.7 * size..8.0 * size).contains(&(line.area.x0 - base));
     let base = draft.area.x0.min(region.left.max(draft.area.x0 - 3.0 * size));
     if draft.is_list_item {

@@ -8,6 +8,9 @@ use super::{Block, BlockKind, PageBlocks, PageBox};
 
 /// The part of a page's height, above and below, where headers and footers are.
 const ZONE_SHARE: f64 = 0.14;
+/// At least so many points on a small page, but not more than its outer quarters.
+const MIN_ZONE_POINTS: f64 = 72.0;
+const MAX_ZONE_SHARE: f64 = 0.25;
 /// Headers and footers have at most this many blocks on a page.
 const MAX_BLOCKS: usize = 6;
 /// Blocks of one header differ in height by less than this, in points.
@@ -100,8 +103,9 @@ fn candidates(page: PageBox, blocks: &[Block]) -> Vec<(usize, Zone)> {
     if height <= 0.0 {
         return Vec::new();
     }
-    let upper = f64::from(page.top()) + ZONE_SHARE * height;
-    let lower = f64::from(page.bottom()) - ZONE_SHARE * height;
+    let zone = (ZONE_SHARE * height).max(MIN_ZONE_POINTS).min(MAX_ZONE_SHARE * height);
+    let upper = f64::from(page.top()) + zone;
+    let lower = f64::from(page.bottom()) - zone;
     let mut zones: Vec<(usize, Zone)> = Vec::new();
     for zone in [Zone::Top, Zone::Bottom] {
         let mut inside: Vec<usize> = (0..blocks.len())

@@ -8,6 +8,8 @@ use super::{Block, BlockKind, PageBlocks, furniture::Furniture};
 
 /// A heading is at least this much larger than the text, in percent, if nothing else marks it.
 const MIN_LARGER_PERCENT: u32 = 118;
+/// Where headings are tagged, only a text this large is another one, in percent.
+const MIN_TITLE_PERCENT: u32 = 140;
 const MAX_HEADING_CHARACTERS: usize = 180;
 const MAX_HEADING_LINES: u16 = 4;
 /// A document in which more of the text is tagged as heading is tagged wrongly.
@@ -55,9 +57,12 @@ pub(super) struct Headings {
     /// Most of the text is bold, so that bold marks nothing.
     #[serde(default)]
     is_body_bold: bool,
-    /// The tags of headings are to be trusted.
+    /// What is tagged as a heading is one.
     #[serde(default)]
     trusts_tags: bool,
+    /// What is not tagged as a heading is none.
+    #[serde(default)]
+    has_all_tags: bool,
     /// Level of each look.
     levels: Vec<(Look, u8)>,
     /// Level of a heading numbered `1`; deeper numbers are below.
@@ -91,6 +96,14 @@ impl Headings {
         headings.body = sizes.iter().max_by_key(|(_, length)| **length).map_or(100, |(size, _)| *size);
         headings.is_body_bold = bold * 2 > all;
         headings.trusts_tags = tagged > 0 && tagged * 100 <= all * MAX_TAGGED_PERCENT;
+        let (tagged, others): (Vec<&Block>, Vec<&Block>) = blocks
+            .iter()
+            .map(|(_, block)| *block)
+            .filter(|block| headings.is_heading(block))
+            .partition(|block| block.tagged);
+        // Some authors tag a title and nothing else.
+        let strong = others.iter().filter(|block| headings.is_prominent(block)).count();
+        headings.has_all_tags = headings.trusts_tags && tagged.len() >= 2 && tagged.len() * 2 >= strong;
         headings.rank(&blocks);
         headings
     }
@@ -160,6 +173,12 @@ impl Headings {
         block.text = block.text.replace('\n', " ");
     }
 
+    /// Whether a heading is marked by its size or number, not only by its weight.
+    fn is_prominent(&self, block: &Block) -> bool {
+        let percent = u32::from(block.style.size) * 100 / u32::from(self.body.max(1));
+        percent >= MIN_LARGER_PERCENT || (block.style.bold && numbering(&block.text).is_some())
+    }
+
     fn is_heading(&self, block: &Block) -> bool {
         let style = block.style;
         let text = block.text.trim();
@@ -197,13 +216,18 @@ impl Headings {
             return true;
         }
         let is_larger = percent >= MIN_LARGER_PERCENT && words <= 26;
-        let is_emphasized =
-            is_bold && percent >= 95 && style.lines <= 2 && words <= 16 && !text.ends_with(':');
+        let is_emphasized = is_bold
+            && percent >= 95
+            && style.lines <= 2
+            && words <= 16
+            && (!text.ends_with(':') || (words <= 6 && style.lines == 1));
         let is_numbered = depth.is_some_and(|depth| {
             let is_marked = is_bold || is_capital || style.italic || percent >= 104;
             (2..=16).contains(&words)
                 && style.lines <= 2
-                && (is_marked && percent >= 88 || depth >= 2 && words <= 8 && style.lines == 1)
+                && ((is_marked && percent >= 88)
+                    || (is_capital && percent >= 72)
+                    || depth >= 2 && words <= 8 && style.lines == 1)
         });
         let is_caps = is_capital
             && percent >= 96
@@ -211,6 +235,10 @@ impl Headings {
             && (1..=10).contains(&words)
             && letters >= 6
             && !text.ends_with(':');
+        if self.has_all_tags {
+            // The author marked the headings; only a title is often left out.
+            return percent >= MIN_TITLE_PERCENT && words <= 26;
+        }
         is_larger || is_emphasized || is_numbered || is_caps
     }
 }
