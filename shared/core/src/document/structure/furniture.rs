@@ -20,6 +20,10 @@ const MAX_KEY_CHARACTERS: usize = 120;
 /// Documents of up to this many pages need two repetitions, longer ones three.
 const SHORT_DOCUMENT_PAGES: usize = 5;
 
+/// A text this much larger than the others, in percent, is no header unless most pages have it.
+const LARGE_PERCENT: u32 = 118;
+const MIN_TITLE_SHARE_PERCENT: usize = 60;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Zone {
@@ -46,24 +50,34 @@ pub(super) struct Furniture {
 
 impl Furniture {
     pub fn of(pages: &[PageBlocks<'_>]) -> Self {
-        // Per text and zone: the page and the distance of each occurrence.
-        let mut seen: BTreeMap<(Zone, String), Vec<(u32, i32)>> = BTreeMap::new();
+        // Per text and zone: page, distance and size of each occurrence.
+        let mut seen: BTreeMap<(Zone, String), Vec<(u32, i32, u16)>> = BTreeMap::new();
+        let body = body_size(pages);
         for page in pages {
             for (index, zone) in candidates(page.page, page.blocks) {
                 let block = &page.blocks[index];
                 let key = (zone, key(block));
                 if !key.1.is_empty() {
-                    seen.entry(key).or_default().push((page.number, distance(page.page, block.area, zone)));
+                    seen.entry(key).or_default().push((
+                        page.number,
+                        distance(page.page, block.area, zone),
+                        block.style.size,
+                    ));
                 }
             }
         }
         let least = if pages.len() <= SHORT_DOCUMENT_PAGES { 2 } else { 3 };
         let mut repeated = Vec::new();
         for ((zone, text), mut places) in seen {
-            places.sort_by_key(|(_, distance)| *distance);
+            places.sort_by_key(|(_, distance, _)| *distance);
             for run in places.chunk_by(|a, b| b.1 - a.1 <= MAX_SHIFT_POINTS) {
-                let distinct: BTreeSet<u32> = run.iter().map(|(page, _)| *page).collect();
+                let distinct: BTreeSet<u32> = run.iter().map(|(page, ..)| *page).collect();
+                // A large text on some pages is the title of several slides.
+                let is_large =
+                    run.iter().all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= LARGE_PERCENT);
+                let is_title = is_large && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
                 if distinct.len() >= least
+                    && !is_title
                     && let (Some(first), Some(last)) = (run.first(), run.last())
                 {
                     repeated.push(Repeated { zone, text: text.clone(), from: first.1, to: last.1 });
@@ -95,6 +109,15 @@ impl Furniture {
                 .then_some((index, kind))
         })
     }
+}
+
+/// The size of most of the text, in tenths of a point.
+fn body_size(pages: &[PageBlocks<'_>]) -> u16 {
+    let mut sizes: BTreeMap<u16, usize> = BTreeMap::new();
+    for block in pages.iter().flat_map(|page| page.blocks).filter(|block| !block.text.is_empty()) {
+        *sizes.entry(block.style.size).or_default() += block.text.len();
+    }
+    sizes.into_iter().max_by_key(|(_, length)| *length).map_or(100, |(size, _)| size).max(1)
 }
 
 /// The first blocks of the upper zone and the last of the lower one.
