@@ -113,6 +113,8 @@ mod tests {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Image,
             mupdf_text: Some(text.into()),
+            mupdf_blocks: vec![],
+            confidence: None,
             fault: None,
             sent_to_ai: settled.is_some(),
             other_calls: vec![],

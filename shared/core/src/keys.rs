@@ -254,6 +254,11 @@ pub mod blob {
         format!("jobs/{job}/text/{first}-{last}.json")
     }
 
+    /// What all pages have in common: running headers, styles of headings.
+    pub fn structure(job: &JobId) -> String {
+        format!("jobs/{job}/structure.json")
+    }
+
     /// The list of a range's images, written after all of them.
     pub fn range_images(job: &JobId, first: PageNumber, last: PageNumber) -> String {
         format!("jobs/{job}/images/{first}-{last}.json")

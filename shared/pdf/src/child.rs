@@ -53,8 +53,8 @@ pub fn run() -> io::Result<()> {
                 };
                 let mode = if careful { ReadMode::Careful } else { ReadMode::Normal };
                 for number in pages {
-                    let (reply, text, image) = Reply::page(document.read_page(number, &options, mode));
-                    frame::write(&mut replies, &reply, &[text.as_bytes(), &image])?;
+                    let (reply, blocks, image) = Reply::page(document.read_page(number, &options, mode))?;
+                    frame::write(&mut replies, &reply, &[&blocks, &image])?;
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use everypage_core::{
-    document::{Classification, PageReading, Reason},
+    document::{Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, plain_text},
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
     secret::Secret,
@@ -11,7 +11,8 @@ use everypage_core::{
 use mupdf::{DisplayList, pdf::PdfPage};
 
 use crate::{
-    page::{self, Area, Graphics, TextLayer},
+    layout::{self, PageLayout},
+    page::{self, Area, Graphics, TextContent},
     precheck,
 };
 
@@ -71,7 +72,10 @@ impl Document {
 
     /// Reads a page's text alone, without classification and image.
     pub fn text(&self, number: PageNumber) -> Result<String, String> {
-        Ok(self.text_layer(&self.parse(number)?)?.text)
+        let list = self.parse(number)?;
+        let area = Area::from(list.bounds());
+        let (layout, _) = self.layout(&list, area, &Graphics::default())?;
+        Ok(plain_text(&layout.blocks))
     }
 
     fn try_read(
@@ -82,13 +86,13 @@ impl Document {
     ) -> Result<PageReading, String> {
         let list = self.parse(number)?;
         let area = Area::from(list.bounds());
-        let layer = self.text_layer(&list)?;
         let graphics = match mode {
             ReadMode::Normal => Graphics::collect(&list, area),
             ReadMode::Careful => Graphics::collect_carefully(&list, area),
         }
         .map_err(message)?;
-        let reason = page::reason(&graphics, &layer);
+        let (layout, text) = self.layout(&list, area, &graphics)?;
+        let reason = page::reason(&graphics, &text, &layout);
         // A truncated file still counts all its pages; a missing one must not be classified as blank.
         if reason == Reason::Blank && self.is_missing(number).map_err(message)? {
             return Err("the page is missing from the file, which is damaged or truncated".into());
@@ -102,7 +106,19 @@ impl Document {
             Ok(image) => (image, None),
             Err(fault) => (None, Some(format!("the page could not be rendered: {fault}"))),
         };
-        Ok(PageReading { number, text: layer.text, reason, image, fault })
+        let images: Vec<PageBox> = graphics.images.iter().take(MAX_IMAGES).map(layout::page_box).collect();
+        let confidence = page::confidence(reason, &text, &layout);
+        Ok(PageReading {
+            number,
+            text: plain_text(&layout.blocks),
+            page: layout::page_box(&area),
+            blocks: layout.blocks,
+            images,
+            reason,
+            confidence,
+            image,
+            fault,
+        })
     }
 
     /// Parses the page once; text, graphics and image are all made from this display list.
@@ -136,13 +152,24 @@ impl Document {
         Ok(contents.len()? > 0)
     }
 
-    fn text_layer(&self, list: &DisplayList) -> Result<TextLayer, String> {
-        let layer = TextLayer::extract(list).map_err(message)?;
-        if layer.text.len() > MAX_TEXT_BYTES {
-            let bytes = layer.text.len();
+    fn layout(
+        &self,
+        list: &DisplayList,
+        area: Area,
+        graphics: &Graphics,
+    ) -> Result<(PageLayout, TextContent), String> {
+        let mut text = TextContent::extract(list, area).map_err(message)?;
+        if text.bytes > MAX_TEXT_BYTES {
+            let bytes = text.bytes;
             return Err(format!("the page has {bytes} bytes of text; the limit is {MAX_TEXT_BYTES}"));
         }
-        Ok(layer)
+        let mut content = std::mem::take(&mut text.content);
+        content.rules.clone_from(&graphics.rules);
+        content.fills = graphics.fills.iter().map(|fill| fill.area).collect();
+        content.images.clone_from(&graphics.images);
+        content.clusters = page::clusters(graphics, &text.lines, &[]);
+        content.tags.clone_from(&graphics.tags);
+        Ok((layout::read(content), text))
     }
 
     fn check_size(&self, area: &Area) -> Result<(), String> {
@@ -162,7 +189,17 @@ impl Document {
 }
 
 pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
-    PageReading { number, text: String::new(), reason: Reason::Unreadable, image: None, fault: Some(fault) }
+    PageReading {
+        number,
+        text: String::new(),
+        page: PageBox::default(),
+        blocks: Vec::new(),
+        images: Vec::new(),
+        reason: Reason::Unreadable,
+        confidence: Confidence::new(0.0),
+        image: None,
+        fault: Some(fault),
+    }
 }
 
 /// MuPDF's message without its wrapping, reworded where it is unclear.

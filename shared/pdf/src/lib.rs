@@ -1,8 +1,8 @@
 //! Reads PDFs with MuPDF in child processes, so that a hostile file can crash only its own child.
 //!
 //! ```text
-//! IsolatedPdf ──frames──> child::run() ──> Document ──> page: text, graphics, classify, render
-//!  (the port)              (a process)      (MuPDF)
+//! IsolatedPdf ──frames──> child::run() ──> Document ──> page: content, graphics, render
+//!  (the port)              (a process)      (MuPDF)        layout: blocks; page: classify
 //! ```
 //!
 //! Programs use [`IsolatedPdf`]. [`Document`] does the same work in the calling process and is for
@@ -11,6 +11,7 @@
 pub mod child;
 mod document;
 mod isolation;
+mod layout;
 mod page;
 mod precheck;
 

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
-    document::{Classification, ImageFormat, PageImage, PageReading, Reason},
+    document::{Classification, Confidence, ImageFormat, PageBox, PageImage, PageReading, Reason},
     ids::PageNumber,
     ports::{
         clock::Clock,
@@ -138,6 +138,10 @@ impl Pdf for FakePdf {
                 Some(PageReading {
                     number: *number,
                     text: page.text.clone(),
+                    page: PageBox::default(),
+                    blocks: vec![],
+                    images: vec![],
+                    confidence: Confidence::default(),
                     reason: page.reason,
                     image: (wanted && page.reason != Reason::Unreadable).then_some(image),
                     fault: None,

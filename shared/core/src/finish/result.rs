@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{Classification, Reason},
+    document::{Block, Classification, Confidence, Reason},
     ids::{JobId, PageNumber},
     job::ResultMetadata,
     money::MicroUsd,
@@ -21,6 +21,9 @@ pub struct PageResult {
     pub source: Source,
     pub classification: Classification,
     pub reason: Reason,
+    /// How sure our own reading is, 0 to 1; absent where an AI read the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     #[serde(flatten)]
     pub read_by: ReadBy,
     /// Why the page has no AI text although it was planned, or no text at all.
@@ -38,6 +41,9 @@ pub struct PageResult {
     /// False where `text` is only the placeholder.
     pub has_text: bool,
     pub text: String,
+    /// What the text is made of, page headers and footers included; empty where an AI read the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
     /// How far the page is; only in provisional results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<PageStatus>,
@@ -78,6 +84,10 @@ pub struct PageInput {
     pub page: PageNumber,
     pub reason: Reason,
     pub mupdf_text: Option<String>,
+    /// What MuPDF's text is made of.
+    pub mupdf_blocks: Vec<Block>,
+    /// How sure MuPDF's text is.
+    pub confidence: Option<Confidence>,
     /// Why MuPDF could not read it.
     pub fault: Option<String>,
     pub sent_to_ai: bool,
@@ -119,6 +129,8 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         (_, None, Some(Cause::Cancelled)) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Some(Cause::Settled) | None) => Some("no answer was stored".to_owned()),
     };
+    let (blocks, confidence) =
+        if ai_text.is_some() { (vec![], None) } else { (input.mupdf_blocks, input.confidence) };
     let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
     let has_text = text.is_some() || blank;
@@ -134,6 +146,7 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         source,
         classification: input.reason.classification(),
         reason: input.reason,
+        confidence,
         read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
         fallback_reason,
         calls: vec![],
@@ -145,6 +158,7 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         settled_at: outcome.as_ref().map(|outcome| outcome.settled_at),
         has_text,
         text,
+        blocks,
         status: None,
         waiting: None,
     }

@@ -29,6 +29,8 @@ fn input(
         page: number(page),
         reason,
         mupdf_text: text.map(str::to_owned),
+        mupdf_blocks: vec![],
+        confidence: None,
         fault: None,
         sent_to_ai: sent,
         settled,

@@ -82,7 +82,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
     for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
-            let found = stored.next_if(|stored| stored.page == page);
+            let mut found = stored.next_if(|stored| stored.page == page);
             let record = records.remove(&page).map(|kept| kept.value);
             let settled = match &record {
                 Some(record) => {
@@ -99,6 +99,11 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                     || Some("the page was not read before the job ended".to_owned()),
                     |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
                 ),
+                confidence: found.as_ref().map(|stored| stored.confidence),
+                mupdf_blocks: found
+                    .as_mut()
+                    .map(|stored| std::mem::take(&mut stored.blocks))
+                    .unwrap_or_default(),
                 mupdf_text: found.map(|stored| stored.text),
                 sent_to_ai: sent.contains(&page),
                 settled,

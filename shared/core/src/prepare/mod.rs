@@ -8,6 +8,7 @@ mod inspect;
 mod ranges;
 mod read_text;
 mod render;
+mod structure;
 mod understand;
 
 use std::sync::Arc;

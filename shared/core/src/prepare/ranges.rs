@@ -5,11 +5,12 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::Reason,
+    document::{Block, Confidence, PageBox, PageReading, Reason},
     ids::{JobId, PageNumber},
     job::{PageRange, StepCode, StepError},
     keys::blob,
     ports::blobs::Blobs,
+    prepare::structure::{find, findings},
 };
 
 /// How many ranges of a document are read concurrently: at its deadline, the result waits for all of them.
@@ -23,10 +24,55 @@ pub struct StoredPage {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    #[serde(rename = "box", default, skip_serializing_if = "PageBox::is_empty")]
+    pub area: PageBox,
+    /// What the text is made of; empty in ranges that an older version stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
+    /// Where images are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<PageBox>,
+    #[serde(default)]
+    pub confidence: Confidence,
 }
 
-/// The pages of a range; `None` if it is not prepared yet.
+impl From<PageReading> for StoredPage {
+    fn from(reading: PageReading) -> Self {
+        let PageReading { number, text, page, blocks, images, reason, confidence, image: _, fault } = reading;
+        Self { page: number, reason, text, fault, area: page, blocks, images, confidence }
+    }
+}
+
+/// The pages of a range, completed by what is known of the whole document; `None` if it is not prepared yet.
 pub async fn stored_range(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    range: &PageRange,
+) -> Result<Option<Vec<StoredPage>>, StepError> {
+    let mut stored = range_as_read(blobs, job, range).await?;
+    if let (Some(pages), Some(findings)) = (&mut stored, findings(blobs, job).await?) {
+        pages.iter_mut().for_each(|page| page.complete(&findings));
+    }
+    Ok(stored)
+}
+
+/// The pages of several ranges, in their order and completed; `None` for a range that is not prepared yet.
+pub async fn stored_ranges(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    ranges: &[PageRange],
+) -> Result<Vec<Option<Vec<StoredPage>>>, StepError> {
+    let mut stored = ranges_as_read(blobs, job, ranges).await?;
+    // A job of an older version, or one that ended while its text was read, has no findings stored.
+    let findings = match findings(blobs, job).await? {
+        Some(findings) => findings,
+        None => find(stored.iter().flatten().flatten()),
+    };
+    stored.iter_mut().flatten().flatten().for_each(|page| page.complete(&findings));
+    Ok(stored)
+}
+
+async fn range_as_read(
     blobs: &dyn Blobs,
     job: &JobId,
     range: &PageRange,
@@ -34,13 +80,13 @@ pub async fn stored_range(
     stored_pages(blobs, &blob::range_text(job, range.first, range.last)).await
 }
 
-/// The pages of several ranges, in their order; `None` for a range that is not prepared yet.
-pub async fn stored_ranges(
+/// The pages of several ranges as they were read one by one.
+pub(super) async fn ranges_as_read(
     blobs: &dyn Blobs,
     job: &JobId,
     ranges: &[PageRange],
 ) -> Result<Vec<Option<Vec<StoredPage>>>, StepError> {
-    let reads: Vec<_> = ranges.iter().map(|range| stored_range(blobs, job, range)).collect();
+    let reads: Vec<_> = ranges.iter().map(|range| range_as_read(blobs, job, range)).collect();
     stream::iter(reads).buffered(CONCURRENT_READS).try_collect().await
 }
 

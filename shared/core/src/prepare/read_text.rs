@@ -28,11 +28,8 @@ pub(super) async fn store_texts(
     key: &str,
 ) -> Result<(), StepError> {
     let pages: Vec<PageNumber> = range.pages.pages(u32::MAX).collect();
-    let stored: Vec<StoredPage> = read(preparer, job, &pages, RenderPages::None)
-        .await?
-        .into_iter()
-        .map(|page| StoredPage { page: page.number, reason: page.reason, text: page.text, fault: page.fault })
-        .collect();
+    let readings = read(preparer, job, &pages, RenderPages::None).await?;
+    let stored: Vec<StoredPage> = readings.into_iter().map(StoredPage::from).collect();
     preparer.blobs.put_new(key, encode(&stored)?).await?;
     Ok(())
 }

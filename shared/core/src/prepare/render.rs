@@ -13,6 +13,7 @@ use crate::{
         Preparer,
         inspect::{read, read_with},
         ranges::{StoredPage, stored_range},
+        structure::ensure_findings,
     },
 };
 
@@ -41,6 +42,7 @@ pub(super) async fn store_images(
     range: &PageRange,
     key: &str,
 ) -> Result<(), StepError> {
+    ensure_findings(preparer, job).await?;
     let stored = stored_range(preparer.blobs.as_ref(), &job.id, range).await?.unwrap_or_default();
     let pages: Vec<PageNumber> =
         stored.iter().filter(|page| wants_image(job, page)).map(|page| page.page).collect();

@@ -12,8 +12,9 @@ use crate::{
     prepare::{
         Preparer,
         inspect::{inspect, inspected, selected_ranges},
-        ranges::stored_ranges,
+        ranges::ranges_as_read,
         read_text::read_texts,
+        structure::store_findings,
     },
     time::{after, within},
 };
@@ -76,12 +77,14 @@ async fn survey(blobs: &dyn Blobs, job: &Job, ranges: Vec<PageRange>) -> Result<
         unreadable: 0,
         complete: true,
     };
-    let stored = stored_ranges(blobs, &job.id, &ranges).await?;
+    let stored = ranges_as_read(blobs, &job.id, &ranges).await?;
+    let findings = store_findings(blobs, &job.id, &stored).await?;
     for (range, pages) in ranges.into_iter().zip(stored) {
         match pages {
             None => survey.complete = false,
             Some(pages) => {
-                for page in pages {
+                for mut page in pages {
+                    page.complete(&findings);
                     match page.reason.classification() {
                         Classification::TextOnly => survey.text_only += 1,
                         Classification::HasGraphics => survey.has_graphics += 1,

@@ -1,7 +1,11 @@
 //! The messages between parent and child.
 
+use std::io;
+
 use everypage_core::{
-    document::{ImageFormat, PageImage, PageReading, Reason},
+    document::{
+        Block, Confidence, ImageFormat, MAX_IMAGES, PageBox, PageImage, PageReading, Reason, plain_text,
+    },
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
 };
@@ -22,11 +26,14 @@ pub(crate) enum Reply {
         pages: u32,
     },
     OpenFailed(WireError),
-    /// The body is the text, then the image.
+    /// The body is the blocks as JSON, then the image. The text is made of the blocks.
     Page {
         number: PageNumber,
         reason: Reason,
-        text_bytes: usize,
+        page: PageBox,
+        images: Vec<PageBox>,
+        confidence: Confidence,
+        block_bytes: usize,
         image: Option<ImageHead>,
         fault: Option<String>,
     },
@@ -88,6 +95,9 @@ impl From<WireError> for PdfError {
     }
 }
 
+/// The blocks of a page with the most text that is allowed, and with many cells.
+const MAX_BLOCK_BYTES: usize = 64 << 20;
+
 /// Longer than any message of MuPDF or of this crate.
 const MAX_MESSAGE_CHARACTERS: usize = 300;
 
@@ -99,34 +109,45 @@ fn sanitize(message: &str) -> String {
 }
 
 impl Reply {
-    /// Splits a reading into head, text and image without copying.
-    pub fn page(reading: PageReading) -> (Self, String, Vec<u8>) {
-        let PageReading { number, text, reason, image, fault } = reading;
+    /// Splits a reading into head, blocks and image.
+    pub fn page(reading: PageReading) -> io::Result<(Self, Vec<u8>, Vec<u8>)> {
+        let PageReading { number, text: _, page, blocks, images, reason, confidence, image, fault } = reading;
         let (image, bytes) = match image {
             Some(PageImage { format, width_px, height_px, bytes }) => {
                 (Some(ImageHead { format, width_px, height_px }), bytes)
             }
             None => (None, Vec::new()),
         };
-        (Self::Page { number, reason, text_bytes: text.len(), image, fault }, text, bytes)
+        let blocks = serde_json::to_vec(&blocks)?;
+        Ok((
+            Self::Page { number, reason, page, images, confidence, block_bytes: blocks.len(), image, fault },
+            blocks,
+            bytes,
+        ))
     }
 
     /// Joins a page's reply and body. `None` for another reply or a malformed body: the child is broken.
     pub fn into_page(self, mut body: Vec<u8>) -> Option<PageReading> {
-        let Self::Page { number, reason, text_bytes, image, fault } = self else {
+        let Self::Page { number, reason, page, mut images, confidence, block_bytes, image, fault } = self
+        else {
             return None;
         };
-        if text_bytes > body.len() || (image.is_none() && text_bytes != body.len()) {
+        if block_bytes > body.len()
+            || block_bytes > MAX_BLOCK_BYTES
+            || (image.is_none() && block_bytes != body.len())
+        {
             return None;
         }
-        let bytes = body.split_off(text_bytes);
-        let text = String::from_utf8(body).ok()?;
+        let bytes = body.split_off(block_bytes);
+        let blocks: Vec<Block> = serde_json::from_slice(&body).ok()?;
         let image = image.map(|ImageHead { format, width_px, height_px }| PageImage {
             format,
             width_px,
             height_px,
             bytes,
         });
-        Some(PageReading { number, text, reason, image, fault: fault.as_deref().map(sanitize) })
+        let (text, fault) = (plain_text(&blocks), fault.as_deref().map(sanitize));
+        images.truncate(MAX_IMAGES);
+        Some(PageReading { number, text, page, blocks, images, reason, confidence, image, fault })
     }
 }

@@ -6,11 +6,13 @@
 use everypage_core::document::Reason;
 
 use super::{
+    content::TextContent,
+    figures,
     geometry::Area,
-    graphics::{Drawing, Fill, Graphics},
+    graphics::{Fill, Graphics},
     grid::Grid,
-    text::TextLayer,
 };
+use crate::layout::PageLayout;
 
 /// An image up to this share of the page is a logo: on A4, 5 by 3.7 cm.
 const MAX_LOGO_SHARE: f32 = 0.03;
@@ -20,10 +22,9 @@ const MAX_LOGOS_SHARE: f32 = 0.06;
 const MIN_SCAN_SHARE: f32 = 0.8;
 /// Without visible text a smaller image is a scan too.
 const MIN_TEXTLESS_SCAN_SHARE: f32 = 0.5;
-/// A drawing smaller than this in one direction is a row of bullets or check marks.
-const MIN_FIGURE_POINTS: f32 = 24.0;
 
-pub(crate) fn reason(graphics: &Graphics, text: &TextLayer) -> Reason {
+/// `layout` is what was understood of the page: tables that were rebuilt are no figures, and captions name some.
+pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayout) -> Reason {
     let mut covered = Grid::new(graphics.page);
     graphics.images.iter().for_each(|image| covered.cover(image));
     let share = covered.share();
@@ -45,44 +46,16 @@ pub(crate) fn reason(graphics: &Graphics, text: &TextLayer) -> Reason {
         Reason::GarbageText
     } else if has_image {
         Reason::Image
-    } else if has_figure(graphics, &text.lines) || has_bars(&graphics.fills, &text.lines, page) {
+    } else if figures::has_figure(
+        &figures::clusters(graphics, &text.lines, &layout.tables),
+        page,
+        &layout.figure_captions,
+    ) || has_bars(&graphics.fills, &text.lines, page)
+    {
         Reason::VectorFigure
     } else {
         Reason::Text
     }
-}
-
-/// Whether connected drawings form a figure larger than a logo.
-fn has_figure(graphics: &Graphics, lines: &[Area]) -> bool {
-    let drawings: Vec<&Drawing> =
-        graphics.drawings.iter().filter(|drawing| !is_highlight(drawing, lines)).collect();
-    let mut touched = Grid::new(graphics.page);
-    drawings.iter().for_each(|drawing| touched.touch(&drawing.area));
-    let groups = touched.groups();
-    let mut figures = vec![(Area::empty(), 0_u32); groups.count];
-    for drawing in drawings {
-        if let Some(label) = groups.label(&drawing.area) {
-            let (area, strokes) = &mut figures[label];
-            *area = area.union(&drawing.area);
-            *strokes = strokes.saturating_add(drawing.strokes);
-        }
-    }
-    let page = graphics.page.size();
-    figures.iter().any(|(area, strokes)| {
-        // One slanted line or arc strikes something out; three make a figure.
-        *strokes >= 3 && area.shorter() >= MIN_FIGURE_POINTS && area.size() > MAX_LOGO_SHARE * page
-    })
-}
-
-/// Whether a drawing is a marker's stroke under words: they fill most of it, unlike a caption in a shape.
-fn is_highlight(drawing: &Drawing, lines: &[Area]) -> bool {
-    let words: f32 = lines
-        .iter()
-        .map(|line| line.intersect(&drawing.area))
-        .filter(Area::is_valid)
-        .map(|overlap| overlap.size())
-        .sum();
-    drawing.is_filled && words >= 0.4 * drawing.area.size()
 }
 
 /// Whether there is a bar chart: at least three dark, empty rectangles on one baseline that differ in

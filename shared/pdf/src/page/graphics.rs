@@ -5,6 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 use mupdf::{Device, DisplayList, Matrix, Rect, TextPageFlags, text_page::TextBlockType};
 
 use super::{geometry::Area, recorder::Recorder};
+use crate::layout::content::TaggedRun;
 
 /// More graphics of one kind add no information: the page is a map or a drawing.
 pub(super) const MAX_GRAPHICS: usize = 20_000;
@@ -30,6 +31,10 @@ pub(crate) struct Graphics {
     pub page: Area,
     pub images: Vec<Area>,
     pub fills: Vec<Fill>,
+    /// Thin horizontal and vertical lines, and the sides of frames.
+    pub rules: Vec<Area>,
+    /// Runs of text with the structure element around them.
+    pub tags: Vec<TaggedRun>,
     pub drawings: Vec<Drawing>,
     /// Whether anything is visible, even a single line; a page-wide background does not count.
     pub is_painted: bool,

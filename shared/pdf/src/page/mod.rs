@@ -1,17 +1,22 @@
 //! One page: its text, its graphics, its classification and its image.
 
 mod classify;
+mod confidence;
+mod content;
+mod figures;
 mod geometry;
 mod graphics;
 mod grid;
 mod recorder;
 mod render;
 mod shape;
-mod text;
+mod structure;
 mod text_quality;
 
 pub(crate) use classify::reason;
+pub(crate) use confidence::confidence;
+pub(crate) use content::TextContent;
+pub(crate) use figures::{Cluster, clusters};
 pub(crate) use geometry::Area;
 pub(crate) use graphics::Graphics;
 pub(crate) use render::render;
-pub(crate) use text::TextLayer;

@@ -2,12 +2,16 @@
 
 use std::num::NonZero;
 
-use mupdf::{ColorParams, Colorspace, Image, Matrix, NativeDevice, Path, Rect, Shade, StrokeState, Text};
+use mupdf::{
+    ColorParams, Colorspace, Image, Matrix, NativeDevice, Path, Rect, Shade, StrokeState, Text,
+    device::Structure,
+};
 
 use super::{
     geometry::Area,
     graphics::{Drawing, Fill, Graphics, MAX_GRAPHICS},
-    shape::{Shape, ShapeDetector},
+    shape::{MAX_RULE_POINTS, Shape, ShapeDetector},
+    structure::StructureStack,
 };
 
 /// Fainter paint is a watermark's shadow.
@@ -21,12 +25,19 @@ pub(super) struct Recorder {
     masks: u32,
     /// The areas that nested tiling patterns fill.
     tiles: Vec<Area>,
+    structure: StructureStack,
 }
 
 impl Recorder {
     pub fn new(page: Area) -> Self {
         let graphics = Graphics { page, ..Graphics::default() };
-        Self { graphics, clips: vec![page], masks: 0, tiles: Vec::new() }
+        Self {
+            graphics,
+            clips: vec![page],
+            masks: 0,
+            tiles: Vec::new(),
+            structure: StructureStack::default(),
+        }
     }
 
     fn visible(&self, area: Area) -> Area {
@@ -64,7 +75,11 @@ impl Recorder {
             return;
         }
         let max_fills = MAX_GRAPHICS.saturating_sub(self.graphics.fills.len());
-        let mut detector = ShapeDetector::new(ctm, if stroke.is_some() { 0 } else { max_fills });
+        let max_rules = MAX_GRAPHICS.saturating_sub(self.graphics.rules.len());
+        let mut detector = match stroke {
+            Some(_) => ShapeDetector::new(ctm, 0, max_rules),
+            None => ShapeDetector::new(ctm, max_fills, 0),
+        };
         if path.walk(&mut detector).is_err() {
             return;
         }
@@ -77,12 +92,20 @@ impl Recorder {
             return;
         }
         self.graphics.is_painted = true;
+        if shape == Shape::Rule && stroke.is_none() {
+            self.add_rules(&detector.parts);
+        } else if !matches!(shape, Shape::Drawing { .. }) {
+            self.add_rules(&detector.segments);
+        }
         match shape {
             Shape::Rule => {}
             Shape::Box => {
                 for part in std::mem::take(&mut detector.parts) {
                     let area = self.visible(part);
-                    if area.is_valid() {
+                    // Several lines in one path are a box as a whole.
+                    if area.is_valid() && area.shorter() <= MAX_RULE_POINTS {
+                        self.add_rules(&[area]);
+                    } else if area.is_valid() {
                         self.graphics.fills.push(Fill { area, is_dark: ink.is_dark });
                     }
                 }
@@ -91,6 +114,15 @@ impl Recorder {
                 self.graphics.drawings.push(Drawing { area, strokes, is_filled: stroke.is_none() });
             }
             Shape::Drawing { .. } => {}
+        }
+    }
+
+    fn add_rules(&mut self, lines: &[Area]) {
+        for line in lines {
+            let area = self.visible(*line);
+            if area.is_valid() && self.graphics.rules.len() < MAX_GRAPHICS {
+                self.graphics.rules.push(area);
+            }
         }
     }
 
@@ -161,7 +193,8 @@ impl NativeDevice for Recorder {
         self.push_clip(scissor);
     }
 
-    fn fill_text(&mut self, _: &Text, _: Matrix, _: &Colorspace, _: &[f32], _: f32, _: ColorParams) {
+    fn fill_text(&mut self, text: &Text, ctm: Matrix, _: &Colorspace, _: &[f32], _: f32, _: ColorParams) {
+        self.structure.record(text, ctm, &mut self.graphics.tags);
         self.text(false);
     }
 
@@ -252,5 +285,13 @@ impl NativeDevice for Recorder {
 
     fn end_tile(&mut self) {
         self.tiles.pop();
+    }
+
+    fn begin_structure(&mut self, standard: Structure, _raw: &str, index: i32) {
+        self.structure.begin(standard, index);
+    }
+
+    fn end_structure(&mut self) {
+        self.structure.end();
     }
 }

@@ -5,7 +5,7 @@ use mupdf::{Matrix, PathWalker};
 use super::geometry::Area;
 
 /// Up to this thickness a bar is a line: thicker than any table rule, thinner than any letter.
-const MAX_RULE_POINTS: f32 = 3.0;
+pub(super) const MAX_RULE_POINTS: f32 = 3.0;
 /// Segments with a smaller offset are horizontal or vertical; PDF producers round coordinates.
 const MAX_LEVEL_OFFSET_POINTS: f32 = 0.5;
 
@@ -33,10 +33,13 @@ pub(crate) struct ShapeDetector {
     /// The separate parts of the path, up to `max_parts`.
     pub parts: Vec<Area>,
     max_parts: usize,
+    /// Horizontal and vertical segments, up to `max_segments`.
+    pub segments: Vec<Area>,
+    max_segments: usize,
 }
 
 impl ShapeDetector {
-    pub fn new(ctm: Matrix, max_parts: usize) -> Self {
+    pub fn new(ctm: Matrix, max_parts: usize, max_segments: usize) -> Self {
         Self {
             ctm,
             start: (0.0, 0.0),
@@ -49,6 +52,8 @@ impl ShapeDetector {
             part: Area::empty(),
             parts: Vec::new(),
             max_parts,
+            segments: Vec::new(),
+            max_segments,
         }
     }
 
@@ -89,6 +94,12 @@ impl ShapeDetector {
             self.slanted += 1;
         } else {
             self.level_length += dx.max(dy);
+            if self.segments.len() < self.max_segments && dx.max(dy) > 3.0 {
+                let mut segment = Area::empty();
+                segment.include(self.at.0, self.at.1);
+                segment.include(to.0, to.1);
+                self.segments.push(segment);
+            }
         }
         self.part.include(self.at.0, self.at.1);
         self.part.include(to.0, to.1);
@@ -134,7 +145,7 @@ mod tests {
     use super::*;
 
     fn shape(draw: impl Fn(&mut ShapeDetector)) -> Shape {
-        let mut detector = ShapeDetector::new(Matrix::IDENTITY, 8);
+        let mut detector = ShapeDetector::new(Matrix::IDENTITY, 8, 0);
         draw(&mut detector);
         detector.finish()
     }
@@ -178,7 +189,7 @@ mod tests {
 
     #[test]
     fn each_rectangle_of_a_path_is_a_part() {
-        let mut bars = ShapeDetector::new(Matrix::new_scale(2.0, 2.0), 8);
+        let mut bars = ShapeDetector::new(Matrix::new_scale(2.0, 2.0), 8, 0);
         bars.rect(0.0, 0.0, 10.0, 30.0);
         bars.rect(20.0, 10.0, 30.0, 30.0);
         assert_eq!(bars.finish(), Shape::Box);

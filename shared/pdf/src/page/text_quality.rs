@@ -43,6 +43,11 @@ impl CharacterCounts {
         self.visible > 0
     }
 
+    /// The part of the characters that no font explains, 0 to 1.
+    pub fn broken_share(&self) -> f32 {
+        share(self.broken, self.visible)
+    }
+
     pub fn is_garbage(&self) -> bool {
         if self.visible < MIN_CHARACTERS {
             // Some broken characters, such as a page number in a symbol font, are not enough.

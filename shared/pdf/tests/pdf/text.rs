@@ -11,14 +11,14 @@ fn lines(lines: &[(f32, f32, &str)]) -> String {
 }
 
 #[test]
-fn lines_end_in_a_newline_and_blocks_in_an_empty_line() {
+fn lines_of_a_paragraph_are_joined_and_blocks_end_in_an_empty_line() {
     let text = lines(&[
         (72.0, 780.0, "A heading"),
         (72.0, 740.0, "First line of the paragraph"),
         (72.0, 726.0, "and its second line."),
         (72.0, 690.0, "Another paragraph."),
     ]);
-    assert_eq!(text, "A heading\n\nFirst line of the paragraph\nand its second line.\n\nAnother paragraph.");
+    assert_eq!(text, "A heading\n\nFirst line of the paragraph and its second line.\n\nAnother paragraph.");
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn two_columns_are_read_one_after_the_other() {
     ]);
     assert_eq!(
         text,
-        "The left column begins here\nand continues for a while.\n\n\
-         The right column follows it\nand comes to an end."
+        "The left column begins here and continues for a while.\n\n\
+         The right column follows it and comes to an end."
     );
 }
 
@@ -64,8 +64,8 @@ fn columns_written_across_the_gutter_are_separated() {
     }
     assert_eq!(
         lines(&across),
-        "Left one is long enough\nleft two is long enough\nleft three continues and\nleft four is the end.\n\n\
-         Right one is long enough\nright two is long enough\nright three continues and\nright four is the end."
+        "Left one is long enough left two is long enough left three continues and left four is the end.\n\n\
+         Right one is long enough right two is long enough right three continues and right four is the end."
     );
 }
 
@@ -96,7 +96,7 @@ fn words_hyphenated_at_a_lines_end_are_rejoined() {
         (72.0, 672.0, "1995 by Jean-"),
         (72.0, 658.0, "Paul."),
     ]);
-    assert_eq!(text, "This is an example of hyphenation from 1990-\n1995 by Jean-\nPaul.");
+    assert_eq!(text, "This is an example of hyphenation from 1990-1995 by Jean-Paul.");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Spec;
-use crate::finish::result::ResultDocument;
+use crate::{document::markdown, finish::result::ResultDocument};
 
 pub const SPEC: Spec =
     Spec { names: &["markdown", "md"], extension: "md", mime: "text/markdown; charset=utf-8", render };
@@ -26,8 +26,11 @@ fn render(document: &ResultDocument) -> Vec<u8> {
             "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by}{status} -->",
             page.page, page.source
         );
-        if !page.text.is_empty() {
-            let _ = writeln!(out, "\n{}", page.text);
+        // What an AI wrote is Markdown already; our own reading is rendered from its blocks.
+        let text = if page.blocks.is_empty() { page.text.clone() } else { markdown(&page.blocks) };
+        let text = if text.is_empty() { page.text.clone() } else { text };
+        if !text.is_empty() {
+            let _ = writeln!(out, "\n{text}");
         }
     }
     out.into_bytes()

@@ -4,6 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::PageNumber;
 
+mod block;
+mod markdown;
+mod structure;
+
+pub use block::{Block, BlockKind, BlockStyle, Cell, PageBox, Table, plain_text};
+pub use markdown::markdown;
+pub use structure::{Findings, PageBlocks};
+
 /// Whether the text layer is enough to read a page, or a vision model should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -115,13 +123,57 @@ impl std::fmt::Debug for PageImage {
     }
 }
 
+/// More images of a page are not listed.
+pub const MAX_IMAGES: usize = 16;
+
+/// How sure our own reading of a page is, in hundredths: 100 is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Confidence(u8);
+
+impl Confidence {
+    /// `share` is between 0 and 1.
+    pub fn new(share: f32) -> Self {
+        Self((share.clamp(0.0, 1.0) * 100.0).round() as u8)
+    }
+
+    pub fn get(self) -> f32 {
+        f32::from(self.0) / 100.0
+    }
+}
+
+/// Pages that were stored before there was a confidence were text that MuPDF read.
+impl Default for Confidence {
+    fn default() -> Self {
+        Self(90)
+    }
+}
+
+impl Serialize for Confidence {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(f64::from(self.0) / 100.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Confidence {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(f32::deserialize(deserializer)?))
+    }
+}
+
 /// What the parser found on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageReading {
     pub number: PageNumber,
-    /// MuPDF's text in reading order; empty when there is none.
+    /// The text in reading order; empty when there is none.
     pub text: String,
+    /// The page's own box; empty if it could not be read.
+    pub page: PageBox,
+    /// The blocks that the text is made of, page headers and footers included.
+    pub blocks: Vec<Block>,
+    /// Where images are; at most [`MAX_IMAGES`].
+    pub images: Vec<PageBox>,
     pub reason: Reason,
+    pub confidence: Confidence,
     /// Present if an image was requested and could be rendered.
     pub image: Option<PageImage>,
     /// Why the page could not be read or rendered, as shown to people.

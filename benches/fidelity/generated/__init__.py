@@ -1,0 +1,1 @@
+"""The generated corpus: PDFs with exact truth. Only the generator is in the repository."""

@@ -1,0 +1,137 @@
+//! Blocks as Markdown.
+
+use super::{Block, BlockKind, Table};
+
+/// The blocks of a page as Markdown, without page headers, footers and numbers.
+pub fn markdown(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    let mut last: Option<BlockKind> = None;
+    for block in blocks.iter().filter(|block| !block.kind.is_furniture()) {
+        let part = match (&block.table, block.kind) {
+            (Some(table), _) => write_table(table),
+            (None, BlockKind::Heading) => heading(block),
+            (None, BlockKind::ListItem) => list_item(block),
+            (None, BlockKind::Code) => code(&block.text),
+            (None, _) => paragraph(&block.text),
+        };
+        if part.is_empty() {
+            continue;
+        }
+        if let Some(last) = last {
+            let in_list = last == BlockKind::ListItem && block.kind == BlockKind::ListItem;
+            out.push_str(if in_list { "\n" } else { "\n\n" });
+        }
+        out.push_str(&part);
+        last = Some(block.kind);
+    }
+    out
+}
+
+fn heading(block: &Block) -> String {
+    let text = one_line(&block.text);
+    if text.is_empty() {
+        return text;
+    }
+    let level = usize::from(block.level.unwrap_or(2).clamp(1, 6));
+    format!("{} {text}", "#".repeat(level))
+}
+
+fn list_item(block: &Block) -> String {
+    let indent = "  ".repeat(usize::from(block.level.unwrap_or(1).saturating_sub(1)));
+    let text = one_line(&block.text);
+    let mut characters = text.chars();
+    let first = characters.next().unwrap_or(' ');
+    let rest = characters.as_str().trim_start();
+    if text.is_empty() {
+        return text;
+    }
+    match first {
+        '☐' => format!("{indent}- [ ] {rest}"),
+        '☒' | '☑' => format!("{indent}- [x] {rest}"),
+        first if !first.is_alphanumeric() && !matches!(first, '(' | '[' | '~' | '"' | '“') => {
+            format!("{indent}- {rest}")
+        }
+        first if first.is_ascii_digit() => format!("{indent}{text}"),
+        _ => format!("{indent}- {text}"),
+    }
+}
+
+fn code(text: &str) -> String {
+    let fence = if text.contains("```") { "~~~~" } else { "```" };
+    format!("{fence}\n{text}\n{fence}")
+}
+
+/// A line break in a paragraph is kept as one.
+fn paragraph(text: &str) -> String {
+    let lines: Vec<String> = text.trim().lines().map(escaped).collect();
+    lines.join("  \n")
+}
+
+/// Escapes what would make a heading, a list or a quotation of a plain line.
+fn escaped(line: &str) -> String {
+    let line = line.trim();
+    let is_special = line.starts_with('#')
+        || line.starts_with('>')
+        || ["- ", "* ", "+ "].iter().any(|start| line.starts_with(start));
+    if is_special { format!("\\{line}") } else { line.to_owned() }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Every row has the columns of the widest; the first row is the header, which Markdown asks for.
+fn write_table(table: &Table) -> String {
+    let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
+    if columns == 0 {
+        return String::new();
+    }
+    let mut out = String::new();
+    for (index, row) in table.rows.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        out.push('|');
+        for column in 0..columns {
+            let text =
+                row.get(column).map(|cell| one_line(&cell.text).replace('|', "\\|")).unwrap_or_default();
+            out.push(' ');
+            out.push_str(&text);
+            out.push_str(if text.is_empty() { "|" } else { " |" });
+        }
+        if index == 0 {
+            out.push_str("\n|");
+            out.push_str(&" --- |".repeat(columns));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Cell;
+
+    fn block(kind: BlockKind, level: Option<u8>, text: &str) -> Block {
+        Block { kind, level, text: text.into(), ..Block::default() }
+    }
+
+    #[test]
+    fn blocks_become_markdown() {
+        let cell = |text: &str| Cell { text: text.into(), ..Cell::default() };
+        let table =
+            Table { rows: vec![vec![cell("a"), cell("b|c")], vec![cell("1"), cell("")]], ..Table::default() };
+        let blocks = [
+            block(BlockKind::PageHeader, None, "Report"),
+            block(BlockKind::Heading, Some(2), "Part one"),
+            block(BlockKind::Paragraph, None, "# of items\nsecond line"),
+            block(BlockKind::ListItem, Some(1), "• one"),
+            block(BlockKind::ListItem, Some(2), "2. two"),
+            Block { table: Some(table), kind: BlockKind::Table, ..Block::default() },
+            block(BlockKind::Code, None, "let x = 1;"),
+        ];
+        let expected = "## Part one\n\n\\# of items  \nsecond line\n\n- one\n  2. two\n\n| a | b\\|c |\n| --- | --- |\n\
+            | 1 | |\n\n```\nlet x = 1;\n```";
+        assert_eq!(markdown(&blocks), expected);
+    }
+}

@@ -1,0 +1,95 @@
+//! The structure of a whole document: what needs more than one page to be seen.
+//!
+//! Running headers and footers are known by their repetition, headings by what the rest of the text looks like. A
+//! first pass over the pages gives [`Findings`], which are small and can be stored; [`Findings::apply`] then
+//! completes each page by itself.
+
+mod furniture;
+mod headings;
+mod images;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, BlockKind, PageBox, Reason};
+
+use furniture::Furniture;
+use headings::Headings;
+use images::RepeatedImages;
+
+/// The blocks of one page, as the first pass needs them.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBlocks<'a> {
+    pub number: u32,
+    pub page: PageBox,
+    pub blocks: &'a [Block],
+    /// Where images are.
+    pub images: &'a [PageBox],
+}
+
+/// What the pages of a document have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
+    furniture: Furniture,
+    headings: Headings,
+    /// Pages whose first table continues the last one of the page before.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    continued_tables: BTreeSet<u32>,
+    #[serde(default)]
+    images: RepeatedImages,
+}
+
+impl Findings {
+    pub fn of(pages: &[PageBlocks<'_>]) -> Self {
+        let furniture = Furniture::of(pages);
+        let headings = Headings::of(pages, &furniture);
+        let continued_tables = continued_tables(pages, &furniture);
+        Self { furniture, headings, continued_tables, images: RepeatedImages::of(pages) }
+    }
+
+    /// The reason of a page's classification: images that are on most pages are none.
+    pub fn reason(&self, reason: Reason, page: PageBox, images: &[PageBox]) -> Reason {
+        if reason == Reason::Image && self.images.explain(page, images) { Reason::Text } else { reason }
+    }
+
+    /// Gives the blocks of a page their final kinds and levels. Applying it twice changes nothing more.
+    pub fn apply(&self, number: u32, page: PageBox, blocks: &mut [Block]) {
+        let furniture: Vec<(usize, BlockKind)> = self.furniture.kinds(page, blocks).collect();
+        for (index, kind) in furniture {
+            blocks[index].kind = kind;
+            blocks[index].level = None;
+        }
+        for block in blocks.iter_mut() {
+            self.headings.apply(block);
+        }
+        if self.continued_tables.contains(&number)
+            && let Some(table) = blocks.iter_mut().find_map(|block| block.table.as_mut())
+        {
+            table.continued = true;
+        }
+    }
+}
+
+/// Pages that start with a table of as many columns as the one at the end of the page before.
+fn continued_tables(pages: &[PageBlocks<'_>], furniture: &Furniture) -> BTreeSet<u32> {
+    let columns = |block: Option<&Block>| Some(block?.table.as_ref()?.rows.first()?.len());
+    let mut continued = BTreeSet::new();
+    let mut last: Option<(u32, usize)> = None;
+    for page in pages {
+        let taken: BTreeSet<usize> =
+            furniture.kinds(page.page, page.blocks).map(|(index, _)| index).collect();
+        let content = || {
+            let kept = page.blocks.iter().enumerate().filter(|(index, _)| !taken.contains(index));
+            kept.map(|(_, block)| block).filter(|block| block.kind != BlockKind::Margin)
+        };
+        if let (Some((before, above)), Some(below)) = (last, columns(content().next()))
+            && page.number == before + 1
+            && above == below
+        {
+            continued.insert(page.number);
+        }
+        last = columns(content().next_back()).map(|columns| (page.number, columns));
+    }
+    continued
+}

@@ -1,0 +1,352 @@
+//! Tables without lines, or with horizontal ones only: columns are the white space that rows share.
+
+use super::{fragment::Fragment, grid::Cells, letters, row::Row};
+
+/// Columns are separated by at least this many ems of white space.
+const MIN_SEPARATOR_EMS: f32 = 0.5;
+/// Part of the rows that may cross a separator: headers over several columns, notes.
+const MAX_CROSSING_SHARE: f32 = 0.12;
+/// More columns than a table has.
+const MAX_COLUMNS: usize = 60;
+
+/// How sure one must be that rows are a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// Only their alignment.
+    Alignment,
+    /// They are between horizontal lines of the same length.
+    Rules,
+}
+
+/// The rows as a table, if they are one.
+pub(super) fn table(rows: &[Row], evidence: Evidence) -> Option<Cells> {
+    if rows.len() < 2 {
+        return None;
+    }
+    let size = median(rows.iter().map(|row| row.size));
+    let separators = separators(rows, size);
+    let columns = separators.len() + 1;
+    if !(2..=MAX_COLUMNS).contains(&columns) {
+        return None;
+    }
+    let mut grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
+    if !is_plausible(&grid, columns, evidence, size) {
+        return None;
+    }
+    join_heads(&mut grid);
+    merge_continued(&mut grid, rows, size);
+    let columns = grid.first().map_or(0, Vec::len);
+    let mut cells = Cells::new(grid.len(), columns);
+    for (at, cell) in grid.into_iter().flatten().enumerate() {
+        cells.cells[at] = cell;
+    }
+    Some(cells)
+}
+
+/// Places that hardly any row crosses, with words on both sides.
+fn separators(rows: &[Row], size: f32) -> Vec<f32> {
+    // +1 where a row's words begin, -1 where they end; gaps within a row under the width of a space are filled.
+    let mut edges: Vec<(f32, i32)> = Vec::new();
+    for row in rows {
+        let mut intervals: Vec<(f32, f32)> = row
+            .fragments
+            .iter()
+            .flat_map(|fragment| fragment.words.iter().map(|word| (word.x0, word.x1)))
+            .filter(|(from, to)| from.is_finite() && to.is_finite())
+            .collect();
+        intervals.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut joined: Vec<(f32, f32)> = Vec::with_capacity(intervals.len());
+        for (from, to) in intervals {
+            match joined.last_mut() {
+                Some(last) if from - last.1 < 0.45 * size => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        for (from, to) in joined {
+            edges.push((from, 1));
+            edges.push((to, -1));
+        }
+    }
+    edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+    let max_crossing = (rows.len() as f32 * MAX_CROSSING_SHARE).floor() as i32;
+    let mut separators = Vec::new();
+    let mut depth = 0;
+    let mut free_from: Option<f32> = None;
+    let mut has_left = false;
+    for (x, change) in edges {
+        let was_free = depth <= max_crossing;
+        depth += change;
+        let is_free = depth <= max_crossing;
+        match (was_free, is_free) {
+            (false, true) => {
+                free_from = Some(x);
+                has_left = true;
+            }
+            (true, false) => {
+                if let Some(from) = free_from.take()
+                    && has_left
+                    && x - from >= MIN_SEPARATOR_EMS * size
+                {
+                    separators.push((from + x) / 2.0);
+                }
+            }
+            _ => {}
+        }
+    }
+    separators
+}
+
+/// The fragments of a row by column. One that spans columns goes to the first of them.
+fn split(row: &Row, separators: &[f32]) -> Vec<Vec<Fragment>> {
+    let mut cells = vec![Vec::new(); separators.len() + 1];
+    for fragment in &row.fragments {
+        let mut rest = Some(fragment.clone());
+        for (column, x) in separators.iter().enumerate() {
+            let Some(current) = rest.take() else { break };
+            if current.area.x1 <= *x {
+                cells[column].push(current);
+                break;
+            }
+            if current.area.x0 >= *x {
+                rest = Some(current);
+                continue;
+            }
+            // Crossed by the separator: it is cut only where two words are apart.
+            if is_gap(&current, *x) {
+                let (left, right) = current.split_at(*x);
+                cells[column].extend(left);
+                rest = right;
+            } else {
+                cells[column].push(current);
+                rest = None;
+            }
+        }
+        if let Some(last) = rest.and_then(|rest| cells.last_mut().map(|cell| (cell, rest))) {
+            last.0.push(last.1);
+        }
+    }
+    cells
+}
+
+/// Whether two words of the fragment are apart at `x`.
+pub(super) fn is_gap(fragment: &Fragment, x: f32) -> bool {
+    fragment
+        .words
+        .windows(2)
+        .any(|pair| pair[0].x1 <= x && pair[1].x0 >= x && pair[1].x0 - pair[0].x1 >= 0.45 * fragment.size)
+}
+
+/// Separators within one column of a table with lines: clear gaps that nearly all rows have.
+pub(super) fn inner_separators(rows: &[Row]) -> Vec<f32> {
+    let size = median(rows.iter().map(|row| row.size));
+    let separators = separators(rows, size);
+    if separators.is_empty() || separators.len() >= MAX_COLUMNS {
+        return Vec::new();
+    }
+    let columns = separators.len() + 1;
+    let grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
+    let is_filled =
+        |column: usize| grid.iter().filter(|row| !row[column].is_empty()).count() * 10 >= grid.len() * 5;
+    let is_table = (0..columns).all(is_filled) && !is_list(&grid);
+    if is_table { separators } else { Vec::new() }
+}
+
+fn is_plausible(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence, size: f32) -> bool {
+    let filled = |row: &Vec<Vec<Fragment>>| row.iter().filter(|cell| !cell.is_empty()).count();
+    let full_rows = grid.iter().filter(|row| filled(row) >= 2).count();
+    let min_full = match evidence {
+        Evidence::Rules => 2,
+        // Two rows are a table only if all their cells are filled.
+        Evidence::Alignment
+            if columns >= 3 && grid.len() == 2 && grid.iter().all(|row| filled(row) == columns) =>
+        {
+            2
+        }
+        Evidence::Alignment => 3,
+    };
+    if full_rows < min_full || full_rows * 10 < grid.len() * 5 {
+        return false;
+    }
+    let characters = |column: usize| {
+        let cells = || grid.iter().map(move |row| &row[column]).filter(|cell| !cell.is_empty());
+        let total: usize = cells().flatten().map(|fragment| fragment.text.chars().count()).sum();
+        total as f32 / cells().count().max(1) as f32
+    };
+    if is_list(grid) || is_contents(grid, columns) || is_numbered(grid) || is_scale(grid, columns) {
+        return false;
+    }
+    if evidence == Evidence::Rules {
+        return true;
+    }
+    let lengths: Vec<f32> = (0..columns).map(characters).collect();
+    let short = lengths.iter().filter(|length| **length < 24.0).count();
+    let is_short = short * 2 >= columns && lengths.iter().all(|length| *length < 75.0);
+    let aligned = (0..columns).filter(|column| is_aligned(grid, *column, size)).count();
+    is_short && aligned * 10 >= columns * 7
+}
+
+/// Whether most cells of a column begin, end or are centered at the same place.
+fn is_aligned(grid: &[Vec<Vec<Fragment>>], column: usize, size: f32) -> bool {
+    let areas: Vec<_> =
+        grid.iter().filter_map(|row| Some((row[column].first()?.area, row[column].last()?.area))).collect();
+    let tolerance = (0.4 * size).max(2.0);
+    let share = |of: &dyn Fn(&(crate::page::Area, crate::page::Area)) -> f32| {
+        let mut values: Vec<f32> = areas.iter().map(of).collect();
+        values.sort_by(f32::total_cmp);
+        let most = (0..values.len())
+            .map(|from| values.partition_point(|value| *value <= values[from] + tolerance) - from)
+            .max()
+            .unwrap_or(0);
+        most as f32 / areas.len().max(1) as f32
+    };
+    let left = share(&|(first, _)| first.x0);
+    let right = share(&|(_, last)| last.x1);
+    let center = share(&|(first, last)| (first.x0 + last.x1) / 2.0);
+    left.max(right).max(center) >= 0.6
+}
+
+/// Whether the first column has only markers of list items.
+fn is_list(grid: &[Vec<Vec<Fragment>>]) -> bool {
+    let first: Vec<&Fragment> = grid.iter().filter_map(|row| row[0].first()).collect();
+    let markers = first.iter().filter(|fragment| super::lists::is_marker(&fragment.text)).count();
+    let bullets = first.iter().filter(|fragment| super::lists::is_bullet_marker(&fragment.text)).count();
+    let has_two_columns = grid.first().is_some_and(|row| row.len() == 2);
+    bullets * 10 >= first.len().max(1) * 7 || (has_two_columns && markers * 10 >= first.len() * 7)
+}
+
+/// The number in a cell.
+fn number(cell: &[Fragment]) -> Option<f64> {
+    match cell {
+        [part] => part.text.replace(',', ".").replace('−', "-").parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether two columns are numbered lines: of code, or of a text under review.
+fn is_numbered(grid: &[Vec<Vec<Fragment>>]) -> bool {
+    let numbers: Vec<f64> = grid.iter().filter_map(|row| number(&row[0])).collect();
+    let is_series = numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0);
+    grid.first().is_some_and(|row| row.len() == 2)
+        && numbers.len() == grid.len()
+        && numbers.len() >= 2
+        && is_series
+}
+
+/// Whether all columns are the scales of a chart: numbers with a constant step.
+fn is_scale(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
+    (0..columns).all(|column| {
+        let cells = || grid.iter().map(|row| row[column].as_slice()).filter(|cell| !cell.is_empty());
+        let numbers: Vec<f64> = cells().filter_map(number).collect();
+        let step = numbers.get(1).zip(numbers.first()).map_or(0.0, |(second, first)| second - first);
+        let is_even =
+            numbers.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 0.01 * step.abs().max(0.01));
+        numbers.len() >= 3 && numbers.len() == cells().count() && is_even && step != 0.0
+    })
+}
+
+/// Joins columns of which one has only heads and the other only what is below: they are set differently.
+fn join_heads(grid: &mut [Vec<Vec<Fragment>>]) {
+    let head_rows = if grid.len() >= 4 { 2 } else { 1 };
+    let mut column = 0;
+    while column + 1 < grid.first().map_or(0, Vec::len) {
+        let rows_of = |column: usize| -> Vec<usize> {
+            (0..grid.len()).filter(|row| !grid[*row][column].is_empty()).collect()
+        };
+        let (left, right) = (rows_of(column), rows_of(column + 1));
+        let is_head = |rows: &[usize]| !rows.is_empty() && rows.iter().all(|row| *row < head_rows);
+        let is_apart = !left.iter().any(|row| right.contains(row));
+        if is_apart && is_head(&left) != is_head(&right) && grid.len() >= 3 {
+            for row in grid.iter_mut() {
+                let more = row.remove(column + 1);
+                row[column].extend(more);
+            }
+        } else {
+            column += 1;
+        }
+    }
+}
+
+/// Whether the rows are a table of contents: leaders, and page numbers at the end.
+fn is_contents(grid: &[Vec<Vec<Fragment>>], columns: usize) -> bool {
+    let has_leader = |row: &Vec<Vec<Fragment>>| {
+        row.iter().flatten().any(|fragment| {
+            let dots = fragment.text.chars().filter(|c| matches!(c, '.' | '·' | '…' | '_')).count();
+            fragment.text.contains("....")
+                || fragment.text.contains(". . .")
+                || dots * 2 > fragment.text.chars().count().max(6)
+        })
+    };
+    columns <= 4 && grid.iter().filter(|row| has_leader(row)).count() * 2 >= grid.len()
+}
+
+/// Joins rows that only continue the row above: cells of several lines.
+fn merge_continued(grid: &mut Vec<Vec<Vec<Fragment>>>, rows: &[Row], size: f32) {
+    let distances: Vec<f32> = rows.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
+    let mut merged: Vec<Vec<Vec<Fragment>>> = Vec::with_capacity(grid.len());
+    for (index, row) in std::mem::take(grid).into_iter().enumerate() {
+        let filled: Vec<usize> = (0..row.len()).filter(|column| !row[*column].is_empty()).collect();
+        let distance =
+            index.checked_sub(1).and_then(|above| distances.get(above)).copied().unwrap_or(f32::MAX);
+        let continues = merged.last().is_some_and(|above| {
+            let has_above = filled.iter().all(|column| !above[*column].is_empty());
+            let is_partial = !filled.contains(&0) && filled.len() * 2 <= row.len().max(3);
+            let is_lowercase = filled.iter().all(|column| {
+                row[*column].first().is_some_and(|fragment| {
+                    fragment
+                        .text
+                        .starts_with(|c: char| c.is_lowercase() || letters::is_spaceless(c) || c == '(')
+                })
+            });
+            distance <= 1.45 * size
+                && has_above
+                && (is_partial || (is_lowercase && filled.len() * 2 <= row.len()))
+        });
+        match merged.last_mut() {
+            Some(above) if continues => {
+                for (cell, more) in above.iter_mut().zip(row) {
+                    cell.extend(more);
+                }
+            }
+            _ => merged.push(row),
+        }
+    }
+    *grid = merged;
+}
+
+/// Finds runs of rows that may be tables, as index ranges: rows with several fragments, close to each other.
+pub(super) fn runs(rows: &[Row]) -> Vec<std::ops::Range<usize>> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while at < rows.len() {
+        if rows[at].fragments.len() < 2 {
+            at += 1;
+            continue;
+        }
+        let mut end = at + 1;
+        let mut last_full = at;
+        while end < rows.len() {
+            let gap = rows[end].area.y0 - rows[end - 1].area.y1;
+            let size = rows[end].size.max(rows[end - 1].size);
+            let is_full = rows[end].fragments.len() >= 2;
+            if gap > 2.2 * size || (!is_full && end - last_full > 2) {
+                break;
+            }
+            if is_full {
+                last_full = end;
+            }
+            end += 1;
+        }
+        let end = last_full + 1;
+        if end - at >= 2 {
+            runs.push(at..end);
+        }
+        at = end;
+    }
+    runs
+}
+
+fn median(values: impl Iterator<Item = f32>) -> f32 {
+    let mut values: Vec<f32> = values.collect();
+    values.sort_by(f32::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(10.0)
+}

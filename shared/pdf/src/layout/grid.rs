@@ -1,0 +1,89 @@
+//! Tables from a grid of rows and columns: text is put into cells by its place.
+
+use everypage_core::document::{Cell, Table};
+
+use super::{fragment::Fragment, letters, row, turn::Turn};
+use crate::page::Area;
+
+/// The text of a cell: its lines joined like those of a paragraph.
+pub(super) fn cell_text(fragments: Vec<Fragment>) -> String {
+    let mut text = String::new();
+    for row in row::rows(fragments) {
+        letters::join_line(&mut text, row.joined().text.trim());
+    }
+    text.retain(|c| c != '\u{ad}');
+    text
+}
+
+/// A table in the making: fragments per cell, and what its cells span.
+pub(super) struct Cells {
+    pub columns: usize,
+    pub cells: Vec<Vec<Fragment>>,
+    /// Columns and rows that a cell spans; 0 for one that another covers.
+    pub spans: Vec<(u16, u16)>,
+    /// Lines between which the cells are, where they are known.
+    pub areas: Vec<Option<Area>>,
+}
+
+impl Cells {
+    pub fn new(rows: usize, columns: usize) -> Self {
+        let count = rows * columns;
+        Self { columns, cells: vec![Vec::new(); count], spans: vec![(1, 1); count], areas: vec![None; count] }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.cells.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// Makes the table, without rows and columns that are empty throughout.
+    pub fn finish(self, turn: &Turn) -> Table {
+        let (rows, columns) = (self.rows(), self.columns);
+        let is_filled = |row: usize, column: usize| !self.cells[row * columns + column].is_empty();
+        let keeps_row: Vec<bool> =
+            (0..rows).map(|row| (0..columns).any(|column| is_filled(row, column))).collect();
+        let keeps_column: Vec<bool> =
+            (0..columns).map(|column| (0..rows).any(|row| is_filled(row, column))).collect();
+        let bold_first = {
+            let first = keeps_row.iter().position(|keeps| *keeps).unwrap_or(0);
+            let cells = || (0..columns).flat_map(|column| &self.cells[first * columns + column]);
+            cells().all(Fragment::is_bold)
+        };
+        let mut table = Table { header_rows: 1, ..Table::default() };
+        let mut cells = self.cells.into_iter();
+        for row in 0..rows {
+            let mut out = Vec::with_capacity(columns);
+            for column in 0..columns {
+                let at = row * columns + column;
+                let fragments = cells.next().unwrap_or_default();
+                if !keeps_row[row] || !keeps_column[column] {
+                    continue;
+                }
+                let area = self.areas[at].or_else(|| {
+                    let area =
+                        fragments.iter().fold(Area::empty(), |all, fragment| all.union(&fragment.area));
+                    area.is_valid().then_some(area)
+                });
+                let (wide, high) = self.spans[at];
+                let kept = |keeps: &[bool], from: usize, count: u16| {
+                    keeps[from..(from + usize::from(count.max(1))).min(keeps.len())]
+                        .iter()
+                        .filter(|keeps| **keeps)
+                        .count()
+                };
+                out.push(Cell {
+                    text: cell_text(fragments),
+                    area: area.map(|area| super::page_box(&turn.original(&area))),
+                    columns: kept(&keeps_column, column, wide).max(1) as u16,
+                    rows: kept(&keeps_row, row, high).max(1) as u16,
+                });
+            }
+            if keeps_row[row] {
+                table.rows.push(out);
+            }
+        }
+        if !bold_first && table.rows.len() < 2 {
+            table.header_rows = 0;
+        }
+        table
+    }
+}

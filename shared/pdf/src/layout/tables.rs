@@ -1,0 +1,253 @@
+//! Finds the tables of a page and takes their text out of it.
+
+use everypage_core::document::Table;
+
+use super::{
+    aligned::{self, Evidence},
+    content::{PageContent, TagRole},
+    fragment::Fragment,
+    grid::Cells,
+    roles, row, ruled,
+    turn::Turn,
+};
+use crate::page::Area;
+
+/// A rule that delimits a table is at least this long.
+const MIN_TABLE_RULE_POINTS: f32 = 70.0;
+
+/// A table and its place on the upright page.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub area: Area,
+    pub table: Table,
+    /// Whether its cells are certain: lines or tags show them.
+    pub is_certain: bool,
+}
+
+/// Takes tables with lines or tags out of the fragments; what is only aligned is found per column, later.
+pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &Turn) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut grids = ruled::grids(&content.rules, &content.fills, &content.page);
+    // A frame around others is looked at after them.
+    grids.sort_by(|a, b| a.area.size().total_cmp(&b.area.size()));
+    for mut grid in grids {
+        let (inside, outside): (Vec<Fragment>, Vec<Fragment>) =
+            fragments.drain(..).partition(|fragment| grid.holds(fragment));
+        let covers_other =
+            found.iter().any(|other: &Found| grid.area.grown(2.0).contains(other.area.x0, other.area.y0));
+        *fragments = outside;
+        let is_drawn = content.clusters.iter().any(|cluster| {
+            let shared = cluster.stroke_area.intersect(&grid.area);
+            cluster.strokes >= 8 && shared.is_valid() && shared.size() > 0.4 * grid.area.size()
+        });
+        let is_named_figure = fragments.iter().any(|line| is_caption_of_figure(line, &grid.area));
+        match grid.table(&inside).filter(|_| !covers_other && !is_drawn && !is_named_figure) {
+            Some(cells) => found.push(Found { area: grid.area, table: cells.finish(turn), is_certain: true }),
+            None => fragments.extend(inside),
+        }
+    }
+    take_tagged(fragments, turn, &mut found);
+    take_between_rules(fragments, content, turn, &mut found);
+    found
+}
+
+/// Whether the line directly below names the grid as a figure.
+fn is_caption_of_figure(line: &Fragment, grid: &Area) -> bool {
+    let distance = line.area.y0 - grid.y1;
+    (-2.0..36.0).contains(&distance)
+        && line.area.x0 < grid.x1
+        && line.area.x1 > grid.x0
+        && roles::names_figure(&line.text)
+}
+
+/// Tables by the tags of their cells.
+fn take_tagged(fragments: &mut Vec<Fragment>, turn: &Turn, found: &mut Vec<Found>) {
+    let table_of = |fragment: &Fragment| match fragment.tag?.role {
+        TagRole::Cell { table, .. } => Some(table),
+        _ => None,
+    };
+    let mut tables: Vec<u32> = fragments.iter().filter_map(table_of).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    for table in tables.into_iter().take(64) {
+        let (inside, outside): (Vec<Fragment>, Vec<Fragment>) =
+            fragments.drain(..).partition(|fragment| table_of(fragment) == Some(table));
+        *fragments = outside;
+        let area = inside.iter().fold(Area::empty(), |all, fragment| all.union(&fragment.area));
+        match tagged(&inside) {
+            Some(cells) => found.push(Found { area, table: cells.finish(turn), is_certain: true }),
+            None => fragments.extend(inside),
+        }
+    }
+}
+
+/// One row of a tagged table: its cells with their places, from left to right.
+struct TaggedRow {
+    row: u32,
+    top: f32,
+    cells: Vec<(u32, Area, Vec<Fragment>)>,
+}
+
+fn tagged(fragments: &[Fragment]) -> Option<Cells> {
+    let mut rows: Vec<TaggedRow> = Vec::new();
+    for fragment in fragments {
+        let tag = fragment.tag?;
+        let TagRole::Cell { row, .. } = tag.role else { return None };
+        let at = match rows.iter().position(|other| other.row == row) {
+            Some(at) => at,
+            None if rows.len() < 1_000 => {
+                rows.push(TaggedRow { row, top: f32::INFINITY, cells: Vec::new() });
+                rows.len() - 1
+            }
+            None => return None,
+        };
+        let line = &mut rows[at];
+        line.top = line.top.min(fragment.area.y0);
+        match line.cells.iter_mut().find(|cell| cell.0 == tag.element) {
+            Some(cell) => {
+                cell.1 = cell.1.union(&fragment.area);
+                cell.2.push(fragment.clone());
+            }
+            None => line.cells.push((tag.element, fragment.area, vec![fragment.clone()])),
+        }
+    }
+    for line in &mut rows {
+        line.cells.sort_by(|a, b| a.1.x0.total_cmp(&b.1.x0));
+    }
+    rows.sort_by(|a, b| a.top.total_cmp(&b.top));
+    let columns = rows.iter().map(|line| line.cells.len()).max()?;
+    let longest = rows
+        .iter()
+        .flat_map(|line| &line.cells)
+        .map(|cell| cell.2.iter().map(|part| part.text.len()).sum::<usize>())
+        .max()?;
+    if columns < 2 || rows.len() < 2 || longest > 1_200 {
+        return None;
+    }
+    // Rows with all cells show where the columns are; cells of the others go to the nearest.
+    let mut places = vec![Area::empty(); columns];
+    for line in rows.iter().filter(|line| line.cells.len() == columns) {
+        for (place, cell) in places.iter_mut().zip(&line.cells) {
+            *place = place.union(&cell.1);
+        }
+    }
+    let mut cells = Cells::new(rows.len(), columns);
+    for (at, line) in rows.into_iter().enumerate() {
+        let is_full = line.cells.len() == columns;
+        let mut next = 0;
+        let mut left = line.cells.len();
+        for (index, (_, area, parts)) in line.cells.into_iter().enumerate() {
+            let column = if is_full { index } else { nearest(&places, &area, next, columns - left) };
+            next = column + 1;
+            left -= 1;
+            cells.cells[at * columns + column].extend(parts);
+        }
+    }
+    Some(cells)
+}
+
+/// The column from `first` to `last` whose place is nearest to the cell's.
+fn nearest(places: &[Area], cell: &Area, first: usize, last: usize) -> usize {
+    let distance = |column: usize| {
+        let place = &places[column];
+        let overlap = place.x1.min(cell.x1) - place.x0.max(cell.x0);
+        if overlap > 0.0 { -overlap / place.width().min(cell.width()).max(1.0) } else { -overlap }
+    };
+    let last = last.min(places.len() - 1);
+    (first.min(last)..=last).min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(last)
+}
+
+/// Tables between horizontal rules of the same length, as journals set them.
+fn take_between_rules(
+    fragments: &mut Vec<Fragment>,
+    content: &PageContent,
+    turn: &Turn,
+    found: &mut Vec<Found>,
+) {
+    let mut rules: Vec<Area> = content
+        .rules
+        .iter()
+        .filter(|rule| rule.width() >= MIN_TABLE_RULE_POINTS && rule.height() <= 4.0 && rule.y0.is_finite())
+        .filter(|rule| {
+            !found.iter().any(|table| table.area.grown(4.0).contains(rule.center().0, rule.center().1))
+        })
+        .copied()
+        .collect();
+    if rules.len() < 2 || rules.len() > 400 {
+        return;
+    }
+    rules.sort_by(|a, b| a.y0.total_cmp(&b.y0));
+    let mut used = vec![false; rules.len()];
+    for first in 0..rules.len() {
+        if used[first] {
+            continue;
+        }
+        let mut stack = vec![rules[first]];
+        for (index, rule) in rules.iter().enumerate().skip(first + 1) {
+            let is_same = (rule.x0 - rules[first].x0).abs() < 4.0 && (rule.x1 - rules[first].x1).abs() < 4.0;
+            if is_same && !used[index] {
+                used[index] = true;
+                stack.push(*rule);
+            }
+        }
+        take_stack(fragments, &stack, &content.page, turn, found);
+    }
+}
+
+fn take_stack(
+    fragments: &mut Vec<Fragment>,
+    stack: &[Area],
+    page: &Area,
+    turn: &Turn,
+    found: &mut Vec<Found>,
+) {
+    let mut from = 0;
+    while from + 1 < stack.len() {
+        let mut to = from;
+        while to + 1 < stack.len() && is_tabular(fragments, &stack[to], &stack[to + 1], page) {
+            to += 1;
+        }
+        if to > from {
+            let area = stack[from].union(&stack[to]);
+            let (inside, outside): (Vec<Fragment>, Vec<Fragment>) =
+                fragments.drain(..).partition(|fragment| {
+                    let (x, y) = fragment.area.center();
+                    area.grown(2.0).contains(x, y)
+                });
+            *fragments = outside;
+            let rows = row::rows(inside);
+            match aligned::table(&rows, Evidence::Rules) {
+                Some(cells) => found.push(Found { area, table: cells.finish(turn), is_certain: false }),
+                None => fragments.extend(rows.into_iter().flat_map(|row| row.fragments)),
+            }
+            from = to;
+        }
+        from += 1;
+    }
+}
+
+/// Whether most rows between two rules have several parts.
+fn is_tabular(fragments: &[Fragment], above: &Area, below: &Area, page: &Area) -> bool {
+    let area = above.union(below);
+    if area.height() > 0.75 * page.height() {
+        return false;
+    }
+    if area.height() < 5.0 {
+        return true; // a double rule
+    }
+    let inside: Vec<Fragment> = fragments
+        .iter()
+        .filter(|fragment| {
+            let (x, y) = fragment.area.center();
+            area.contains(x, y)
+        })
+        .cloned()
+        .collect();
+    let rows = row::rows(inside);
+    let prose = rows
+        .iter()
+        .filter(|row| row.fragments.iter().any(|part| part.area.width() > 0.75 * area.width()))
+        .count();
+    let several = rows.iter().filter(|row| row.fragments.len() >= 2).count();
+    !rows.is_empty() && several * 2 >= rows.len() && prose * 3 <= rows.len()
+}
