@@ -33,7 +33,7 @@ use serde_json::Value;
 use crate::faults::time;
 
 /// Processes cache breakers for a second, and writing one takes a moment.
-const BREAKER_CACHE_TIME: Duration = Duration::from_millis(1500);
+const BREAKER_CACHE_TIME: Duration = Duration::from_millis(1100);
 
 const MAX_PUBLISH_DELAY: Duration = Duration::from_secs(1);
 
@@ -192,14 +192,17 @@ impl Observer {
         }
     }
 
-    /// No process calls a failed model before its cooldown is over. A process that cached the breaker in
-    /// the last second may not know yet.
+    /// No process calls a failed model before its cooldown is over, except for the probe of a page without
+    /// another model, and after one that succeeded. A process that cached the breaker in the last second may
+    /// not know yet.
     fn cooldown_is_kept(&self, target: &Target) -> Result<(), String> {
-        let (Some(cooldown), Some(failed)) = (self.cooldown, self.seen().failed.get(target).copied()) else {
-            return Ok(());
-        };
-        let since = self.now().saturating_sub(failed);
-        if since > BREAKER_CACHE_TIME && since < cooldown {
+        let (Some(cooldown), seen) = (self.cooldown, self.seen()) else { return Ok(()) };
+        let Some(failed) = seen.failed.get(target) else { return Ok(()) };
+        let since = self.now().saturating_sub(*failed);
+        let breaker = seen.breakers.get(&Guarded::Model(target.clone()).name());
+        let is_probed =
+            breaker.is_some_and(|(breaker, _)| !matches!(breaker.state, breaker::State::Open { .. }));
+        if since > BREAKER_CACHE_TIME && since < cooldown && !is_probed {
             return Err(format!(
                 "called {} after it had failed, its cooldown is {}",
                 time(since),
@@ -284,10 +287,9 @@ impl Observer {
                 &at(),
                 read_invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference),
             );
-            self.check(
-                &at(),
-                read_invariants::opened_once(&was.current(self.clock.now(), &self.breaker), &is),
-            );
+            let current = was.current(self.clock.now(), &self.breaker);
+            self.check(&at(), read_invariants::opened_once(&current, &is));
+            self.check(&at(), read_invariants::probed_late_enough(&current, &is));
             let now = self.now();
             let mut seen = self.seen();
             let opens = matches!(is.state, breaker::State::Open { .. });
