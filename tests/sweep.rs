@@ -14,6 +14,7 @@ use everypage_core::{
         blobs::Blobs,
         clock::Clock,
         queue::{Outgoing, Queue},
+        records::Records,
         vision::VisionError,
     },
     recover::{
@@ -23,7 +24,7 @@ use everypage_core::{
     source::Source,
 };
 use everypage_testkit::{
-    faulty::Faults,
+    faulty::{Faults, Faulty, Mode},
     memory::{MemoryQueue, MemoryRecords},
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
@@ -258,6 +259,23 @@ async fn events_of_a_process_without_a_heartbeat_are_published() {
     assert_eq!(sweep(&process.app.recovery).await.events, stored);
     assert_eq!(harness.bus.events().len(), stored);
     assert_eq!(sweep(&process.app.recovery).await.events, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_process_whose_heartbeats_failed_are_published() {
+    let harness = harness(&[]);
+    // The first heartbeat and all its retries are refused.
+    let records: Arc<dyn Records> = harness.records.clone();
+    let gone = harness.start_on("gone", Arc::new(Faulty::new(records, Faults::at(0, 4, Mode::Refuse))));
+    assert!(nodes::record_heartbeat(&gone.app.store).await.is_err());
+    gone.submit(&FakeDocument::mixed(2)).await.unwrap();
+    harness.clock.sleep(NODE_TIMEOUT).await;
+    // Deleted as silent, although it stores more events before it dies.
+    let process = harness.start("b");
+    assert_eq!(sweep(&process.app.recovery).await.events, 2);
+    gone.submit(&FakeDocument::mixed(3)).await.unwrap();
+    harness.clock.sleep(NODE_TIMEOUT).await;
+    assert_eq!(sweep(&process.app.recovery).await.events, 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,7 +106,7 @@ impl Instance {
             *last = Some(now);
         }
         if let Err(fault) = nodes::record_heartbeat(&self.app().store).await {
-            // Not worth failing the work: without it, its events may be published later.
+            // Not worth failing the work: it is stored with the next event.
             warn!(%fault, "heartbeat failed");
             *self.last_heartbeat.lock() = None;
         }

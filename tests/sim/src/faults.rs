@@ -73,6 +73,17 @@ pub enum ModelFault {
     IsSlow(Duration),
     /// With its `retry_after`.
     IsRateLimited(Duration),
+    /// Without saying for how long.
+    IsRateLimitedSilently,
+    /// Has a rate limit of its own.
+    RefusesMoreThan {
+        calls: usize,
+        retry_after: Option<Duration>,
+    },
+    /// One call in this many fails.
+    FailsSometimes(u64),
+    /// One call in this many hangs.
+    HangsSometimes(u64),
     AnswersEmpty,
     AnswersTruncated,
     RepeatsItself,
@@ -223,6 +234,13 @@ impl fmt::Display for PlannedFault {
                     ModelFault::IsRateLimited(wait) => {
                         format!("is rate limited, retry after {}", time(*wait))
                     }
+                    ModelFault::IsRateLimitedSilently => "is rate limited".to_owned(),
+                    ModelFault::RefusesMoreThan { calls, retry_after } => {
+                        let wait = retry_after.map(|wait| format!(", retry after {}", time(wait)));
+                        format!("refuses more than {calls} calls at once{}", wait.unwrap_or_default())
+                    }
+                    ModelFault::FailsSometimes(one_in) => format!("fails {}", chance(*one_in)),
+                    ModelFault::HangsSometimes(one_in) => format!("hangs at {}", chance(*one_in)),
                     ModelFault::AnswersEmpty => "answers nothing".to_owned(),
                     ModelFault::AnswersTruncated => "truncates its answers".to_owned(),
                     ModelFault::RepeatsItself => "repeats itself".to_owned(),

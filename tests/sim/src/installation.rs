@@ -14,7 +14,7 @@ use everypage_core::{
     ids::JobId,
     ports::{bus::Bus, clock::Clock, ids::Ids, traces::NoTraces},
     providers::target::Tier,
-    settings::Settings,
+    settings::{MaxInflight, Settings},
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
@@ -35,8 +35,8 @@ use crate::{
     chaos_calls::ChaosCalls,
     chaos_queue::ChaosQueue,
     faults::REPAIR_TIME,
-    models::Models,
-    observer::{ObservedStore, Observer},
+    models::{Models, ProcessModels},
+    observer::{InFlightLimit, ObservedStore, Observer},
     ports::{FlowRouter, SeededIds, SkewedClock, break_ports, with_chaos},
     process::run_process,
     reader::FaultyReader,
@@ -110,8 +110,15 @@ impl Installation {
         });
         // A lease that expires during a call, because storage is down, does not end the call.
         let leases_expire = plan.storage_fails() && settings.request_timeout >= settings.page_visibility;
-        let max = settings.max_inflight_per_model.max() as usize;
-        let max_in_flight = if leases_expire { usize::MAX } else { max };
+        let max_in_flight = match settings.max_inflight_per_model {
+            _ if leases_expire => InFlightLimit::Unknown,
+            MaxInflight::AtMost(limit) => InFlightLimit::Fixed(limit as usize),
+            // A limit that can't be stored holds in one process only.
+            MaxInflight::Auto if plan.storage_fails() || !plan.max_clock_difference().is_zero() => {
+                InFlightLimit::Unknown
+            }
+            MaxInflight::Auto => InFlightLimit::Stored,
+        };
         let cooldown = (plan.breakers_see_every_failure() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_cooldown.min(MIN_COOLDOWN));
         let observer = Observer::new(
@@ -287,9 +294,14 @@ impl Installation {
     }
 
     fn app(&self, process: usize, run: u64, chaos: Option<Arc<ChaosCalls>>) -> App {
+        let node = format!("p{process}.{run}");
         let skew = self.plan.skews.get(process).copied().unwrap_or(0);
         // Checks read indexes without lag.
-        let store = Arc::new(ObservedStore { observer: self.observer.clone(), lags: chaos.is_some() });
+        let store = Arc::new(ObservedStore {
+            observer: self.observer.clone(),
+            node: node.clone(),
+            lags: chaos.is_some(),
+        });
         let bus: Arc<dyn Bus> = store.clone();
         let mut ports = Ports {
             records: store,
@@ -297,7 +309,7 @@ impl Installation {
             queue: self.queue.clone(),
             flow: self.router.clone(),
             pdf: self.reader.clone(),
-            vision: self.models.clone(),
+            vision: Arc::new(ProcessModels { models: self.models.clone(), node: node.clone() }),
             bus,
             notifier: Arc::new(RecordingNotifier::default()),
             hooks: self.hooks.clone(),
@@ -319,7 +331,7 @@ impl Installation {
         if self.variant == Some(BrokenVariant::NoRetries) {
             settings.retry_intervals.clear();
         }
-        App::new(ports, settings, format!("p{process}.{run}"))
+        App::new(ports, settings, node)
     }
 }
 

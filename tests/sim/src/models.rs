@@ -1,7 +1,7 @@
 //! The models of a run, with the faults that its plan injects.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -35,8 +35,12 @@ impl Models {
         Self { plan: plan.clone(), observer: observer.clone(), failover_order, rng }
     }
 
+    fn rng(&self) -> MutexGuard<'_, StdRng> {
+        self.rng.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     fn draw(&self, from: u64, to: u64) -> u64 {
-        self.rng.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).random_range(from..to)
+        self.rng().random_range(from..to)
     }
 
     fn active_fault(&self, target: &Target) -> Option<ModelFault> {
@@ -48,6 +52,21 @@ impl Models {
             }
             _ => None,
         })
+    }
+
+    /// The fault of one call: a model that only sometimes has it may have none.
+    fn fault_of_call(&self, target: &Target) -> Option<ModelFault> {
+        match self.active_fault(target)? {
+            ModelFault::FailsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::IsDown),
+            ModelFault::HangsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::Hangs),
+            ModelFault::RefusesMoreThan { calls, retry_after } => {
+                (self.observer.in_flight(target) > calls).then_some(match retry_after {
+                    Some(wait) => ModelFault::IsRateLimited(wait),
+                    None => ModelFault::IsRateLimitedSilently,
+                })
+            }
+            fault => Some(fault),
+        }
     }
 }
 
@@ -65,50 +84,63 @@ pub fn page_text(target: &Target, document: usize, page: u32) -> String {
     format!("page {page} of d{document} read by {target}")
 }
 
+/// The models as one process calls them.
+pub struct ProcessModels {
+    pub models: Arc<Models>,
+    /// The name of the process.
+    pub node: String,
+}
+
 #[async_trait]
-impl Vision for Models {
+impl Vision for ProcessModels {
     async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError> {
+        let (models, observer) = (&self.models, &self.models.observer);
         let Some((document, page)) = requested_page(request) else {
             return Err(VisionError::Request { detail: "the request contains no page".into() });
         };
-        let _in_progress = self.observer.called(target, document, page);
-        let (fault, started) = (self.active_fault(target), self.observer.now());
+        let call = observer.called(&self.node, target, document, page);
+        let (fault, started) = (models.fault_of_call(target), observer.now());
         if let Some(fault) = fault {
-            self.observer.count_fault(&format!("model: {}", name(&fault)));
+            observer.count_fault(&format!("model: {}", name(&fault)));
         }
         let pause = match fault {
             Some(ModelFault::Hangs) => std::future::pending().await,
             Some(ModelFault::IsSlow(by)) => by,
-            Some(_) => Duration::from_millis(self.draw(1, 500)),
-            None => Duration::from_millis(self.draw(100, 4000)),
+            Some(_) => Duration::from_millis(models.draw(1, 500)),
+            None => models.plan.latency.draw(&mut models.rng()),
         };
-        self.observer.clock.sleep(pause).await;
+        observer.clock.sleep(pause).await;
         let text = page_text(target, document, page);
         let (finish, text) = match fault {
-            None | Some(ModelFault::IsSlow(_) | ModelFault::Hangs) => {
-                self.observer.answered(document, page);
-                (Finish::Complete, text)
-            }
             Some(ModelFault::AnswersEmpty) => (Finish::Complete, String::new()),
             Some(ModelFault::AnswersTruncated) => (Finish::Length, text),
             Some(ModelFault::RepeatsItself) => (Finish::Complete, "again and ".repeat(500)),
             Some(ModelFault::IsDown) => {
-                self.observer.failed(target, started);
+                observer.failed(target, started);
                 return Err(VisionError::Transient { detail: "503".into() });
             }
             Some(ModelFault::IsRateLimited(wait)) => {
                 return Err(VisionError::Exhausted { detail: "429".into(), retry_after: Some(wait) });
             }
+            Some(ModelFault::IsRateLimitedSilently) => {
+                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: None });
+            }
             Some(ModelFault::RejectsTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });
             }
             Some(ModelFault::FailsUnknown) => {
-                self.observer.failed(target, started);
+                observer.failed(target, started);
                 return Err(VisionError::Unknown { detail: "418".into() });
             }
             Some(ModelFault::RejectsThePage) => return Err(VisionError::Request { detail: "400".into() }),
+            None | Some(_) => {
+                call.read_the_page();
+                (Finish::Complete, text)
+            }
         };
-        let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
+        // Each call has tokens and a cost of its own, by which it is found in the results.
+        let input_tokens = call.answered();
+        let usage = Usage { input_tokens, output_tokens: 100, cost_usd: input_tokens as f64 / 1e6 };
         Ok(Answer { text, finish, usage, allowance: Allowance::default() })
     }
 

@@ -25,7 +25,7 @@ use everypage_core::{
         invariants as read_invariants,
         pages::Page,
     },
-    settings::BreakerPolicy,
+    settings::{BreakerPolicy, MaxInflight},
 };
 use everypage_testkit::{clock::VirtualClock, memory::MemoryRecords};
 use serde_json::Value;
@@ -33,7 +33,28 @@ use serde_json::Value;
 use crate::faults::time;
 
 /// Processes cache breakers for a second, and writing one takes a moment.
-const BREAKER_CACHE_TIME: Duration = Duration::from_millis(1500);
+const BREAKER_CACHE_TIME: Duration = Duration::from_millis(1100);
+
+/// Processes read a model's limit at most once a second, and calls start a moment later.
+const LIMIT_CACHE_TIME: Duration = Duration::from_millis(1100);
+/// A limit that did not change for about this long is no longer valid.
+const LIMIT_EXPIRES_AFTER: Duration = Duration::from_secs(590);
+/// A call to a model of which nothing is known is late after this.
+const UNKNOWN_CALL_TIME: Duration = Duration::from_secs(5);
+/// Of this many calls of a process one may be doubled.
+const CALLS_PER_HEDGE: usize = 20;
+/// The tokens of a call are this and its number.
+const MIN_TOKENS: u64 = 1000;
+
+/// How many calls to a model may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlightLimit {
+    /// A fault may make it unknown to some process.
+    Unknown,
+    Fixed(usize),
+    /// As many as the stored pace allows.
+    Stored,
+}
 
 const MAX_PUBLISH_DELAY: Duration = Duration::from_secs(1);
 
@@ -44,7 +65,7 @@ pub struct Observer {
     /// The maximum difference between two clocks.
     max_clock_difference: Duration,
     breaker: BreakerPolicy,
-    max_in_flight: usize,
+    max_in_flight: InFlightLimit,
     /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
     cooldown: Option<Duration>,
     /// Whether no fault keeps a worker from storing an answer.
@@ -68,22 +89,57 @@ pub struct Seen {
     /// Each run of a job, by its number of redrives.
     pub job_runs: BTreeMap<(JobId, u32), JobRun>,
     pub events: Vec<Event>,
-    in_flight: BTreeMap<Target, usize>,
+    /// Every call to a model, in order.
+    pub calls: Vec<ObservedCall>,
+    /// Indexes of the calls in flight.
+    in_flight: BTreeSet<usize>,
+    /// Calls that were doubled although there was time for another round, by process.
+    hedges: BTreeMap<String, usize>,
+    /// The model whose answer was the first for a page, by process, document and page.
+    first_answers: BTreeMap<(String, usize, u32), Target>,
+    /// The stored limits of each model, with their times.
+    limits: BTreeMap<String, Vec<(Duration, usize)>>,
     /// When each model failed last.
     failed: BTreeMap<Target, Duration>,
     /// Each stored breaker, and when it opened last.
     breakers: BTreeMap<String, (Breaker, Duration)>,
     /// Number of calls while a breaker was half open, by its name and generation.
     probes: BTreeMap<(String, u64), usize>,
-    pub calls: usize,
     /// How often each kind of fault occurred.
     pub fault_counts: BTreeMap<String, usize>,
+}
+
+/// A call to a model.
+#[derive(Clone, Debug)]
+pub struct ObservedCall {
+    /// The process that made it.
+    pub node: String,
+    pub target: Target,
+    pub document: usize,
+    pub page: u32,
+    pub started: Duration,
+    pub ended: Option<Duration>,
+    /// The process received an answer, with tokens and a cost.
+    pub answered: bool,
+}
+
+impl ObservedCall {
+    fn is_same_page(&self, other: &Self) -> bool {
+        (&self.node, self.document, self.page) == (&other.node, other.document, other.page)
+    }
+}
+
+/// The tokens of the call with this number, and its cost in micro-dollars.
+pub fn tokens(number: usize) -> u64 {
+    MIN_TOKENS + number as u64
 }
 
 /// One run of a job, from its start or redrive to its end.
 #[derive(Clone, Debug)]
 pub struct JobRun {
     pub from: Duration,
+    /// When its pages were sent to models.
+    pub approved: Option<Duration>,
     pub deadline: jiff::Timestamp,
     /// When it was cancelled.
     pub cancelled: Option<Duration>,
@@ -99,7 +155,7 @@ impl Observer {
         records: Arc<MemoryRecords>,
         max_clock_difference: Duration,
         breaker: BreakerPolicy,
-        max_in_flight: usize,
+        max_in_flight: InFlightLimit,
         cooldown: Option<Duration>,
         writes_succeed: bool,
         keep_log: bool,
@@ -154,31 +210,111 @@ impl Observer {
     }
 
     /// A model call starts; it ends when the returned guard is dropped.
-    pub fn called(self: &Arc<Self>, target: &Target, document: usize, page: u32) -> CallInProgress {
-        self.log(|| format!("{target} is called for page {page} of document {document}"));
-        let (in_flight, paid) = {
+    pub fn called(
+        self: &Arc<Self>,
+        node: &str,
+        target: &Target,
+        document: usize,
+        page: u32,
+    ) -> CallInProgress {
+        self.log(|| format!("{target} is called for page {page} of document {document} by {node}"));
+        let started = self.now();
+        let call = ObservedCall {
+            node: node.to_owned(),
+            target: target.clone(),
+            document,
+            page,
+            started,
+            ended: None,
+            answered: false,
+        };
+        let (number, paid) = {
             let mut seen = self.seen();
-            seen.calls += 1;
-            let count = seen.in_flight.entry(target.clone()).or_default();
-            *count += 1;
-            let count = *count;
+            let number = seen.calls.len();
+            seen.calls.push(call);
+            seen.in_flight.insert(number);
             // After a failed job its document may be submitted again.
             let jobs = seen.documents.values().filter(|of| **of == document).count();
             let stored = seen.read.contains(&(document, page));
             let lost = self.writes_succeed && seen.answered.contains(&(document, page));
-            (count, jobs == 1 && (stored || lost))
+            (number, jobs == 1 && (stored || lost))
         };
-        self.check(&target.to_string(), read_invariants::fits(in_flight, self.max_in_flight));
+        self.check(&target.to_string(), self.limit_is_kept(target));
         let what = format!("page {page} of document {document}");
         self.check(&what, if paid { Err("paid for again after it was read".into()) } else { Ok(()) });
         self.check(&target.to_string(), self.cooldown_is_kept(target));
         self.check(&target.to_string(), self.probe_is_single(target));
-        CallInProgress { observer: self.clone(), target: target.clone() }
+        self.check(&what, self.hedges_are_bounded(number));
+        CallInProgress { observer: self.clone(), number }
     }
 
-    /// A worker received a good answer.
-    pub fn answered(&self, document: usize, page: u32) {
-        self.seen().answered.insert((document, page));
+    /// Calls to a model that are in flight.
+    pub fn in_flight(&self, target: &Target) -> usize {
+        let seen = self.seen();
+        seen.in_flight.iter().filter(|number| seen.calls[**number].target == *target).count()
+    }
+
+    /// No more calls are in flight than the limit allows: a fixed one exactly; one that is found out as it was
+    /// stored when the calls in flight started, as far as their processes could know.
+    fn limit_is_kept(&self, target: &Target) -> Result<(), String> {
+        let in_flight = self.in_flight(target);
+        let limit = match self.max_in_flight {
+            InFlightLimit::Unknown => return Ok(()),
+            InFlightLimit::Fixed(limit) => limit,
+            InFlightLimit::Stored => {
+                let (now, seen) = (self.now(), self.seen());
+                let own = seen.in_flight.iter().map(|number| &seen.calls[*number]);
+                let oldest = own.filter(|call| call.target == *target).map(|call| call.started).min();
+                let from = oldest.unwrap_or(now).saturating_sub(LIMIT_CACHE_TIME);
+                let initial = MaxInflight::Auto.initial() as usize;
+                let stored = seen.limits.get(&target.to_string()).map(Vec::as_slice).unwrap_or_default();
+                let first = stored.iter().rposition(|(at, _)| *at <= from);
+                let is_expired = stored.last().is_none_or(|(at, _)| now >= *at + LIMIT_EXPIRES_AFTER);
+                let unset = (first.is_none() || is_expired).then_some(initial);
+                let valid = stored[first.unwrap_or_default()..].iter().map(|(_, limit)| *limit);
+                valid.chain(unset).max().unwrap_or(initial)
+            }
+        };
+        read_invariants::fits(in_flight, limit)
+    }
+
+    /// A process doubles one call in twenty, and those of pages that have no time for another round.
+    fn hedges_are_bounded(&self, number: usize) -> Result<(), String> {
+        let mut seen = self.seen();
+        let call = seen.calls[number].clone();
+        let others = seen.in_flight.iter().map(|other| &seen.calls[*other]);
+        let first = others.filter(|other| other.is_same_page(&call)).map(|call| call.started).min();
+        let Some(first) = first.filter(|first| *first < call.started) else { return Ok(()) };
+        let longest = seen.calls.iter().map(|call| call.ended.unwrap_or(call.started) - call.started).max();
+        let last_chance = longest.unwrap_or_default().max(UNKNOWN_CALL_TIME) * 2;
+        let runs = seen.job_runs.iter().filter(|((job, _), run)| {
+            run.closed.is_none() && seen.documents.get(job) == Some(&call.document)
+        });
+        let deadline = runs.map(|(_, run)| self.since(run.deadline)).min();
+        if deadline.is_none_or(|deadline| first + last_chance + self.max_clock_difference >= deadline) {
+            return Ok(());
+        }
+        let calls = seen.calls.iter().filter(|other| other.node == call.node).count();
+        let hedges = seen.hedges.entry(call.node.clone()).or_default();
+        *hedges += 1;
+        if *hedges > calls.div_ceil(CALLS_PER_HEDGE) {
+            return Err(format!("{} doubled {hedges} of {calls} calls", call.node));
+        }
+        Ok(())
+    }
+
+    /// Of two calls for a page the first good answer is stored.
+    fn winner_settles(&self, node: &str, document: usize, page: &Page) -> Result<(), String> {
+        let seen = self.seen();
+        let is_only_job = seen.documents.values().filter(|of| **of == document).count() == 1;
+        let target = page.outcome.as_ref().and_then(|outcome| outcome.target.as_ref());
+        let first = seen.first_answers.get(&(node.to_owned(), document, page.page.get()));
+        match (first, target) {
+            (Some(first), Some(target)) if self.writes_succeed && is_only_job && first != target => {
+                Err(format!("settled by {target}, although {first} had answered first"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A model call that started at `started` failed in a way that opens the breaker. Calls that were in
@@ -192,14 +328,17 @@ impl Observer {
         }
     }
 
-    /// No process calls a failed model before its cooldown is over. A process that cached the breaker in
-    /// the last second may not know yet.
+    /// No process calls a failed model before its cooldown is over, except for the probe of a page without
+    /// another model, and after one that succeeded. A process that cached the breaker in the last second may
+    /// not know yet.
     fn cooldown_is_kept(&self, target: &Target) -> Result<(), String> {
-        let (Some(cooldown), Some(failed)) = (self.cooldown, self.seen().failed.get(target).copied()) else {
-            return Ok(());
-        };
-        let since = self.now().saturating_sub(failed);
-        if since > BREAKER_CACHE_TIME && since < cooldown {
+        let (Some(cooldown), seen) = (self.cooldown, self.seen()) else { return Ok(()) };
+        let Some(failed) = seen.failed.get(target) else { return Ok(()) };
+        let since = self.now().saturating_sub(*failed);
+        let breaker = seen.breakers.get(&Guarded::Model(target.clone()).name());
+        let is_probed =
+            breaker.is_some_and(|(breaker, _)| !matches!(breaker.state, breaker::State::Open { .. }));
+        if since > BREAKER_CACHE_TIME && since < cooldown && !is_probed {
             return Err(format!(
                 "called {} after it had failed, its cooldown is {}",
                 time(since),
@@ -246,13 +385,16 @@ impl Observer {
     /// No model call is in flight.
     pub fn none_in_flight(&self) -> Result<(), String> {
         let seen = self.seen();
-        match seen.in_flight.iter().find(|(_, count)| **count > 0) {
-            Some((target, count)) => Err(format!("{count} calls to {target} are in flight while idle")),
+        match seen.in_flight.first() {
+            Some(number) => {
+                let target = &seen.calls[*number].target;
+                Err(format!("{} calls are in flight while idle, one to {target}", seen.in_flight.len()))
+            }
             None => Ok(()),
         }
     }
 
-    fn stored(&self, before: Option<&Item>, draft: &Draft) {
+    fn stored(&self, node: &str, before: Option<&Item>, draft: &Draft) {
         let key = &draft.key;
         let at = || format!("{}/{}", key.partition, key.sort);
         if key.sort == "job" {
@@ -266,11 +408,20 @@ impl Observer {
             if before != Some(outcome) {
                 self.log(|| format!("page {} of {} is settled: {:?}", page.page, page.job, outcome.source));
             }
-            if outcome.is_ai() {
-                let mut seen = self.seen();
-                if let Some(document) = seen.documents.get(&page.job).copied() {
-                    seen.read.insert((document, page.page.get()));
-                }
+            let document = self.seen().documents.get(&page.job).copied();
+            if let Some(document) = document.filter(|_| outcome.is_ai() && before != Some(outcome)) {
+                self.check(&at(), self.winner_settles(node, document, &page));
+                self.seen().read.insert((document, page.page.get()));
+            }
+        } else if key.partition == record::PACES {
+            let body: Value = serde_json::from_str(&draft.body).unwrap_or_default();
+            let limit = body["limit"].as_u64().unwrap_or_default() as usize;
+            let now = self.now();
+            self.log(|| format!("limit of {} is {limit}, paused until {}", key.sort, body["paused_until"]));
+            let mut seen = self.seen();
+            let limits = seen.limits.entry(key.sort.clone()).or_default();
+            if limits.last().is_none_or(|(_, last)| *last != limit) {
+                limits.push((now, limit));
             }
         } else if key.partition == "breaker" {
             let breaker = |body: &str| {
@@ -284,10 +435,9 @@ impl Observer {
                 &at(),
                 read_invariants::one_probe(&was, &is, self.clock.now(), self.max_clock_difference),
             );
-            self.check(
-                &at(),
-                read_invariants::opened_once(&was.current(self.clock.now(), &self.breaker), &is),
-            );
+            let current = was.current(self.clock.now(), &self.breaker);
+            self.check(&at(), read_invariants::opened_once(&current, &is));
+            self.check(&at(), read_invariants::probed_late_enough(&current, &is));
             let now = self.now();
             let mut seen = self.seen();
             let opens = matches!(is.state, breaker::State::Open { .. });
@@ -314,10 +464,20 @@ impl Observer {
         let now = self.now();
         let mut seen = self.seen();
         seen.documents.insert(job.id.clone(), document);
-        let new = JobRun { from: now, deadline: job.deadline, cancelled: None, ended: None, closed: None };
+        let new = JobRun {
+            from: now,
+            approved: None,
+            deadline: job.deadline,
+            cancelled: None,
+            ended: None,
+            closed: None,
+        };
         let run = seen.job_runs.entry((job.id.clone(), job.redrives)).or_insert(new);
         // A user may change it.
         run.deadline = job.deadline;
+        if matches!(job.state, State::Approved | State::Modified) {
+            run.approved.get_or_insert(now);
+        }
         if job.halt == Some(Halt::Cancelled) {
             run.cancelled.get_or_insert(now);
         }
@@ -339,20 +499,39 @@ impl Observer {
 /// A model call in progress.
 pub struct CallInProgress {
     observer: Arc<Observer>,
-    target: Target,
+    number: usize,
+}
+
+impl CallInProgress {
+    /// The process receives an answer; returns its tokens.
+    pub fn answered(&self) -> u64 {
+        self.observer.seen().calls[self.number].answered = true;
+        tokens(self.number)
+    }
+
+    /// The answer is the page.
+    pub fn read_the_page(&self) {
+        let mut seen = self.observer.seen();
+        let ObservedCall { node, target, document, page, .. } = seen.calls[self.number].clone();
+        seen.answered.insert((document, page));
+        seen.first_answers.entry((node, document, page)).or_insert(target);
+    }
 }
 
 impl Drop for CallInProgress {
     fn drop(&mut self) {
-        if let Some(count) = self.observer.seen().in_flight.get_mut(&self.target) {
-            *count -= 1;
-        }
+        let now = self.observer.now();
+        let mut seen = self.observer.seen();
+        seen.in_flight.remove(&self.number);
+        seen.calls[self.number].ended = Some(now);
     }
 }
 
 /// The store and the bus of a process, observed.
 pub struct ObservedStore {
     pub observer: Arc<Observer>,
+    /// The name of the process.
+    pub node: String,
     /// Whether indexes lag for the users of this store.
     pub lags: bool,
 }
@@ -403,7 +582,7 @@ impl Records for ObservedStore {
         if written == Written::Applied {
             for (before, change) in before.iter().zip(&batch.changes) {
                 if let Change::Put { draft, .. } = change {
-                    self.observer.stored(before.as_ref(), draft);
+                    self.observer.stored(&self.node, before.as_ref(), draft);
                 }
             }
         }

@@ -107,7 +107,7 @@ async fn simulate(installation: Arc<Installation>) -> Verdict {
         broken: std::mem::take(&mut seen.broken),
         log: std::mem::take(&mut seen.log),
         jobs: seen.documents.len(),
-        calls: seen.calls,
+        calls: seen.calls.len(),
         fault_counts: std::mem::take(&mut seen.fault_counts),
     }
 }

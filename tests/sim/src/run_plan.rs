@@ -71,6 +71,37 @@ pub struct RunPlan {
     pub credits: Option<CreditPlan>,
     /// How far the indexes lag behind the records.
     pub lag: Duration,
+    pub latency: ModelLatency,
+}
+
+/// How long calls to a model without a fault take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelLatency {
+    /// From 0.1 to 4 s.
+    Uniform,
+    /// Half of the calls take at most the median, a few several times as long.
+    Lognormal { median: Duration },
+}
+
+impl ModelLatency {
+    /// No call takes longer.
+    pub fn max(self) -> Duration {
+        match self {
+            Self::Uniform => Duration::from_secs(4),
+            Self::Lognormal { .. } => Duration::from_secs(20),
+        }
+    }
+
+    pub fn draw(self, rng: &mut StdRng) -> Duration {
+        match self {
+            Self::Uniform => Duration::from_millis(rng.random_range(100..4000)),
+            Self::Lognormal { median } => {
+                // A sum of twelve is close enough to a normal distribution.
+                let normal: f64 = (0..12).map(|_| rng.random_range(0.0..1.0)).sum::<f64>() - 6.0;
+                median.mul_f64((normal * 0.6).exp()).min(self.max())
+            }
+        }
+    }
 }
 
 /// Number of models that a page may be sent to: as many as the failover_order has.
@@ -78,6 +109,13 @@ pub const MODELS: usize = 4;
 
 impl RunPlan {
     pub fn from_seed(seed: u64) -> Self {
+        let mut plan = Self::from_seed_v4(seed);
+        plan.add_pace(&mut StdRng::seed_from_u64(seed.rotate_left(50)));
+        plan
+    }
+
+    /// An earlier version of [`RunPlan::from_seed`].
+    pub fn from_seed_v4(seed: u64) -> Self {
         let mut plan = Self::from_seed_v3(seed);
         let mut rng = StdRng::seed_from_u64(seed.rotate_left(10));
         plan.add_lag(&mut rng);
@@ -132,6 +170,7 @@ impl RunPlan {
             queue_has_dead_letters: false,
             credits: None,
             lag: Duration::ZERO,
+            latency: ModelLatency::Uniform,
         };
         // Most runs have a few faults, some have many, a few have none; half of them mix all kinds.
         let count = *pick(&mut rng, &[0, 1, 2, 3, 4, 6, 9]);
@@ -231,6 +270,59 @@ impl RunPlan {
             {
                 *action = UserAction::Modify(seconds(rng, 5, 150));
             }
+        }
+    }
+
+    fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        self.settings.retain(|(known, _)| *known != name);
+        self.settings.push((name, value.into()));
+    }
+
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// What pace, patience and hedging depend on: limits that are found out, many calls at once, models that
+    /// limit their callers, fail or hang now and then, and answer with a long tail.
+    fn add_pace(&mut self, rng: &mut StdRng) {
+        if rng.random_bool(0.5) {
+            self.set("MAX_INFLIGHT_PER_MODEL", "auto");
+            self.set("WORKER_CONCURRENCY", rng.random_range(2..=24).to_string());
+            let largest = rng.random_range(0..self.arrivals.len());
+            if rng.random_bool(0.5) {
+                self.arrivals[largest].pages = rng.random_range(10..=40);
+            }
+        }
+        if rng.random_ratio(1, 3) {
+            self.set("BREAKER_FAILURE_THRESHOLD", "3");
+        }
+        match rng.random_range(0..8) {
+            0 => self.set("PATIENCE", "0"),
+            1 => self.set("PATIENCE", format!("{}s", rng.random_range(2..=40))),
+            _ => {}
+        }
+        if rng.random_ratio(1, 8) {
+            self.set("HEDGE", "off");
+        }
+        if rng.random_ratio(1, 3) {
+            let median = Duration::from_millis(*pick(rng, &[200, 600, 1500]));
+            self.latency = ModelLatency::Lognormal { median };
+        }
+        let count = *pick(rng, &[0, 0, 1, 2, 4]);
+        let theme = rng.random_bool(0.5).then(|| rng.random_range(0..5));
+        for model in 0..count {
+            let retry_after = rng.random_bool(0.5).then(|| seconds(rng, 0, 8));
+            let kind = match theme.unwrap_or_else(|| rng.random_range(0..5)) {
+                0 => ModelFault::RefusesMoreThan { calls: rng.random_range(1..=8), retry_after },
+                1 => ModelFault::FailsSometimes(*pick(rng, &[2, 4, 10, 30])),
+                2 => ModelFault::HangsSometimes(*pick(rng, &[1, 4, 10, 30])),
+                3 => ModelFault::IsRateLimitedSilently,
+                // All of them at once, as when a connection is down.
+                _ => ModelFault::IsDown,
+            };
+            let from = if rng.random_bool(0.5) { Duration::ZERO } else { seconds(rng, 0, 20) };
+            let window = Window { from, until: from + seconds(rng, 1, self.timeout.as_secs()) };
+            self.faults.push(PlannedFault::Model { model, window, kind });
         }
     }
 
@@ -421,6 +513,9 @@ impl fmt::Display for RunPlan {
                 Password::Missing => ", without its password",
             };
             writeln!(f, "  document {index}: {pages} pages{mixed}{blank}{password}, at {}", time(*at))?;
+        }
+        if self.latency != ModelLatency::Uniform {
+            writeln!(f, "  latency: {:?}", self.latency)?;
         }
         if !self.lag.is_zero() {
             writeln!(f, "  indexes lag by {}", time(self.lag))?;

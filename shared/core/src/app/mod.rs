@@ -102,6 +102,7 @@ impl App {
             node: node.into(),
             environment: settings.environment.clone(),
             outbox: Arc::new(Outbox::default()),
+            heartbeats: Arc::default(),
             stored: watch::Sender::new(()),
         };
         let (vault, notifier, vision) = (ports.vault, ports.notifier, ports.vision);

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::outbox::Outbox;
+use super::{
+    nodes::{self, Heartbeats},
+    outbox::Outbox,
+    trail,
+};
 use crate::{
     ports::{
         Fault,
@@ -30,6 +34,7 @@ pub struct Store {
     pub node: String,
     pub environment: String,
     pub outbox: Arc<Outbox>,
+    pub heartbeats: Arc<Heartbeats>,
     pub(crate) stored: watch::Sender<()>,
 }
 
@@ -50,12 +55,28 @@ impl Store {
     }
 
     async fn write_to(&self, records: &dyn Records, changes: Vec<Change>) -> Result<Written, Fault> {
-        let batch = Batch { stamp: self.ids.fresh(), changes };
-        let written = records.write(&batch).await?;
-        if written == Written::Applied && self.outbox.add(batch) {
-            self.stored.send_replace(());
+        let has_events = changes
+            .iter()
+            .any(|change| matches!(change, Change::Put { draft, .. } if trail::is_unpublished(draft)));
+        loop {
+            let heartbeat = if has_events { nodes::due(self)? } else { None };
+            let mut batch = Batch { stamp: self.ids.fresh(), changes: changes.clone() };
+            batch.changes.extend(heartbeat.iter().map(|(change, _)| change.clone()));
+            let now = self.clock.now();
+            let written = records.write(&batch).await?;
+            match (&written, heartbeat) {
+                (Written::Refused { index, existing }, Some(_)) if *index == changes.len() => {
+                    self.heartbeats.found(existing.as_deref())?;
+                    continue;
+                }
+                (Written::Applied, Some((_, when))) => self.heartbeats.recorded(when.next_version(), now),
+                _ => {}
+            }
+            if written == Written::Applied && self.outbox.add(batch) {
+                self.stored.send_replace(());
+            }
+            return Ok(written);
         }
-        Ok(written)
     }
 
     /// A channel that changes when this process stores an event; other processes do not change it.

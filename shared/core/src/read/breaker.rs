@@ -261,10 +261,10 @@ impl Breaker {
 /// Where a page has no other model, a probe goes out when the outage has lasted this share longer.
 const EARLY_PROBE_SHARE: u32 = 8;
 /// The shortest and the longest pause before such a probe.
-const MIN_PROBE_PAUSE: Duration = Duration::from_secs(1);
+pub const MIN_PROBE_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PROBE_PAUSE: Duration = Duration::from_secs(10);
 /// The shortest where the settings are wrong, as far as is known: a key may be in the middle of a change.
-const MIN_CONFIGURATION_PAUSE: Duration = Duration::from_secs(5);
+pub const MIN_CONFIGURATION_PAUSE: Duration = Duration::from_secs(5);
 /// How soon a page looks again while a probe is in flight.
 const PROBE_RECHECK: Duration = Duration::from_secs(2);
 

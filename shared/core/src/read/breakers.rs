@@ -382,8 +382,10 @@ async fn store(
     let name = guarded.name();
     let now = breakers.store.clock.now();
     invariants::assert(|| {
+        let current = kept.value.breaker.current(now, &breakers.settings.breaker);
         super::invariants::one_probe(&kept.value.breaker, &next, now, Duration::ZERO)?;
-        super::invariants::opened_once(&kept.value.breaker.current(now, &breakers.settings.breaker), &next)
+        super::invariants::probed_late_enough(&current, &next)?;
+        super::invariants::opened_once(&current, &next)
     });
     let mut head = kept.value.head.clone();
     let mut changes = Vec::with_capacity(2);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    breaker::{Breaker, State},
+    breaker::{Breaker, MIN_CONFIGURATION_PAUSE, MIN_PROBE_PAUSE, State},
     outcome::Settlement,
 };
 use crate::{
@@ -29,6 +29,19 @@ pub fn one_probe(before: &Breaker, next: &Breaker, now: Timestamp, spread: Durat
         }
         _ => Ok(()),
     }
+}
+
+/// An open breaker is not probed before its cooldown is over; for a page without another model not before
+/// the shortest pause.
+pub fn probed_late_enough(before: &Breaker, next: &Breaker) -> Checked {
+    let (State::Open { until }, State::HalfOpen { .. }) = (&before.state, &next.state) else {
+        return Ok(());
+    };
+    let (Some(opened), Some(probed)) = (before.changed_at, next.changed_at) else { return Ok(()) };
+    let pause = if before.misconfigured { MIN_CONFIGURATION_PAUSE } else { MIN_PROBE_PAUSE };
+    let earliest =
+        if before.is_confirmed_misconfigured() { *until } else { after(opened, pause).min(*until) };
+    check(probed >= earliest, || format!("a breaker that opened at {opened} was probed at {probed}"))
 }
 
 /// Failures of calls that were in flight when a breaker opened belong to the same outage: an open breaker is
