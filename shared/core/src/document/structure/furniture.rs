@@ -72,10 +72,12 @@ impl Furniture {
             places.sort_by_key(|(_, distance, _)| *distance);
             for run in places.chunk_by(|a, b| b.1 - a.1 <= MAX_SHIFT_POINTS) {
                 let distinct: BTreeSet<u32> = run.iter().map(|(page, ..)| *page).collect();
-                // A large text on some pages is the title of several slides.
+                // A large text without numbers on some pages is the title of several slides.
                 let is_large =
                     run.iter().all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= LARGE_PERCENT);
-                let is_title = is_large && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
+                let is_title = is_large
+                    && !text.contains('#')
+                    && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
                 if distinct.len() >= least
                     && !is_title
                     && let (Some(first), Some(last)) = (run.first(), run.last())
