@@ -48,10 +48,13 @@ pub(super) struct Furniture {
     pages: u32,
 }
 
+/// Page, distance from the edge and size of a text.
+type Occurrence = (u32, i32, u16);
+
 impl Furniture {
     pub fn of(pages: &[PageBlocks<'_>]) -> Self {
         // Per text and zone: page, distance and size of each occurrence.
-        let mut seen: BTreeMap<(Zone, String), Vec<(u32, i32, u16)>> = BTreeMap::new();
+        let mut seen: BTreeMap<(Zone, String), Vec<Occurrence>> = BTreeMap::new();
         let body = body_size(pages);
         for page in pages {
             for (index, zone) in candidates(page.page, page.blocks) {
