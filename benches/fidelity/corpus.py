@@ -1,7 +1,7 @@
 """Documents with truth, found in a folder.
 
-Truth is Markdown with the PDF's name: beside it, in a folder `markdown` beside its folder (READoc), or in
-`ground_truth/pdf` (xberg-io/test_documents, where NAME_scanned.pdf has the truth of NAME). `NAME.furniture.json` beside
+Truth is Markdown with the PDF's name: next to it, in a folder `markdown` next to its folder (READoc), or in
+`ground_truth/pdf` (xberg-io/test_documents, where NAME_scanned.pdf has the truth of NAME). `NAME.furniture.json` next to
 the truth lists running headers and footers; without it they are found by their repetition.
 """
 
@@ -103,7 +103,7 @@ def _inspect(pdf: Path) -> dict:
 
 # Lines in this part of the page's height, above and below, may be running headers and footers.
 MARGIN = 0.12
-# So many pages must have the same line, and it must have so many letters to be told from other text.
+# So many pages must have the same line, and it must have so many letters to differ from other text.
 MIN_REPEATS = 3
 MIN_LETTERS = 6
 

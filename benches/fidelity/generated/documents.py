@@ -58,7 +58,7 @@ def sections_in_both(pages: Pages, words: Words, paragraphs: int) -> None:
 
 
 def columns_with_sidebar(path: Path, words: Words) -> Pages:
-    """A narrow column in smaller type beside the main text, on one page."""
+    """A narrow column in smaller type next to the main text, on one page."""
     pages = Pages(path)
     pages.heading(1, words.title(4), H1)
     pages.use_columns(1)

@@ -126,7 +126,7 @@ class Pages:
         self, text: str, font: Font = Font(), indent: float = 0, align: str = "justify", hyphenate: bool = False,
         after: float = 6, marker: str = "", words_apart: bool = False,
     ) -> None:
-        """A paragraph, which goes on in the next frame where this one is full."""
+        """A paragraph, which continues in the next frame where this one is full."""
         for index, (words, is_last) in enumerate(lines(text, font, self.frame.width - indent, hyphenate)):
             self.need(font.line)
             self.move(font.line)

@@ -54,7 +54,7 @@ def document(
 
 def with_sentences(words: Words) -> Rows:
     """Cells of several lines."""
-    return [["Step", "What is done", "By whom"]] + [
+    return [["Step", "What is done", "Responsible"]] + [
         [str(index), words.paragraph(2), f"{words.name()} and {words.name()}"] for index in range(1, 7)
     ]
 

@@ -225,6 +225,8 @@ struct Side {
     characters: u32,
     text_width: f32,
     has_object: bool,
+    /// Width of the widest column in it.
+    width: f32,
     /// Lower edges of the lines.
     bottoms: Vec<f32>,
 }
@@ -237,6 +239,7 @@ impl Side {
             characters: 0,
             text_width: 0.0,
             has_object: false,
+            width: 0.0,
             bottoms: Vec::new(),
         };
         let mut items: Vec<&Item> = items.to_vec();
@@ -244,6 +247,14 @@ impl Side {
             let row = |item: &Item| (item.area.y1 / 2.0).round() as i64;
             row(a).cmp(&row(b)).then(a.area.x0.total_cmp(&b.area.x0))
         });
+        let texts: Vec<Item> =
+            items.iter().filter(|item| item.characters.is_some()).map(|item| **item).collect();
+        // Two columns on one side are measured by the wider one; more gaps are those of a table.
+        let columns = occupied_by(&texts);
+        side.width = match columns.as_slice() {
+            [] | [_] | [_, _] => columns.iter().map(|(from, to)| to - from).fold(0.0, f32::max),
+            [first, .., last] => last.1 - first.0,
+        };
         let mut last: Option<&Item> = None;
         for item in &items {
             side.area = side.area.union(&item.area);
@@ -273,7 +284,7 @@ impl Side {
         }
         let lines = self.lines as f32;
         let is_long = self.characters as f32 >= MIN_COLUMN_CHARACTERS * lines;
-        let is_filled = self.text_width >= 0.45 * self.area.width() * lines;
+        let is_filled = self.text_width >= 0.45 * self.width * lines;
         is_long && is_filled && (self.lines >= 3 || self.has_object || self.characters >= 40)
     }
 }

@@ -48,10 +48,13 @@ pub(super) struct Furniture {
     pages: u32,
 }
 
+/// Page, distance from the edge and size of a text.
+type Occurrence = (u32, i32, u16);
+
 impl Furniture {
     pub fn of(pages: &[PageBlocks<'_>]) -> Self {
         // Per text and zone: page, distance and size of each occurrence.
-        let mut seen: BTreeMap<(Zone, String), Vec<(u32, i32, u16)>> = BTreeMap::new();
+        let mut seen: BTreeMap<(Zone, String), Vec<Occurrence>> = BTreeMap::new();
         let body = body_size(pages);
         for page in pages {
             for (index, zone) in candidates(page.page, page.blocks) {
@@ -72,10 +75,12 @@ impl Furniture {
             places.sort_by_key(|(_, distance, _)| *distance);
             for run in places.chunk_by(|a, b| b.1 - a.1 <= MAX_SHIFT_POINTS) {
                 let distinct: BTreeSet<u32> = run.iter().map(|(page, ..)| *page).collect();
-                // A large text on some pages is the title of several slides.
+                // A large text without numbers on some pages is the title of several slides.
                 let is_large =
                     run.iter().all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= LARGE_PERCENT);
-                let is_title = is_large && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
+                let is_title = is_large
+                    && !text.contains('#')
+                    && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
                 if distinct.len() >= least
                     && !is_title
                     && let (Some(first), Some(last)) = (run.first(), run.last())
