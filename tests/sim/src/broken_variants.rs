@@ -5,9 +5,10 @@
 //! outbox, visibility), so a broken variant is a port that does not do all of it.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,18 +17,24 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     document::PageReading,
-    ids::{PageNumber, Priority},
+    ids::{JobId, PageNumber, Priority, TaskToken},
+    job,
+    keys::record,
     ports::{
         Fault,
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
         clock::Clock,
+        flow::{Acceptance, Flow},
         payments::{Charge, PaymentError, Payments, Refund},
         pdf::{Pdf, PdfError, ReadOptions},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, When, Written},
+        vision::{Answer, PageRequest, Price, Vision, VisionError},
     },
+    providers::target::Target,
     secret::Secret,
+    trace::TraceContext,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -54,10 +61,20 @@ pub enum BrokenVariant {
     FallbackTextLost,
     UnconditionalAccounts,
     PaymentsWithoutKeys,
+    GivesUpEarly,
+    WaitsPastDeadline,
+    SlotsPerProcess,
+    LoserSettles,
+    LostPageCallsDropped,
+    WaitingCallsDropped,
+    RoundCallsDropped,
+    UnleasedProbes,
+    VisibilityNotExtended,
+    LatePagesLeft,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 30] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -78,6 +95,16 @@ impl BrokenVariant {
         Self::FallbackTextLost,
         Self::UnconditionalAccounts,
         Self::PaymentsWithoutKeys,
+        Self::GivesUpEarly,
+        Self::WaitsPastDeadline,
+        Self::SlotsPerProcess,
+        Self::LoserSettles,
+        Self::LostPageCallsDropped,
+        Self::WaitingCallsDropped,
+        Self::RoundCallsDropped,
+        Self::UnleasedProbes,
+        Self::VisibilityNotExtended,
+        Self::LatePagesLeft,
     ];
 
     pub fn description(self) -> &'static str {
@@ -102,6 +129,16 @@ impl BrokenVariant {
             Self::FallbackTextLost => "the fallback text of pages is stored empty",
             Self::UnconditionalAccounts => "an account is written without checking its version",
             Self::PaymentsWithoutKeys => "a repeated charge is taken twice",
+            Self::GivesUpEarly => "a round without the page's text is the last one",
+            Self::WaitsPastDeadline => "a page that waits has its next round after the deadline",
+            Self::SlotsPerProcess => "each process has all in-flight slots of a model",
+            Self::LoserSettles => "the later answer of a doubled call settles the page",
+            Self::LostPageCallsDropped => "the calls of a worker that lost its page are not recorded",
+            Self::WaitingCallsDropped => "a result leaves out the calls of pages that wait",
+            Self::RoundCallsDropped => "the calls of a round that led to nothing are not recorded",
+            Self::UnleasedProbes => "a probe takes no lease on its breaker",
+            Self::VisibilityNotExtended => "a worker never extends the visibility of its message",
+            Self::LatePagesLeft => "pages that are read late are not published",
         }
     }
 }
@@ -118,6 +155,9 @@ impl std::str::FromStr for BrokenVariant {
     }
 }
 
+/// Longer than any job may take.
+const MAX_DEADLINE: Duration = Duration::from_secs(600);
+
 /// A port without the guarantee that its variant lacks.
 pub struct BrokenPort<P: ?Sized> {
     pub inner: Arc<P>,
@@ -125,6 +165,8 @@ pub struct BrokenPort<P: ?Sized> {
     pub process: usize,
     pub bus: Arc<dyn Bus>,
     pub calls: AtomicU64,
+    pub open_calls: OpenCalls,
+    pub clock: Arc<dyn Clock>,
 }
 
 impl BrokenPort<dyn Records> {
@@ -132,6 +174,9 @@ impl BrokenPort<dyn Records> {
     fn own(&self, key: &Key) -> Key {
         if self.variant == BrokenVariant::BreakerPerProcess && key.partition == "breaker" {
             return Key::new(key.partition.clone(), format!("{}@{}", key.sort, self.process));
+        }
+        if self.variant == BrokenVariant::SlotsPerProcess && key.partition.starts_with(record::SLOTS) {
+            return Key::new(format!("{}@{}", key.partition, self.process), key.sort.clone());
         }
         key.clone()
     }
@@ -166,6 +211,13 @@ impl BrokenPort<dyn Records> {
             BrokenVariant::UnpublishedEvents if draft.key.sort.starts_with("pagelog#") => {
                 draft.state_index = None
             }
+            BrokenVariant::RoundCallsDropped if draft.key.sort.starts_with(record::PAGES) => {
+                edit(&mut draft, &|body| {
+                    if let Some(page) = body.as_object_mut() {
+                        page.remove("earlier_calls");
+                    }
+                });
+            }
             BrokenVariant::TrailRewritten if draft.key.sort.starts_with("event#0000000002") => {
                 edit(&mut draft, &|body| body["correlation_id"] = "another".into());
             }
@@ -180,6 +232,12 @@ impl BrokenPort<dyn Records> {
         Ok(match change {
             Change::Put { draft, .. }
                 if self.variant == BrokenVariant::SlotsNeverReleased && is_release(draft) =>
+            {
+                None
+            }
+            Change::Put { draft, .. }
+                if self.variant == BrokenVariant::LostPageCallsDropped
+                    && draft.key.sort.starts_with(record::UNCLAIMED_CALLS) =>
             {
                 None
             }
@@ -205,6 +263,11 @@ impl BrokenPort<dyn Records> {
         let mut item = item?;
         if self.variant == BrokenVariant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
             item.draft.body = item.draft.body.replace("\"half_open\"", "\"closed\"");
+        }
+        if self.variant == BrokenVariant::UnleasedProbes && item.draft.key.partition == record::BREAKERS {
+            let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
+            body["breaker"]["probe"] = Value::Null;
+            item.draft.body = body.to_string();
         }
         Some(item)
     }
@@ -233,7 +296,17 @@ impl Records for BrokenPort<dyn Records> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        self.inner.list(partition, prefix, after, limit).await
+        let mut listing = self.inner.list(partition, prefix, after, limit).await?;
+        if self.variant == BrokenVariant::WaitingCallsDropped && prefix == record::PAGES {
+            for item in &mut listing.items {
+                let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
+                if let Some(page) = body.as_object_mut() {
+                    page.remove("earlier_calls");
+                }
+                item.draft.body = body.to_string();
+            }
+        }
+        Ok(listing)
     }
 
     async fn list_index(
@@ -316,6 +389,13 @@ impl Blobs for BrokenPort<dyn Blobs> {
 #[async_trait]
 impl Queue for BrokenPort<dyn Queue> {
     async fn send(&self, messages: &[Outgoing]) -> Result<(), Fault> {
+        if self.variant == BrokenVariant::WaitsPastDeadline {
+            let late = |message: &Outgoing| match message.delay {
+                Duration::ZERO => message.clone(),
+                delay => Outgoing { delay: delay + MAX_DEADLINE, ..message.clone() },
+            };
+            return self.inner.send(&messages.iter().map(late).collect::<Vec<_>>()).await;
+        }
         self.inner.send(messages).await
     }
 
@@ -330,6 +410,9 @@ impl Queue for BrokenPort<dyn Queue> {
     }
 
     async fn extend(&self, receipt: &Receipt, visibility: Duration) -> Result<(), Fault> {
+        if self.variant == BrokenVariant::VisibilityNotExtended {
+            return Ok(());
+        }
         self.inner.extend(receipt, visibility).await
     }
 
@@ -342,6 +425,9 @@ impl Queue for BrokenPort<dyn Queue> {
     }
 
     async fn wake(&self) -> Result<bool, Fault> {
+        if self.variant == BrokenVariant::WaitsPastDeadline {
+            return Ok(false);
+        }
         self.inner.wake().await
     }
 
@@ -351,6 +437,95 @@ impl Queue for BrokenPort<dyn Queue> {
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.inner.depths().await
+    }
+}
+
+#[async_trait]
+impl Flow for BrokenPort<dyn Flow> {
+    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+        self.inner.start(job, redrives, trace).await
+    }
+
+    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
+        let accepted = self.inner.settle(token).await?;
+        Ok(if self.variant == BrokenVariant::LatePagesLeft { Acceptance::Accepted } else { accepted })
+    }
+
+    async fn wake(&self, job: &JobId) -> Result<(), Fault> {
+        self.inner.wake(job).await
+    }
+
+    async fn remind(&self, job: &JobId, state: job::State) -> Result<(), Fault> {
+        self.inner.remind(job, state).await
+    }
+}
+
+/// The later of two answers for a page reaches its process first.
+#[async_trait]
+impl Vision for BrokenPort<dyn Vision> {
+    async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError> {
+        if self.variant != BrokenVariant::LoserSettles {
+            return self.inner.read_page(target, request).await;
+        }
+        let page = &request.context_text;
+        let calls = self.open_calls.enter(page);
+        let answer = self.inner.read_page(target, request).await;
+        // The first answer waits for the second.
+        if answer.is_ok() && calls.is_first_answer() {
+            while calls.has_another() {
+                self.clock.sleep(Duration::from_millis(10)).await;
+            }
+        }
+        answer
+    }
+
+    fn price(&self, target: &Target) -> Price {
+        self.inner.price(target)
+    }
+}
+
+/// The calls of a process that are in flight, by page, and how many of them were answered.
+#[derive(Clone, Default)]
+pub struct OpenCalls(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
+
+impl OpenCalls {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (usize, usize)>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn enter(&self, page: &str) -> OpenCall {
+        self.lock().entry(page.to_owned()).or_default().0 += 1;
+        OpenCall { calls: self.clone(), page: page.to_owned() }
+    }
+}
+
+struct OpenCall {
+    calls: OpenCalls,
+    page: String,
+}
+
+impl OpenCall {
+    fn is_first_answer(&self) -> bool {
+        let mut calls = self.calls.lock();
+        let (_, answered) = calls.entry(self.page.clone()).or_default();
+        *answered += 1;
+        *answered == 1
+    }
+
+    fn has_another(&self) -> bool {
+        self.calls.lock().get(&self.page).is_some_and(|(open, _)| *open > 1)
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let mut calls = self.calls.lock();
+        if let Some((open, _)) = calls.get_mut(&self.page) {
+            *open -= 1;
+            if *open == 0 {
+                calls.remove(&self.page);
+            }
+        }
     }
 }
 

@@ -115,6 +115,9 @@ impl Queue for ChaosQueue {
             if hidden < visibility {
                 self.observer.count_fault("messages: RedeliveredAfter");
             }
+            let again = delivery.receive_count > 1 && self.plan.delivers_once();
+            let visible = || Err(format!("message {} is delivered again while in work", delivery.id));
+            self.observer.check("queue", if again { visible() } else { Ok(()) });
             self.observer
                 .log(|| format!("message {} is delivered (receive {})", delivery.id, delivery.receive_count));
         }

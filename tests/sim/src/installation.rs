@@ -14,7 +14,7 @@ use everypage_core::{
     ids::JobId,
     ports::{bus::Bus, clock::Clock, ids::Ids, traces::NoTraces},
     providers::target::Tier,
-    settings::{MaxInflight, Settings},
+    settings::{MaxInflight, Patience, Settings},
 };
 use everypage_local::{Driver, LocalFlow};
 use everypage_testkit::{
@@ -225,6 +225,14 @@ impl Installation {
         self.state().process_runs.iter().any(|run| run.until.is_some())
     }
 
+    /// When the process of this name was killed.
+    pub fn killed_at(&self, node: &str) -> Option<Duration> {
+        let state = self.state();
+        let names = |(run, of): (usize, &ProcessRun)| format!("p{}.{run}", of.process) == node;
+        let position = state.process_runs.iter().enumerate().position(names)?;
+        state.process_runs[position].until
+    }
+
     pub fn process_runs(&self) -> Vec<ProcessRun> {
         self.state().process_runs.clone()
     }
@@ -330,6 +338,9 @@ impl Installation {
         let mut settings = self.settings.clone();
         if self.variant == Some(BrokenVariant::NoRetries) {
             settings.retry_intervals.clear();
+        }
+        if self.variant == Some(BrokenVariant::GivesUpEarly) {
+            settings.patience = Patience::OneRound;
         }
         App::new(ports, settings, node)
     }

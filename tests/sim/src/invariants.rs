@@ -36,6 +36,7 @@ use crate::{
     installation::Installation,
     models::page_text,
     observer::JobRun,
+    reading,
     run::{all_jobs, has_result, tenant},
     run_plan::{BOUGHT, PLENTY, PRICE, Password},
 };
@@ -60,7 +61,12 @@ pub async fn check_every_job(installation: &Installation, inspector: &App) {
         if only_killed_early(installation) && should_be_read(&job) {
             installation.observer.check(&what, all_read(inspector, &job).await);
         }
+        let unread = reading::falls_back_only_for_a_reason(installation, inspector, &job).await;
+        installation.observer.check(&what, unread);
+        installation.observer.check(&what, reading::late_pages_are_published(inspector, &job).await);
     }
+    let recorded = reading::answered_calls_are_recorded(installation, inspector).await;
+    installation.observer.check("calls", recorded);
 }
 
 pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
@@ -80,6 +86,8 @@ pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
             installation.observer.check(&what, all_read(inspector, &job).await);
         }
     }
+    let recorded = reading::answered_calls_are_recorded(installation, inspector).await;
+    installation.observer.check("calls after the repair", recorded);
 }
 
 /// Nothing is left behind once every process is stopped and every lease has expired.

@@ -6,6 +6,7 @@
 //!   a [`chaos_queue`], and faulty [`models`] and [`reader`]; [`ports`] puts them together;
 //! - [`run`]: one run, until it is idle, and its repair afterwards;
 //! - [`observer`] and [`invariants`]: what must hold at all times, and at the end; [`delays`]: by when;
+//!   [`reading`]: which pages must be read, and which calls recorded;
 //! - [`shrink`]: the smallest plan that still fails;
 //! - [`panics`]: no panic goes unnoticed;
 //! - [`broken_variants`]: variants of Everypage that lack one guarantee each, and must be caught.
@@ -24,6 +25,7 @@ pub mod panics;
 pub mod ports;
 pub mod process;
 pub mod reader;
+pub mod reading;
 pub mod run;
 pub mod run_plan;
 pub mod shrink;

@@ -59,12 +59,11 @@ impl Models {
         match self.active_fault(target)? {
             ModelFault::FailsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::IsDown),
             ModelFault::HangsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::Hangs),
-            ModelFault::RefusesMoreThan { calls, retry_after } => {
-                (self.observer.in_flight(target) > calls).then_some(match retry_after {
+            ModelFault::RefusesMoreThan { calls, retry_after } => (self.observer.in_flight(target) > calls)
+                .then_some(match retry_after {
                     Some(wait) => ModelFault::IsRateLimited(wait),
                     None => ModelFault::IsRateLimitedSilently,
-                })
-            }
+                }),
             fault => Some(fault),
         }
     }

@@ -25,6 +25,7 @@ use everypage_core::{
         queue::Queue,
         records::Records,
         vault::Vault,
+        vision::Vision,
     },
     trace::TraceContext,
 };
@@ -34,7 +35,7 @@ use jiff::Timestamp;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    broken_variants::{BrokenPort, BrokenVariant},
+    broken_variants::{BrokenPort, BrokenVariant, OpenCalls},
     chaos_calls::ChaosCalls,
 };
 
@@ -132,18 +133,28 @@ pub fn break_ports(ports: Ports, variant: BrokenVariant, process: usize) -> Port
         inner: Arc<P>,
         variant: BrokenVariant,
         process: usize,
-        bus: &Arc<dyn Bus>,
+        (bus, clock): &(Arc<dyn Bus>, Arc<dyn Clock>),
     ) -> BrokenPort<P> {
-        BrokenPort { inner, variant, process, bus: bus.clone(), calls: AtomicU64::default() }
+        BrokenPort {
+            inner,
+            variant,
+            process,
+            bus: bus.clone(),
+            calls: AtomicU64::default(),
+            open_calls: OpenCalls::default(),
+            clock: clock.clone(),
+        }
     }
-    let bus = ports.bus.clone();
+    let used = (ports.bus.clone(), ports.clock.clone());
     Ports {
-        records: Arc::new(on::<dyn Records>(ports.records, variant, process, &bus)),
-        blobs: Arc::new(on::<dyn Blobs>(ports.blobs, variant, process, &bus)),
-        queue: Arc::new(on::<dyn Queue>(ports.queue, variant, process, &bus)),
-        clock: Arc::new(on::<dyn Clock>(ports.clock, variant, process, &bus)),
-        pdf: Arc::new(on::<dyn Pdf>(ports.pdf, variant, process, &bus)),
-        payments: Arc::new(on::<dyn Payments>(ports.payments, variant, process, &bus)),
+        records: Arc::new(on::<dyn Records>(ports.records, variant, process, &used)),
+        blobs: Arc::new(on::<dyn Blobs>(ports.blobs, variant, process, &used)),
+        queue: Arc::new(on::<dyn Queue>(ports.queue, variant, process, &used)),
+        clock: Arc::new(on::<dyn Clock>(ports.clock, variant, process, &used)),
+        pdf: Arc::new(on::<dyn Pdf>(ports.pdf, variant, process, &used)),
+        payments: Arc::new(on::<dyn Payments>(ports.payments, variant, process, &used)),
+        flow: Arc::new(on::<dyn Flow>(ports.flow, variant, process, &used)),
+        vision: Arc::new(on::<dyn Vision>(ports.vision, variant, process, &used)),
         ..ports
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use everypage_core::{document::Reason, money::MicroUsd};
+use everypage_core::{document::Reason, money::MicroUsd, settings::Patience};
 use everypage_testkit::{
     memory::PaymentBehaviour,
     pdf::{FakeDocument, FakePage},
@@ -88,7 +88,7 @@ impl ModelLatency {
     pub fn max(self) -> Duration {
         match self {
             Self::Uniform => Duration::from_secs(4),
-            Self::Lognormal { .. } => Duration::from_secs(20),
+            Self::Lognormal { .. } => Duration::from_secs(10),
         }
     }
 
@@ -278,7 +278,12 @@ impl RunPlan {
         self.settings.push((name, value.into()));
     }
 
-    pub fn setting(&self, name: &str) -> Option<&str> {
+    /// `PATIENCE` as the plan sets it.
+    pub fn patience(&self) -> Patience {
+        self.setting("PATIENCE").map_or(Patience::Deadline, |text| text.parse().unwrap_or_default())
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
         self.settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
@@ -308,6 +313,11 @@ impl RunPlan {
             let median = Duration::from_millis(*pick(rng, &[200, 600, 1500]));
             self.latency = ModelLatency::Lognormal { median };
         }
+        match rng.random_range(0..16) {
+            0..3 => return self.add_outage(rng),
+            3 => return self.add_lost_pages(rng),
+            _ => {}
+        }
         let count = *pick(rng, &[0, 0, 1, 2, 4]);
         let theme = rng.random_bool(0.5).then(|| rng.random_range(0..5));
         for model in 0..count {
@@ -322,6 +332,46 @@ impl RunPlan {
             };
             let from = if rng.random_bool(0.5) { Duration::ZERO } else { seconds(rng, 0, 20) };
             let window = Window { from, until: from + seconds(rng, 1, self.timeout.as_secs()) };
+            self.faults.push(PlannedFault::Model { model, window, kind });
+        }
+    }
+
+    /// Nothing but an outage of most models, or of all, some of which answered before with anything but the
+    /// page.
+    fn add_outage(&mut self, rng: &mut StdRng) {
+        self.faults.retain(|fault| matches!(fault, PlannedFault::User { .. }));
+        self.skews.fill(0);
+        let (from, models) = (seconds(rng, 0, 8), rng.random_range(2..=MODELS));
+        let longest = *pick(rng, &[25, 120]);
+        let until = from + seconds(rng, 2, longest);
+        let kind = match rng.random_range(0..5) {
+            0 | 1 => ModelFault::IsDown,
+            2 => ModelFault::IsRateLimited(seconds(rng, 1, 20)),
+            3 => ModelFault::IsRateLimitedSilently,
+            _ => ModelFault::Hangs,
+        };
+        let useless = *pick(rng, &[ModelFault::AnswersTruncated, ModelFault::RepeatsItself, kind, kind]);
+        for model in 0..models {
+            let kind = if model == 0 { useless } else { kind };
+            self.faults.push(PlannedFault::Model { model, window: Window { from, until }, kind });
+        }
+    }
+
+    /// Records so slow that leases expire, and messages that come back meanwhile: workers lose their pages.
+    fn add_lost_pages(&mut self, rng: &mut StdRng) {
+        self.faults.retain(|fault| matches!(fault, PlannedFault::User { .. } | PlannedFault::Model { .. }));
+        self.skews.fill(0);
+        self.set("PAGE_VISIBILITY", "30s");
+        self.set("REQUEST_TIMEOUT", "30s");
+        let from = seconds(rng, 4, 15);
+        let window = Window { from, until: from + seconds(rng, 20, 60) };
+        let (port, kind) = (Port::Records, StorageFault::IsSlow(seconds(rng, 10, 20)));
+        self.faults.push(PlannedFault::Storage { port, window, one_in: *pick(rng, &[1, 2, 5]), kind });
+        let window = Window { from: Duration::ZERO, until: window.until };
+        let kind = MessageFault::RedeliveredAfter(seconds(rng, 0, 5));
+        self.faults.push(PlannedFault::Messages { window, one_in: *pick(rng, &[1, 2]), kind });
+        for model in 0..rng.random_range(0..=MODELS) {
+            let kind = ModelFault::IsSlow(seconds(rng, 5, 28));
             self.faults.push(PlannedFault::Model { model, window, kind });
         }
     }
@@ -370,6 +420,17 @@ impl RunPlan {
             )
         };
         !self.faults.iter().any(prevents_writes)
+    }
+
+    /// Whether nothing explains a second delivery of a message.
+    pub fn delivers_once(&self) -> bool {
+        let explains = |fault: &PlannedFault| {
+            matches!(
+                fault,
+                PlannedFault::Messages { .. } | PlannedFault::SecondDriver { .. } | PlannedFault::User { .. }
+            )
+        };
+        self.breakers_see_every_failure() && !self.faults.iter().any(explains)
     }
 
     /// Whether no fault keeps breakers from recording each failure.

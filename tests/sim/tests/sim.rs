@@ -11,7 +11,7 @@ use everypage_sim::{
 const SEEDS: u64 = 2000;
 
 /// Seeds that failed once, each with the defect that it found.
-const FIXED_SEEDS: [(u64, &str); 11] = [
+const FIXED_SEEDS: [(u64, &str); 12] = [
     (206, "a slot released twice, because the first reply was lost, released its next holder's slot"),
     (1151, "a document that could not be opened in time because storage was slow failed at its deadline"),
     (1872, "a model was called with a slot whose lease had expired while storage was slow"),
@@ -29,6 +29,7 @@ const FIXED_SEEDS: [(u64, &str); 11] = [
         "a job failed and its process was killed before the dead letter was stored: it could not be redriven",
     ),
     (8000716, "a process whose first heartbeat failed was killed, and the sweep did not know its events"),
+    (1511, "a worker whose lease had expired while storage was slow paid for a page that another had read"),
 ];
 
 #[test]
@@ -47,6 +48,7 @@ fn seeds_that_failed_once_pass_now() {
             RunPlan::from_seed_v1(seed),
             RunPlan::from_seed_v2(seed),
             RunPlan::from_seed_v3(seed),
+            RunPlan::from_seed_v4(seed),
             RunPlan::from_seed(seed),
         ] {
             let verdict = run(&plan, None, false);
@@ -55,39 +57,49 @@ fn seeds_that_failed_once_pass_now() {
     }
 }
 
-/// The first seed that catches each variant, as `./everypage dev sim --broken-variants` prints it.
-const CAUGHT_BY: [(BrokenVariant, u64); 20] = [
-    (BrokenVariant::NoFencing, 3),
-    (BrokenVariant::UnconditionalFinalize, 54),
-    (BrokenVariant::UnconditionalSlots, 5),
-    (BrokenVariant::UnleasedSlots, 678),
-    (BrokenVariant::PublishedBeforeStored, 0),
-    (BrokenVariant::UnpublishedEvents, 31),
-    (BrokenVariant::BreakerPerProcess, 1381),
-    (BrokenVariant::ResultsOverwritten, 50),
-    (BrokenVariant::MessagesDeletedOnReceive, 12),
-    (BrokenVariant::DonePagesReclaimable, 3),
-    (BrokenVariant::LongTimersNeverFire, 4),
-    (BrokenVariant::TrailRewritten, 0),
-    (BrokenVariant::PasswordsKept, 8),
-    (BrokenVariant::PagesSwapped, 1),
-    (BrokenVariant::NoRetries, 5),
-    (BrokenVariant::SlotsNeverReleased, 42),
-    (BrokenVariant::HalfOpenLetsAllThrough, 287),
-    (BrokenVariant::FallbackTextLost, 0),
-    (BrokenVariant::UnconditionalAccounts, 282),
-    (BrokenVariant::PaymentsWithoutKeys, 6),
+/// A seed that catches each variant, as `./everypage dev sim --broken-variants` prints it, and what it reports.
+const CAUGHT_BY: [(BrokenVariant, u64, &str); 30] = [
+    (BrokenVariant::NoFencing, 3, "settled again"),
+    (BrokenVariant::UnconditionalFinalize, 44, "is not stored"),
+    (BrokenVariant::UnconditionalSlots, 15, "over the limit"),
+    (BrokenVariant::UnleasedSlots, 51, "still leased"),
+    (BrokenVariant::PublishedBeforeStored, 0, "is not stored"),
+    (BrokenVariant::UnpublishedEvents, 678, "was never published"),
+    (BrokenVariant::BreakerPerProcess, 5, "after it had failed"),
+    (BrokenVariant::ResultsOverwritten, 50, "missing or was changed"),
+    (BrokenVariant::MessagesDeletedOnReceive, 12, "still leased"),
+    (BrokenVariant::DonePagesReclaimable, 13, "paid for again"),
+    (BrokenVariant::LongTimersNeverFire, 4, "at the latest"),
+    (BrokenVariant::TrailRewritten, 0, "event 2 was changed"),
+    (BrokenVariant::PasswordsKept, 8, "a password was not deleted"),
+    (BrokenVariant::PagesSwapped, 1, "has the text"),
+    (BrokenVariant::NoRetries, 4, "no fault explains it"),
+    (BrokenVariant::SlotsNeverReleased, 0, "still leased"),
+    (BrokenVariant::HalfOpenLetsAllThrough, 5, "was half open"),
+    (BrokenVariant::FallbackTextLost, 0, "text not available"),
+    (BrokenVariant::UnconditionalAccounts, 282, "is not stored"),
+    (BrokenVariant::PaymentsWithoutKeys, 6, "was taken"),
+    (BrokenVariant::GivesUpEarly, 66, "could have read it"),
+    (BrokenVariant::WaitsPastDeadline, 66, "could have read it"),
+    (BrokenVariant::SlotsPerProcess, 15, "over the limit"),
+    (BrokenVariant::LoserSettles, 42, "had answered first"),
+    (BrokenVariant::LostPageCallsDropped, 610, "was answered and not recorded"),
+    (BrokenVariant::WaitingCallsDropped, 88, "is in no result"),
+    (BrokenVariant::RoundCallsDropped, 66, "was answered and not recorded"),
+    (BrokenVariant::UnleasedProbes, 5, "probes while"),
+    (BrokenVariant::VisibilityNotExtended, 86, "delivered again while in work"),
+    (BrokenVariant::LatePagesLeft, 292, "is in no version"),
 ];
 
 /// A suite that can't fail proves nothing.
 #[test]
 fn every_broken_variant_is_caught() {
-    assert_eq!(CAUGHT_BY.map(|(variant, _)| variant), BrokenVariant::ALL);
-    for (variant, seed) in CAUGHT_BY {
-        let verdict = run(&RunPlan::from_seed(seed), Some(variant), false);
+    assert_eq!(CAUGHT_BY.map(|(variant, ..)| variant), BrokenVariant::ALL);
+    for (variant, seed, message) in CAUGHT_BY {
+        let broken = run(&RunPlan::from_seed(seed), Some(variant), false).broken;
         assert!(
-            !verdict.broken.is_empty(),
-            "{variant:?} is not caught by seed {seed}: {}",
+            broken.iter().any(|broken| broken.contains(message)),
+            "{variant:?} is not caught by seed {seed}: {}: {broken:?}",
             variant.description()
         );
     }

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::{Either, select};
+use futures::{
+    FutureExt,
+    future::{Either, select},
+};
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +14,7 @@ use tracing::{Instrument, debug, error_span, warn};
 use super::{
     PageReader, give_up,
     outcome::{CallResult, PageOutcome},
-    page_task::{PageTask, unavailable_until},
+    page_task::{LeasedUntil, PageTask, unavailable_until},
     pages::{self, Claim, LeaseLost, MessageRef, Page},
     revive, telemetry,
 };
@@ -147,6 +150,8 @@ async fn read(
     leave_by: Timestamp,
 ) -> Result<Option<Disposition>, StepError> {
     let (store, visibility) = (&reader.store, reader.settings.page_visibility);
+    // Before the job is read: an interrupt that comes later is not missed.
+    let interrupted = reader.interrupts.interrupted(&message.job_id);
     let Some(job) = jobs::find(store, &message.job_id).await?.map(|found| found.value) else {
         let reason = format!("there is no job {}", message.job_id);
         return Err(StepError::Broken { code: StepCode::UnknownJob, reason });
@@ -195,10 +200,12 @@ async fn read(
     }
     let (rounds, earlier_calls) = (held.value.rounds, held.value.earlier_calls.clone());
     let first_round_at = held.value.first_round_at.unwrap_or(now);
+    let leased_until = LeasedUntil::new(&held.value);
     let held = Arc::new(Mutex::new(held));
     let stop = CancellationToken::new();
     let heartbeat = async {
-        let stopped = keep_alive(reader, delivery, &job, message, &holder, held.clone()).await;
+        let work = Work { delivery, job: &job, message, holder: &holder, leased_until: &leased_until };
+        let stopped = keep_alive(reader, &work, interrupted, held.clone()).await;
         stop.cancel();
         stopped
     };
@@ -211,6 +218,7 @@ async fn read(
         leave_by,
         trace,
         stop: &stop,
+        leased_until: &leased_until,
         earlier_calls: &earlier_calls,
         rounds,
         first_round_at,
@@ -349,6 +357,15 @@ pub async fn send_copy(reader: &PageReader, delivery: &Delivery) -> Result<(), F
     reader.queue.send(&[Outgoing { name, job, lane, body, delay: Duration::ZERO }]).await
 }
 
+/// What a worker works on.
+struct Work<'a> {
+    delivery: &'a Delivery,
+    job: &'a Job,
+    message: &'a PageMessage,
+    holder: &'a str,
+    leased_until: &'a LeasedUntil,
+}
+
 enum Stopped {
     JobOver,
     LeaseLost,
@@ -364,20 +381,20 @@ enum Stopped {
 /// ```
 async fn keep_alive(
     reader: &PageReader,
-    delivery: &Delivery,
-    job: &Job,
-    message: &PageMessage,
-    holder: &str,
+    work: &Work<'_>,
+    interrupted: impl Future<Output = ()> + Send + 'static,
     held: Arc<Mutex<Versioned<Page>>>,
 ) -> Stopped {
+    let Work { delivery, job, message, holder, leased_until } = work;
     let visibility = reader.settings.page_visibility;
+    let mut interrupted = interrupted.boxed();
     loop {
-        let interrupted = reader.interrupts.interrupted(&job.id);
         tokio::select! {
             biased;
             () = reader.store.clock.sleep(visibility / 3) => {}
-            () = interrupted => {}
+            () = &mut interrupted => {}
         }
+        interrupted = reader.interrupts.interrupted(&job.id).boxed();
         let now = reader.store.clock.now();
         // A store that can't be reached just now is no reason to drop a call that is being paid for.
         match jobs::find(&reader.store, &job.id).await {
@@ -390,7 +407,10 @@ async fn keep_alive(
         }
         let mut held = held.lock().await;
         match pages::renew(&reader.store, &held, holder, visibility).await {
-            Ok(Ok(renewed)) => *held = renewed,
+            Ok(Ok(renewed)) => {
+                leased_until.renewed(&renewed.value);
+                *held = renewed;
+            }
             Ok(Err(LeaseLost)) => return Stopped::LeaseLost,
             Err(fault) => warn!(%fault, "lease not renewed, work continues"),
         }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -11,6 +12,7 @@ use super::{
     breaker::Urgency,
     breakers,
     outcome::{ModelCall, PageOutcome, Settlement},
+    pages::Page,
     round::Round,
 };
 use crate::{
@@ -25,6 +27,26 @@ use crate::{
     trace::TraceContext,
 };
 
+/// Until when the worker has the page, as far as it knows. Where storage is slow, renewals come late: from
+/// then on another worker may have the page, and may have read it.
+pub(super) struct LeasedUntil(Mutex<Timestamp>);
+
+impl LeasedUntil {
+    pub fn new(page: &Page) -> Self {
+        let until = Self(Mutex::new(Timestamp::MIN));
+        until.renewed(page);
+        until
+    }
+
+    pub fn renewed(&self, page: &Page) {
+        *self.0.lock() = page.lease.as_ref().map_or(Timestamp::MIN, |lease| lease.until);
+    }
+
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        now >= *self.0.lock()
+    }
+}
+
 pub(super) struct PageTask<'a> {
     pub reader: &'a PageReader,
     pub job: &'a Job,
@@ -37,6 +59,7 @@ pub(super) struct PageTask<'a> {
     /// Of the page's span, if it is traced.
     pub trace: Option<TraceContext>,
     pub stop: &'a CancellationToken,
+    pub leased_until: &'a LeasedUntil,
     /// What earlier rounds did.
     pub earlier_calls: &'a [ModelCall],
     pub rounds: u32,

@@ -323,6 +323,11 @@ impl Round<'_> {
             self.give_back(&target, admitted).await;
             return Some(self.too_late());
         }
+        // Another worker may have the page by now: it would be paid for twice.
+        if self.task.leased_until.is_over(now) {
+            self.give_back(&target, admitted).await;
+            return Some(PageOutcome::PassedOn(take(&mut self.calls)));
+        }
         // A second look at a model that was skipped is no failover.
         let is_first = self.calls.iter().all(|call| call.target != target);
         if let Some(before) = self.calls.last().filter(|_| is_first) {
@@ -431,7 +436,8 @@ impl Round<'_> {
                 continue;
             };
             let admitted = Admitted { slot, passes };
-            if !reader.paces.take_hedge(target, is_last_chance) {
+            let is_leased = !self.task.leased_until.is_over(self.now());
+            if !is_leased || !reader.paces.take_hedge(target, is_last_chance) {
                 self.give_back(target, admitted).await;
                 return None;
             }

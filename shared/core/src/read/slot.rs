@@ -79,6 +79,12 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        invariants::nothing_is_held,
+        keys::record,
+        ports::records::{Draft, Item},
+        providers::target::{Provider, Target},
+    };
     use proptest::prelude::*;
 
     #[test]
@@ -97,6 +103,18 @@ mod tests {
         assert_eq!(both.usable("a", 16, 0, 32, now), 16);
         assert_eq!((both.usable("a", 16, 0, 12, now), both.usable("b", 8, 0, 12, now)), (8, 4));
         assert_eq!(both.usable("a", 16, 1, 12, now), 0, "the group is beyond the limit");
+    }
+
+    #[test]
+    fn a_slot_that_is_held_is_found() {
+        let (now, target) = (Timestamp::UNIX_EPOCH, Target::new(Provider::OpenAi, "m"));
+        let item = |group: &Group| {
+            let draft = Draft::new(record::slots(&target, 0), serde_json::to_string(group).unwrap());
+            Item { draft, version: 1, stamp: String::new() }
+        };
+        let held = Group::default().with("a", 2, now, Duration::from_secs(60));
+        assert!(nothing_is_held(&[item(&held)], now).unwrap_err().contains("slots#"));
+        assert_eq!(nothing_is_held(&[item(&held.with("a", 0, now, Duration::ZERO))], now), Ok(()));
     }
 
     proptest! {
