@@ -22,6 +22,8 @@ const SHORT_DOCUMENT_PAGES: usize = 5;
 
 /// A text this much larger than the others, in percent, is no header unless most pages have it.
 const LARGE_PERCENT: u32 = 118;
+/// With a number it is none then either: "Chapter 1", "Chapter 2".
+const NUMBERED_TITLE_PERCENT: u32 = 150;
 const MIN_TITLE_SHARE_PERCENT: usize = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -78,7 +80,12 @@ impl Furniture {
                 // A large text without numbers on some pages is the title of several slides.
                 let is_large =
                     run.iter().all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= LARGE_PERCENT);
-                let is_title = is_large
+                let is_numbered = text.contains('#')
+                    && run.iter().all(|(.., size)| {
+                        u32::from(*size) * 100 / u32::from(body) >= NUMBERED_TITLE_PERCENT
+                    });
+                let is_title = is_numbered
+                    || is_large
                     && !text.contains('#')
                     && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
                 if distinct.len() >= least

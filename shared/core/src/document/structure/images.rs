@@ -9,8 +9,13 @@ use crate::document::MAX_IMAGES;
 
 /// Fewer pages show no repetition.
 const MIN_PAGES: usize = 3;
-/// An image at the same place on at least this part of the pages belongs to their design.
+/// An image at the same place on at least this part of the pages may belong to their design.
 const MIN_SHARE_PERCENT: usize = 60;
+/// It does in the margins, that is in these outer parts of the page, if it is not larger than a letterhead.
+const MARGIN_PERCENT: i64 = 22;
+const MAX_LETTERHEAD_PERCENT: i64 = 15;
+/// And where it is behind the text: text covers at least this part of a watermark.
+const MIN_COVERED_PERCENT: i64 = 20;
 /// Boxes that differ by less, in points, are at the same place.
 const TOLERANCE_POINTS: i32 = 3;
 /// An image up to this part of the page, in percent, is a logo; all together may have twice as much.
@@ -28,9 +33,9 @@ impl RepeatedImages {
         }
         let mut counts: BTreeMap<[i32; 4], usize> = BTreeMap::new();
         for page in pages {
+            let design = page.images.iter().filter(|image| is_design(page, **image));
             // Rounded, so that equal places are found without comparing all pairs.
-            let mut places: Vec<[i32; 4]> =
-                page.images.iter().map(|image| image.0.map(|value| value / 4)).collect();
+            let mut places: Vec<[i32; 4]> = design.map(|image| image.0.map(|value| value / 4)).collect();
             places.sort_unstable();
             places.dedup();
             for place in places {
@@ -63,22 +68,67 @@ impl RepeatedImages {
     }
 }
 
+/// Whether an image that is on most pages would be part of their design. A figure of the same size at the
+/// same place on every page is not.
+fn is_design(page: &PageBlocks<'_>, image: PageBox) -> bool {
+    let size = |area: PageBox| i64::from(area.width()) * i64::from(area.height());
+    let (whole, own) = (page.page, size(image).max(1));
+    let margin = |length: i32| i32::try_from(i64::from(length) * MARGIN_PERCENT / 100).unwrap_or(0);
+    let (beside, above) = (margin(whole.width()), margin(whole.height()));
+    let is_in_margin = image.bottom() <= whole.top().saturating_add(above)
+        || image.top() >= whole.bottom().saturating_sub(above)
+        || image.right() <= whole.left().saturating_add(beside)
+        || image.left() >= whole.right().saturating_sub(beside);
+    if is_in_margin && own * 100 <= size(whole) * MAX_LETTERHEAD_PERCENT {
+        return true;
+    }
+    let text = page.blocks.iter().filter(|block| !block.text.is_empty());
+    let covered: i64 = text.map(|block| size(common(block.area, image))).sum();
+    covered * 100 >= own * MIN_COVERED_PERCENT
+}
+
+fn common(one: PageBox, other: PageBox) -> PageBox {
+    let (left, top) = (one.left().max(other.left()), one.top().max(other.top()));
+    PageBox([left, top, one.right().min(other.right()), one.bottom().min(other.bottom())])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::block::Block;
 
     const PAGE: PageBox = PageBox([0, 0, 600, 800]);
     const WATERMARK: PageBox = PageBox([100, 200, 500, 600]);
 
+    fn text(area: PageBox) -> Block {
+        Block { area, text: "The body of the text.".into(), ..Block::default() }
+    }
+
+    #[test]
+    fn a_letterhead_explains_its_pages_and_a_figure_at_the_same_place_does_not() {
+        let body = [text(PageBox([50, 100, 550, 300]))];
+        for (image, expected) in [
+            (PageBox([50, 20, 550, 90]), true),
+            (PageBox([10, 740, 100, 790]), true),
+            (PageBox([100, 400, 400, 600]), false),
+        ] {
+            let images = [image];
+            let page = |number| PageBlocks { number, page: PAGE, blocks: &body, images: &images };
+            let repeated = RepeatedImages::of(&[1, 2, 3, 4].map(page));
+            assert_eq!(repeated.explain(PAGE, &images), expected, "{image:?}");
+        }
+    }
+
     #[test]
     fn a_watermark_explains_its_pages_and_a_photo_does_not() {
+        let body = [text(PageBox([50, 100, 550, 700]))];
         let photo = PageBox([50, 50, 550, 400]);
         let lists: Vec<Vec<PageBox>> =
             (0..5).map(|page| if page == 2 { vec![WATERMARK, photo] } else { vec![WATERMARK] }).collect();
         let pages: Vec<PageBlocks<'_>> = lists
             .iter()
             .enumerate()
-            .map(|(index, images)| PageBlocks { number: index as u32 + 1, page: PAGE, blocks: &[], images })
+            .map(|(index, images)| PageBlocks { number: index as u32 + 1, page: PAGE, blocks: &body, images })
             .collect();
         let repeated = RepeatedImages::of(&pages);
         let explained: Vec<bool> = lists.iter().map(|images| repeated.explain(PAGE, images)).collect();
