@@ -287,7 +287,7 @@ async fn conclude(
     // An error of an unknown kind is for a person, who may send the page again. The dead letter comes
     // first: once the page is settled, no delivery would come back to write it.
     let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
-    let unknown = calls.filter(|call| call.result == CallResult::Unknown).last();
+    let unknown = calls.rev().find(|call| call.result == CallResult::Unknown);
     if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
         give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
     }
