@@ -289,7 +289,9 @@ impl Observer {
         let runs = seen.job_runs.iter().filter(|((job, _), run)| {
             run.closed.is_none() && seen.documents.get(job) == Some(&call.document)
         });
-        let deadline = runs.map(|(_, run)| self.since(run.deadline)).min();
+        // Of two jobs for a document, one was cancelled or failed, and its deadline may be the page's.
+        let is_only_job = seen.documents.values().filter(|of| **of == call.document).count() == 1;
+        let deadline = runs.map(|(_, run)| self.since(run.deadline)).min().filter(|_| is_only_job);
         if deadline
             .is_none_or(|deadline| first + last_chance + self.expected.max_clock_difference >= deadline)
         {
