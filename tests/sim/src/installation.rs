@@ -36,7 +36,7 @@ use crate::{
     chaos_queue::ChaosQueue,
     faults::REPAIR_TIME,
     models::{Models, ProcessModels},
-    observer::{InFlightLimit, ObservedStore, Observer},
+    observer::{Expected, InFlightLimit, ObservedStore, Observer},
     ports::{FlowRouter, SeededIds, SkewedClock, break_ports, with_chaos},
     process::run_process,
     reader::FaultyReader,
@@ -121,16 +121,14 @@ impl Installation {
         };
         let cooldown = (plan.breakers_see_every_failure() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_cooldown.min(MIN_COOLDOWN));
-        let observer = Observer::new(
-            clock.clone(),
-            records.clone(),
-            plan.max_clock_difference(),
-            settings.breaker,
+        let expected = Expected {
+            max_clock_difference: plan.max_clock_difference(),
+            breaker: settings.breaker,
             max_in_flight,
             cooldown,
-            plan.writes_succeed(),
-            keep_log,
-        );
+            writes_succeed: plan.writes_succeed(),
+        };
+        let observer = Observer::new(clock.clone(), records.clone(), expected, keep_log);
         let (plan, observer) = (Arc::new(plan), Arc::new(observer));
         let queue = Arc::new(if plan.queue_has_dead_letters {
             MemoryQueue::with_dead_letter_queue(clock, settings.max_receive_count)

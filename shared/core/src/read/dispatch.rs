@@ -287,7 +287,7 @@ async fn conclude(
     // An error of an unknown kind is for a person, who may send the page again. The dead letter comes
     // first: once the page is settled, no delivery would come back to write it.
     let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
-    let unknown = calls.filter(|call| call.result == CallResult::Unknown).last();
+    let unknown = calls.rev().find(|call| call.result == CallResult::Unknown);
     if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
         give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
     }
@@ -298,8 +298,27 @@ async fn conclude(
         return Ok(Disposition::Later(Duration::from_secs(1)));
     }
     telemetry::rounds(rounds);
-    settle_and_heal(reader, message).await?;
+    // The worker that publishes late pages does so for all of them, for as long as they come.
+    while_hidden(reader, delivery, settle_and_heal(reader, message)).await?;
     Ok(Disposition::Done)
+}
+
+/// Extends the message's visibility until `work` is done.
+async fn while_hidden<T>(reader: &PageReader, delivery: &Delivery, work: impl Future<Output = T>) -> T {
+    let visibility = reader.settings.page_visibility;
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = reader.store.clock.sleep(visibility / 3) => {}
+        }
+        let extended = std::pin::pin!(reader.queue.extend(&delivery.receipt, visibility));
+        // One that is not extended in time is delivered again, and finds its page done.
+        if let Either::Left((done, _)) = select(work.as_mut(), extended).await {
+            return done;
+        }
+    }
 }
 
 /// Runs `work` to its end concurrently with `heartbeat`, and returns why that ended first if it did.
