@@ -391,8 +391,10 @@ impl Paces {
         };
         for _ in 0..MAX_TRIES {
             let Some(next) = step(&known.value) else { return };
-            // The pages of this process need not wait for the write.
-            self.keep(target, Versioned { value: next.clone(), version: known.version });
+            // A lower limit and a pause hold in this process before they are written, a higher limit does not:
+            // other processes keep to what is stored.
+            let lower = Pace { limit: next.limit.min(known.value.limit), ..next.clone() };
+            self.keep(target, Versioned { value: lower, version: known.version });
             let when = if known.version == 0 { When::Absent } else { When::Version(known.version) };
             let written = async {
                 let draft = Draft::new(record::pace(target), encode(&next)?);

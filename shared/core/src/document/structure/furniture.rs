@@ -81,13 +81,13 @@ impl Furniture {
                 let is_large =
                     run.iter().all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= LARGE_PERCENT);
                 let is_numbered = text.contains('#')
-                    && run.iter().all(|(.., size)| {
-                        u32::from(*size) * 100 / u32::from(body) >= NUMBERED_TITLE_PERCENT
-                    });
+                    && run
+                        .iter()
+                        .all(|(.., size)| u32::from(*size) * 100 / u32::from(body) >= NUMBERED_TITLE_PERCENT);
                 let is_title = is_numbered
                     || is_large
-                    && !text.contains('#')
-                    && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
+                        && !text.contains('#')
+                        && distinct.len() * 100 < pages.len() * MIN_TITLE_SHARE_PERCENT;
                 if distinct.len() >= least
                     && !is_title
                     && let (Some(first), Some(last)) = (run.first(), run.last())
