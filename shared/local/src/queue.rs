@@ -149,14 +149,13 @@ impl SqliteQueue {
 }
 
 /// Notes the death of a process in the messages that it was working on. With several it is not known whose
-/// fault it was, and is not counted as a delivery; a message that it had alone is charged with all of its
-/// crashes.
+/// fault it was, and their deliveries are not counted; that of a message that it had alone is.
 fn charge_crash(db: &Connection, owner: &str) -> rusqlite::Result<()> {
     const HELD: &str = "held AND job IN (SELECT job FROM drives WHERE owner = ?1)";
     let sql = format!("SELECT COUNT(*) FROM messages WHERE {HELD}");
     let charge = match db.query_row(&sql, [owner], |row| row.get(0))? {
         0 => return Ok(()),
-        1 => "receive_count = receive_count + crashes, crashes = 0",
+        1 => "crashes = crashes",
         _ => "receive_count = receive_count - 1, crashes = crashes + 1",
     };
     db.execute(&format!("UPDATE messages SET {charge}, held = 0, alone = 0 WHERE {HELD}"), [owner])?;
