@@ -74,11 +74,11 @@ fn is_design(page: &PageBlocks<'_>, image: PageBox) -> bool {
     let size = |area: PageBox| i64::from(area.width()) * i64::from(area.height());
     let (whole, own) = (page.page, size(image).max(1));
     let margin = |length: i32| i32::try_from(i64::from(length) * MARGIN_PERCENT / 100).unwrap_or(0);
-    let (beside, above) = (margin(whole.width()), margin(whole.height()));
+    let (side, above) = (margin(whole.width()), margin(whole.height()));
     let is_in_margin = image.bottom() <= whole.top().saturating_add(above)
         || image.top() >= whole.bottom().saturating_sub(above)
-        || image.right() <= whole.left().saturating_add(beside)
-        || image.left() >= whole.right().saturating_sub(beside);
+        || image.right() <= whole.left().saturating_add(side)
+        || image.left() >= whole.right().saturating_sub(side);
     if is_in_margin && own * 100 <= size(whole) * MAX_LETTERHEAD_PERCENT {
         return true;
     }
