@@ -18,7 +18,7 @@ def populated():
     """A server with data for every view: a fallback, a dead letter, an open breaker, purchases."""
     payments = FakePaymentServer()
     shop = {"CREDITS": "prepaid", "CREDIT_PRICE_USD": "0.05", "PAYMENT_URL": payments.url}
-    server = Everypage("openai:gpt-5.4=503", "page=9;first=3=418", BREAKER_BASE_BACKOFF="4m", **shop)
+    server = Everypage("openai:gpt-5.4=503", "page=9;first=3=418", BREAKER_BASE_BACKOFF="4m", PATIENCE="0", **shop)
     yield server
     server.stop()
     payments.stop()

@@ -80,7 +80,7 @@ def test_a_file_that_is_not_a_pdf_fails_with_a_reason_and_can_be_retried(tab, ca
 
 
 def test_cancelling_publishes_the_pages_read_so_far(tab, everypage):
-    server = everypage("hang")
+    server = everypage("hang", MAX_INFLIGHT_PER_MODEL="2")
     page = tab(server).open()
     job = choose(page)
     expect(page.locator(".tile.working").first).to_be_visible()

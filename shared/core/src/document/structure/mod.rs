@@ -56,9 +56,16 @@ impl Findings {
     /// Gives the blocks of a page their final kinds and levels. Applying it twice changes nothing more.
     pub fn apply(&self, number: u32, page: PageBox, blocks: &mut [Block]) {
         let furniture: Vec<(usize, BlockKind)> = self.furniture.kinds(page, blocks).collect();
-        for (index, kind) in furniture {
-            blocks[index].kind = kind;
-            blocks[index].level = None;
+        // A page that has nothing else keeps it: no page loses all of its text.
+        let is_taken = |index: usize| furniture.iter().any(|(taken, _)| *taken == index);
+        let has_more = blocks.iter().enumerate().any(|(index, block)| {
+            !is_taken(index) && (!block.text.trim().is_empty() || block.table.is_some())
+        });
+        if has_more {
+            for (index, kind) in furniture {
+                blocks[index].kind = kind;
+                blocks[index].level = None;
+            }
         }
         for block in blocks.iter_mut() {
             self.headings.apply(block);
