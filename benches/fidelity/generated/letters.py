@@ -114,7 +114,7 @@ def turned_page(path: Path, words: Words) -> Pages:
 
 
 def rotate(path: Path, degrees: int) -> None:
-    """Turns the content, and tells the viewer to turn it back."""
+    """Turns the content, with a rotation that turns it back in a viewer."""
     source, target = pymupdf.open(path), pymupdf.open()
     for page in source:
         size = page.rect

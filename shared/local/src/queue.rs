@@ -153,12 +153,14 @@ impl SqliteQueue {
 fn charge_crash(db: &Connection, owner: &str) -> rusqlite::Result<()> {
     const HELD: &str = "held AND job IN (SELECT job FROM drives WHERE owner = ?1)";
     let sql = format!("SELECT COUNT(*) FROM messages WHERE {HELD}");
-    let charge = match db.query_row(&sql, [owner], |row| row.get(0))? {
-        0 => return Ok(()),
-        1 => "crashes = crashes",
-        _ => "receive_count = receive_count - 1, crashes = crashes + 1",
-    };
-    db.execute(&format!("UPDATE messages SET {charge}, held = 0, alone = 0 WHERE {HELD}"), [owner])?;
+    let held: i64 = db.query_row(&sql, [owner], |row| row.get(0))?;
+    if held > 1 {
+        let forgive = "receive_count = receive_count - 1, crashes = crashes + 1";
+        db.execute(&format!("UPDATE messages SET {forgive} WHERE {HELD}"), [owner])?;
+    }
+    if held > 0 {
+        db.execute(&format!("UPDATE messages SET held = 0, alone = 0 WHERE {HELD}"), [owner])?;
+    }
     Ok(())
 }
 

@@ -165,7 +165,7 @@ async fn bad_weather(backend: &dyn TestBackend, name: &str, rules: &[String]) {
         let (messages, calls) = (after.messages - before.messages, after.record_calls - before.record_calls);
         println!("{name}: {messages} SQS messages and {calls} DynamoDB calls for {PAGES} pages");
         // With those of this test, which polls the job five times a second.
-        assert!(messages <= PAGES * 30 && calls <= PAGES * 400, "{name}: waiting is expensive");
+        assert!(messages <= PAGES * 30 && calls <= PAGES * 300, "{name}: waiting is expensive");
     }
 }
 

@@ -100,3 +100,31 @@ fn continued_tables(pages: &[PageBlocks<'_>], furniture: &Furniture) -> BTreeSet
     }
     continued
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: PageBox = PageBox([0, 0, 600, 800]);
+
+    fn block(top: i32, text: &str) -> Block {
+        Block { area: PageBox([50, top, 550, top + 12]), text: text.to_owned(), ..Block::default() }
+    }
+
+    /// The kinds of the blocks of the first page of several that have these.
+    fn kinds(blocks: &[Block]) -> Vec<BlockKind> {
+        let pages: Vec<PageBlocks<'_>> =
+            (1..=8).map(|number| PageBlocks { number, page: PAGE, blocks, images: &[] }).collect();
+        let mut first = blocks.to_vec();
+        Findings::of(&pages).apply(1, PAGE, &mut first);
+        first.iter().map(|block| block.kind).collect()
+    }
+
+    #[test]
+    fn a_page_with_nothing_but_a_running_header_keeps_it() {
+        let (header, body) = (block(20, "Page 3"), block(300, "The body of the text."));
+        let with_body = kinds(&[header.clone(), body]);
+        assert!(matches!(with_body[0], BlockKind::PageHeader | BlockKind::PageNumber), "{with_body:?}");
+        assert_eq!(kinds(&[header]), [BlockKind::default()]);
+    }
+}
