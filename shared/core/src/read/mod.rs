@@ -10,6 +10,7 @@ mod call;
 pub mod dispatch;
 pub mod give_up;
 pub mod hedge;
+mod hedged_call;
 pub mod invariants;
 pub mod latency;
 pub mod outcome;

@@ -7,27 +7,22 @@
 
 use std::{mem::take, ops::ControlFlow, sync::Arc, time::Duration};
 
-use futures::future::{Either, select};
 use jiff::Timestamp;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     breaker::Urgency,
     breakers::{self, Passes},
-    call::{Ended, PlannedCall},
-    hedge,
     outcome::{CallResult, ModelCall, PageOutcome, Settlement},
     page_task::PageTask,
     patience::{self, GiveUp, NextRound, Queue, StepState},
     slots::Slot,
-    telemetry,
     waiting::{WaitReason, Waiting},
 };
 use crate::{
     job::StepError,
     ports::vision::{PageRequest, RequestImage},
     providers::target::Target,
-    settings::{Hedging, Settings},
+    settings::Settings,
     time::{after, until},
 };
 
@@ -67,7 +62,7 @@ pub(super) struct Admitted {
 }
 
 impl Round<'_> {
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.task.reader.store.clock.now()
     }
 
@@ -142,16 +137,16 @@ impl Round<'_> {
     }
 
     /// Every call for this page so far.
-    fn all_calls(&self) -> impl Iterator<Item = &ModelCall> {
+    pub(super) fn all_calls(&self) -> impl Iterator<Item = &ModelCall> {
         self.task.earlier_calls.iter().chain(&self.calls)
     }
 
-    fn count(&self, target: &Target, result: CallResult) -> u32 {
+    pub(super) fn count(&self, target: &Target, result: CallResult) -> u32 {
         self.all_calls().filter(|call| call.target == *target && call.result == result).count() as u32
     }
 
     /// Whether the model can't or won't read this page, also with other settings.
-    fn is_refused(&self, target: &Target) -> bool {
+    pub(super) fn is_refused(&self, target: &Target) -> bool {
         use CallResult::*;
         let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty);
         let again = [Truncated, Repeating, Incomplete].map(|result| self.count(target, result));
@@ -163,7 +158,7 @@ impl Round<'_> {
     }
 
     /// Whether a call of this round to the model failed.
-    fn has_failed(&self, target: &Target) -> bool {
+    pub(super) fn has_failed(&self, target: &Target) -> bool {
         use CallResult::*;
         let is_failure = |call: &ModelCall| {
             matches!(call.result, Timeout | Transient | Exhausted | Configuration | Unknown | CutOff)
@@ -172,7 +167,7 @@ impl Round<'_> {
     }
 
     /// The request for a model, with other settings where its earlier answers call for them.
-    fn request_for(&self, target: &Target) -> Option<PageRequest> {
+    pub(super) fn request_for(&self, target: &Target) -> Option<PageRequest> {
         let mut request = self.request.clone()?;
         if self.count(target, CallResult::Truncated) > 0 {
             request.max_output_tokens = request.max_output_tokens.saturating_mul(2);
@@ -255,7 +250,7 @@ impl Round<'_> {
         ControlFlow::Continue(None)
     }
 
-    async fn give_back(&self, target: &Target, admitted: Admitted) {
+    pub(super) async fn give_back(&self, target: &Target, admitted: Admitted) {
         let reader = self.task.reader;
         reader.slots.release(admitted.slot).await;
         breakers::given_up(&reader.breakers, target, &admitted.passes).await;
@@ -312,160 +307,6 @@ impl Round<'_> {
     fn slot_pause(&self, target: &Target) -> Duration {
         let usual = self.task.reader.paces.latency(target).map_or(Duration::ZERO, |latency| latency.median());
         usual.clamp(Duration::from_millis(250), Duration::from_secs(2))
-    }
-
-    /// Calls the model at `index`, and the next one as well if it takes unusually long. Returns the outcome
-    /// where that ends the round.
-    async fn read_with(&mut self, index: usize, admitted: Admitted) -> Option<PageOutcome> {
-        let target = self.steps[index].clone();
-        let now = self.now();
-        if now >= self.start_by || after(now, super::budget::MIN_CALL_TIME) > self.task.deadline {
-            self.give_back(&target, admitted).await;
-            return Some(self.too_late());
-        }
-        // Another worker may have the page by now: it would be paid for twice.
-        if self.task.leased_until.is_over(now) {
-            self.give_back(&target, admitted).await;
-            return Some(PageOutcome::PassedOn(take(&mut self.calls)));
-        }
-        // A second look at a model that was skipped is no failover.
-        let is_first = self.calls.iter().all(|call| call.target != target);
-        if let Some(before) = self.calls.last().filter(|_| is_first) {
-            telemetry::failed_over(before.target.provider, target.provider);
-        }
-        let ended = {
-            let round = &*self;
-            let cut = CancellationToken::new();
-            let planned = round.plan_call(&target, admitted).await?;
-            let replied = planned.replied.clone();
-            let mut first = std::pin::pin!(planned.run(&cut));
-            let hedge = round.hedge_plan(index);
-            let late = async {
-                match hedge {
-                    Some(hedge) => round.task.reader.store.clock.sleep(hedge.after).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let early = tokio::select! {
-                biased;
-                ended = &mut first => Some(ended),
-                // A reply that is being stored is not late.
-                () = late => match replied.is_cancelled() {
-                    true => Some(first.as_mut().await),
-                    false => None,
-                },
-            };
-            match early {
-                Some(ended) => vec![ended],
-                None => {
-                    let is_last_chance = hedge.is_some_and(|hedge| hedge.is_last_chance);
-                    let admission = std::pin::pin!(round.admit_hedge(index, is_last_chance));
-                    match select(first.as_mut(), admission).await {
-                        // Answered meanwhile. The admission is not dropped: it may hold a slot by now.
-                        Either::Left((ended, admission)) => {
-                            if let Some(unused) = admission.await {
-                                round.give_back(&unused.target, unused.admitted).await;
-                            }
-                            vec![ended]
-                        }
-                        Either::Right((None, _)) => vec![first.await],
-                        Either::Right((Some(unused), _)) if replied.is_cancelled() => {
-                            let give_back = round.give_back(&unused.target, unused.admitted);
-                            vec![futures::future::join(first, give_back).await.0]
-                        }
-                        Either::Right((Some(second), _)) => {
-                            let cut_second = CancellationToken::new();
-                            let second = std::pin::pin!(second.run(&cut_second));
-                            race((first, &cut), (second, &cut_second)).await
-                        }
-                    }
-                }
-            }
-        };
-        self.conclude(ended)
-    }
-
-    async fn plan_call(&self, target: &Target, admitted: Admitted) -> Option<PlannedCall<'_>> {
-        // A model whose breaker is open needs no share of the time.
-        let is_open = |step: &Target| {
-            self.calls.iter().any(|call| call.target == *step && call.result == CallResult::BreakerOpen)
-        };
-        let steps_left = self.steps.iter().filter(|step| {
-            *step == target || !self.is_refused(step) && !self.has_failed(step) && !is_open(step)
-        });
-        let trips = breakers::trips(&self.task.reader.breakers, target).await;
-        Some(PlannedCall {
-            task: self.task,
-            settings: &self.settings,
-            target: target.clone(),
-            others: self.steps.iter().filter(|step| *step != target).cloned().collect(),
-            request: self.request_for(target)?,
-            text_layer: self.text_layer.as_deref(),
-            steps_left: steps_left.count() as u32,
-            timeouts: self.count(target, CallResult::Timeout) + trips,
-            admitted,
-            replied: CancellationToken::new(),
-        })
-    }
-
-    fn hedge_plan(&self, index: usize) -> Option<hedge::Hedge> {
-        let paces = &self.task.reader.paces;
-        let next = self.steps.iter().skip(index + 1).find(|step| !self.is_refused(step))?;
-        let left = until(self.now(), self.task.deadline);
-        let is_on = self.settings.hedging == Hedging::Auto;
-        is_on.then(|| hedge::plan(left, paces.latency(&self.steps[index]), paces.latency(next)))
-    }
-
-    /// The next model that is free now, if one more call may be doubled.
-    async fn admit_hedge(&self, index: usize, is_last_chance: bool) -> Option<PlannedCall<'_>> {
-        let reader = self.task.reader;
-        for target in &self.steps[index + 1..] {
-            let is_free = !self.is_refused(target)
-                && !self.has_failed(target)
-                && self.now() < self.start_by
-                && breakers::lets_through(&reader.breakers, target, &self.steps, Urgency::Normal).await
-                && reader.paces.paused(target).await.is_none();
-            if !is_free {
-                continue;
-            }
-            let Ok(Some(slot)) = reader.slots.try_take(target).await else { continue };
-            let (holder, timeout) = (self.task.holder, self.settings.request_timeout);
-            let passes = breakers::admit(&reader.breakers, target, holder, Urgency::Normal, timeout).await;
-            let Some(passes) = passes else {
-                reader.slots.release(slot).await;
-                continue;
-            };
-            let admitted = Admitted { slot, passes };
-            let is_leased = !self.task.leased_until.is_over(self.now());
-            if !is_leased || !reader.paces.take_hedge(target, is_last_chance) {
-                self.give_back(target, admitted).await;
-                return None;
-            }
-            return self.plan_call(target, admitted).await;
-        }
-        None
-    }
-
-    /// Takes the results of the calls of one step. Returns the outcome where that ends the round.
-    fn conclude(&mut self, ended: Vec<Ended>) -> Option<PageOutcome> {
-        if ended.len() > 1 {
-            telemetry::hedged(ended[0].text.is_none() && ended[1].text.is_some());
-        }
-        let (mut text, mut is_out_of_time, mut is_stopped) = (None, false, false);
-        for one in ended {
-            is_out_of_time |= one.is_out_of_time;
-            is_stopped |= one.is_stopped;
-            if text.is_none() {
-                text = one.text.map(|text| (one.call.target.clone(), text));
-            }
-            self.calls.push(one.call);
-        }
-        match text {
-            Some((target, text)) => Some(self.settle(target, text)),
-            None if is_stopped => Some(PageOutcome::Stopped(take(&mut self.calls))),
-            None if is_out_of_time => Some(self.out_of_time()),
-            None => None,
-        }
     }
 
     /// What a round found out about a model.
@@ -537,14 +378,14 @@ impl Round<'_> {
     }
 
     /// The outcome when it is too late for a call: because of the worker's end, or of the deadline.
-    fn too_late(&mut self) -> PageOutcome {
+    pub(super) fn too_late(&mut self) -> PageOutcome {
         if self.start_by >= self.task.deadline {
             return self.out_of_time();
         }
         PageOutcome::PassedOn(take(&mut self.calls))
     }
 
-    fn out_of_time(&mut self) -> PageOutcome {
+    pub(super) fn out_of_time(&mut self) -> PageOutcome {
         // The time of a page that heals is not the job's, whose deadline may never have come.
         if self.task.message.redrive_count > 0 {
             return self.fall_back("no answer in the time given for healing".to_owned());
@@ -558,32 +399,9 @@ impl Round<'_> {
         PageOutcome::Settled(Settlement::fallback(reason, take(&mut self.calls), self.started_at, now), None)
     }
 
-    fn settle(&mut self, target: Target, text: String) -> PageOutcome {
+    pub(super) fn settle(&mut self, target: Target, text: String) -> PageOutcome {
         let calls = take(&mut self.calls);
         let settlement = Settlement::read_by(target, &text, calls, self.started_at, self.now());
         PageOutcome::Settled(settlement, Some(text))
-    }
-}
-
-/// Runs two calls until one gives the page's text, and cuts the other off. Both are awaited to their ends:
-/// a call that is cut off releases what it holds.
-async fn race<'a>(
-    (mut first, cut_first): (std::pin::Pin<&mut impl Future<Output = Ended>>, &'a CancellationToken),
-    (mut second, cut_second): (std::pin::Pin<&mut impl Future<Output = Ended>>, &'a CancellationToken),
-) -> Vec<Ended> {
-    tokio::select! {
-        biased;
-        one = &mut first => {
-            if one.text.is_some() {
-                cut_second.cancel();
-            }
-            vec![one, second.await]
-        }
-        other = &mut second => {
-            if other.text.is_some() {
-                cut_first.cancel();
-            }
-            vec![first.await, other]
-        }
     }
 }
