@@ -1,7 +1,13 @@
 //! Result formats over HTTP: media types, the values of `?format=` and the OpenAPI document are all derived
 //! from core's table of formats.
 
-use utoipa::openapi::{Content, ContentBuilder, ObjectBuilder, RefOr, Schema, schema::Type};
+use everypage_core::finish::result::ResultDocument;
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Content, ContentBuilder, KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat, schema::Type,
+    },
+};
 
 use crate::openapi::one_of;
 
@@ -25,13 +31,14 @@ pub fn schema() -> Schema {
 
 /// The bodies of a result, for the OpenAPI document.
 pub fn contents() -> impl Iterator<Item = (&'static str, Content)> {
-    Format::ALL.iter().map(|format| {
-        let schema_type = match format {
-            Format::Json => Type::Object,
-            _ => Type::String,
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    Format::ALL.iter().map(move |format| {
+        let schema: RefOr<Schema> = match (format, media_type(*format)) {
+            (Format::Json, _) => Ref::from_schema_name(ResultDocument::name()).into(),
+            (_, media_type) if media_type.starts_with("text/") => text().into(),
+            _ => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary))).into(),
         };
-        let schema = ObjectBuilder::new().schema_type(schema_type).build();
-        (media_type(*format), ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(schema)))).build())
+        (media_type(*format), ContentBuilder::new().schema(Some(schema)).build())
     })
 }
 

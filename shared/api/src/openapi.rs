@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::extract::DefaultBodyLimit;
+use everypage_core::finish::result::ResultDocument;
 use strum::IntoEnumIterator;
 use utoipa::{
     Modify, OpenApi,
@@ -35,7 +36,7 @@ use crate::{
             other objects of other tenants do not exist for it (404).",
         license(name = "AGPL-3.0-or-later", identifier = "AGPL-3.0-or-later"),
     ),
-    components(schemas(problem::Document, FieldError)),
+    components(schemas(problem::Document, FieldError, ResultDocument)),
     modifiers(&ApiKeys),
     security(("key" = [])),
     tags(

@@ -58,8 +58,11 @@ id!(
 );
 
 /// A page's true number in its document, counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(transparent)]
+#[schema(value_type = u32, minimum = 1)]
 pub struct PageNumber(u32);
 
 impl PageNumber {
@@ -93,7 +96,9 @@ impl fmt::Display for PageNumber {
     Deserialize,
     strum::EnumString,
     strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
+#[schema(as = EventPriority)]
 #[serde(rename_all = "UPPERCASE")]
 #[strum(ascii_case_insensitive, parse_err_ty = String, parse_err_fn = unknown_priority)]
 pub enum Priority {

@@ -3,8 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 /// Money in millionths of a US dollar: sums of whole numbers are exact, sums of fractions are not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(transparent)]
+#[schema(value_type = u64, description = "Millionths of a US dollar.")]
 pub struct MicroUsd(pub u64);
 
 impl MicroUsd {

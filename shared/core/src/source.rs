@@ -1,6 +1,10 @@
 //! Where a page's text came from, and why a fallback was used.
 
 use serde::{Deserialize, Serialize, de::Error as _};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+};
 
 /// What produced the text of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumIter)]
@@ -53,6 +57,18 @@ impl Source {
         }
     }
 }
+
+impl PartialSchema for Source {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(Self::ALL.map(Self::name)))
+            .description(Some("Where the text of a page came from."))
+            .into()
+    }
+}
+
+impl ToSchema for Source {}
 
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

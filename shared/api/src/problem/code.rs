@@ -10,6 +10,7 @@ macro_rules! codes {
         /// The kind of a problem, for programs: the last part of `type`. A name never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, EnumIter, IntoStaticStr)]
         #[serde(rename_all = "snake_case")]
+        #[schema(as = ProblemCode)]
         #[strum(serialize_all = "snake_case")]
         pub enum Code { $($name),+ }
 

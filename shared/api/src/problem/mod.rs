@@ -48,7 +48,6 @@ pub struct Document<'a> {
     /// What happened to this request, and what to do about it.
     #[schema(example = "there is no job 01kab2y7e9q4c0m8t5w3r6x1zd")]
     detail: &'a str,
-    #[schema(inline)]
     code: Code,
     /// Every field that is not valid.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

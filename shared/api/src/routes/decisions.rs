@@ -8,6 +8,8 @@ use axum::{
 use everypage_core::{
     job,
     plan::decide::{self, Decision},
+    providers::target::{Provider, Tier},
+    settings::AiPages,
     time::after,
 };
 use serde::Deserialize;
@@ -18,7 +20,7 @@ use crate::{
     auth::Operator,
     problem::{Code, Problem},
     request::{self, RequestOptions},
-    shape::Job,
+    shape::{Job, Priority},
 };
 
 /// Finds a job that waits for approval.
@@ -84,21 +86,20 @@ pub struct ModifyRequest {
     /// Of the selected pages, those that may go to AI; the others keep MuPDF's text.
     #[schema(example = "1-10")]
     pages: Option<String>,
-    /// Pages that go to AI: `graphics` (pages with graphics) or `all`.
-    ai_pages: Option<String>,
-    /// The model that is called first: `primary`, `fast` or `secondary`.
-    #[schema(example = "fast")]
-    tier: Option<String>,
-    #[schema(schema_with = crate::shape::provider_schema)]
-    provider: Option<String>,
+    /// Pages that go to AI.
+    ai_pages: Option<AiPages>,
+    /// The model that is called first.
+    tier: Option<Tier>,
+    /// The provider that is called first.
+    provider: Option<Provider>,
     /// The time from now to the result.
     #[schema(example = "10m")]
     deadline: Option<String>,
     /// How long a page is tried again: `deadline`, a time, or `0` for one round.
     #[schema(example = "deadline")]
     patience: Option<String>,
-    /// `low`, `normal`, `high`, `critical` or `urgent`.
-    priority: Option<String>,
+    /// Higher ones go first.
+    priority: Option<Priority>,
 }
 
 /// Modify a plan and approve it

@@ -209,7 +209,7 @@ pub async fn redrive(
         match redrive_one(&api, &caller.tenant, &caller.user, &id, password.clone()).await {
             Ok(()) => outcome.redriven.push(id),
             Err(problem) => outcome.failed.push(RedriveFailure {
-                code: problem.code().name().to_owned(),
+                code: problem.code(),
                 reason: problem.detail().to_owned(),
                 id,
             }),

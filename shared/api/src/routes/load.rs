@@ -5,7 +5,7 @@ use crate::{
     Api,
     auth::Operator,
     problem::Problem,
-    shape::{InFlight, Lane, Load, name},
+    shape::{InFlight, Lane, Load},
 };
 
 /// Get the load of the queue and of the models
@@ -16,7 +16,7 @@ use crate::{
 pub async fn load(State(api): State<Api>, Operator(caller): Operator) -> Result<Json<Load>, Problem> {
     let app = &api.app;
     let lanes = app.queue.depths().await?.into_iter();
-    let lanes = lanes.map(|(lane, waiting)| Lane { priority: name(lane).to_lowercase(), waiting }).collect();
+    let lanes = lanes.map(|(lane, waiting)| Lane { priority: lane.into(), waiting }).collect();
     let mut targets = app.settings.failover_order().targets();
     targets.sort_by_key(Target::to_string);
     let mut models = Vec::with_capacity(targets.len());

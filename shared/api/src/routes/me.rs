@@ -11,18 +11,13 @@ pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>
     Ok(Json(Me {
         tenant: caller.tenant.to_string(),
         user: caller.user,
-        role: caller.role.to_string(),
+        role: caller.role,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         environment: settings.environment.clone(),
         max_file_bytes: settings.pdf.max_file_bytes,
         max_pages: settings.pdf.max_pages,
         uploads: api.upload_links.is_some(),
         streams: api.streams.is_some(),
-        providers: settings
-            .failover_order()
-            .providers
-            .iter()
-            .map(|(provider, _)| provider.to_string())
-            .collect(),
+        providers: settings.failover_order().providers.iter().map(|(provider, _)| *provider).collect(),
     }))
 }

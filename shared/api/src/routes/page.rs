@@ -11,6 +11,7 @@ use axum::{
 };
 use everypage_core::{
     app::App,
+    document::Reason,
     event::{self, Aggregate},
     events::trail,
     ids::PageNumber,
@@ -48,7 +49,7 @@ fn number(job: &Job, text: &str) -> Result<PageNumber, Problem> {
 /// The text is that of the latest result or, before the first, the best text so far. The history has every
 /// settlement of the page with its model calls.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}", operation_id = "get_job_page", tag = "jobs",
-    params(("id" = String, Path, description = "The id of the job"), ("page" = String, Path, description = "The number of the page in the document")),
+    params(("id" = String, Path, description = "The id of the job"), ("page" = u32, Path, minimum = 1, description = "The number of the page in the document")),
     responses((status = 200, description = "The page in its current state", body = PageDetail)))]
 pub async fn page(
     State(api): State<Api>,
@@ -77,7 +78,7 @@ pub async fn page(
         },
     };
     let stored = stored_image(app.blobs.as_ref(), &job, number).await?;
-    let can_render = api.renders && page.reason.as_deref() != Some("unreadable");
+    let can_render = api.renders && page.reason != Some(Reason::Unreadable);
     let image = (stored.is_some() || can_render).then(|| PageImage {
         href: format!("/v1/jobs/{}/pages/{number}/image", job.id),
         sent: stored.is_some(),
@@ -110,7 +111,7 @@ async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Set
 ///
 /// The image that was sent to models. For other pages the image is rendered, where the service can.
 #[utoipa::path(get, path = "/v1/jobs/{id}/pages/{page}/image", operation_id = "get_job_page_image", tag = "jobs",
-    params(("id" = String, Path, description = "The id of the job"), ("page" = String, Path, description = "The number of the page in the document")),
+    params(("id" = String, Path, description = "The id of the job"), ("page" = u32, Path, minimum = 1, description = "The number of the page in the document")),
     responses(
         (status = 200, description = "The image", content(
             (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),

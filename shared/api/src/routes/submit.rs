@@ -15,6 +15,8 @@ use everypage_core::{
         submit::{self, Submission},
     },
     job::{JobOptions, jobs},
+    providers::target::{Provider, Tier},
+    settings::AiPages,
     tenants,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -43,17 +45,12 @@ pub struct JobRequest {
     #[schema(example = "1-10,12,40-")]
     #[param(example = "1-10,12,40-")]
     pages: Option<String>,
-    /// Pages that go to AI: `graphics` (pages with graphics) or `all`.
-    #[schema(example = "graphics")]
-    #[param(example = "graphics")]
-    ai_pages: Option<String>,
-    /// The model that is called first: `primary`, `fast` or `secondary`.
-    #[schema(example = "primary")]
-    #[param(example = "primary")]
-    tier: Option<String>,
-    #[schema(schema_with = shape::provider_schema)]
-    #[param(schema_with = shape::provider_schema)]
-    provider: Option<String>,
+    /// Pages that go to AI.
+    ai_pages: Option<AiPages>,
+    /// The model that is called first.
+    tier: Option<Tier>,
+    /// The provider that is called first.
+    provider: Option<Provider>,
     /// The time until the result is published at the latest.
     #[schema(example = "5m")]
     #[param(example = "5m")]
@@ -62,10 +59,8 @@ pub struct JobRequest {
     #[schema(example = "deadline")]
     #[param(example = "deadline")]
     patience: Option<String>,
-    /// `low`, `normal`, `high`, `critical` or `urgent`.
-    #[schema(example = "normal")]
-    #[param(example = "normal")]
-    priority: Option<String>,
+    /// Higher ones go first.
+    priority: Option<shape::Priority>,
     /// Whether to start a new job even if an identical request was made within 24 hours.
     force: Option<bool>,
 }
@@ -115,7 +110,7 @@ pub struct UploadRequest {
         ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document, if the password is ASCII; otherwise send it in a form"),
         ("traceparent" = Option<String>, Header, description = "The caller's trace (W3C); the job's spans become part of it"),
     ),
-    request_body(content((inline(Pdf) = "application/pdf"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
+    request_body(content((inline(Pdf) = "application/pdf"), (inline(Pdf) = "application/octet-stream"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
     responses(
         (status = 202, description = "The job is stored", body = shape::Submitted, headers(("location" = String))),
         (status = 200, description = "The job of an earlier, identical request", body = shape::Submitted, headers(("location" = String))),

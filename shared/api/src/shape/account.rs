@@ -6,8 +6,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::name;
-
 /// The tenant's credits. One credit pays for one page read by AI.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Account {
@@ -88,12 +86,8 @@ impl From<account::LedgerEntry> for LedgerEntry {
 /// One step of a purchase.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PurchaseStep {
-    /// `reserve`, `take_payment`, `allocate` or `enter`.
-    #[schema(example = "take_payment")]
-    pub step: String,
-    /// `waiting`, `started`, `done`, `refused`, `unknown`, `undoing`, `undone` or `stuck`.
-    #[schema(example = "done")]
-    pub state: String,
+    pub step: purchase::Step,
+    pub state: purchase::StepState,
     /// Why the last try failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -104,10 +98,7 @@ pub struct PurchaseStep {
 pub struct Purchase {
     /// The id of the purchase.
     pub id: String,
-    /// `RUNNING`, `COMPLETED`, `COMPENSATING`, `COMPENSATED`, `MANUAL` (a person must
-    /// resolve it) or `RESOLVED` (by that person).
-    #[schema(example = "COMPLETED")]
-    pub state: String,
+    pub state: purchase::State,
     /// The number of credits.
     #[schema(example = 1000)]
     pub credits: u64,
@@ -131,13 +122,13 @@ pub struct Purchase {
 impl From<purchase::Purchase> for Purchase {
     fn from(purchase: purchase::Purchase) -> Self {
         let step = |record: purchase::StepRecord| PurchaseStep {
-            step: name(record.step),
-            state: name(record.state),
+            step: record.step,
+            state: record.state,
             reason: record.reason,
         };
         Self {
             id: purchase.id.to_string(),
-            state: name(purchase.state),
+            state: purchase.state,
             credits: purchase.order.credits,
             price_micro_usd: purchase.order.price_micro_usd.0,
             by: purchase.order.by,

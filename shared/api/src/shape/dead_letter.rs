@@ -3,7 +3,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::name;
+use super::Priority;
+use crate::problem::Code;
 
 /// What the message of a dead letter was about.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,9 +45,7 @@ pub struct DeadLetter {
     pub last_at: Timestamp,
     /// The correlation id of the job's events.
     pub correlation_id: String,
-    /// `low`, `normal`, `high`, `critical` or `urgent`.
-    #[schema(example = "normal")]
-    pub priority: String,
+    pub priority: Priority,
 }
 
 impl DeadLetter {
@@ -67,7 +66,7 @@ impl DeadLetter {
             first_at: letter.first_at,
             last_at: letter.last_at,
             correlation_id: letter.correlation_id.to_string(),
-            priority: name(letter.priority).to_lowercase(),
+            priority: letter.priority.into(),
         }
     }
 }
@@ -77,9 +76,7 @@ impl DeadLetter {
 pub struct RedriveFailure {
     /// The id of the dead letter.
     pub id: String,
-    /// The code of the problem.
-    #[schema(example = "unknown_dead_letter")]
-    pub code: String,
+    pub code: Code,
     /// Why the dead letter could not be redriven.
     pub reason: String,
 }

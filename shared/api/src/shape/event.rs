@@ -1,9 +1,7 @@
-use everypage_core::event;
+use everypage_core::{event, ids::Priority};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::name;
 
 /// An event of an audit trail.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,9 +50,7 @@ pub struct EventMetadata {
     pub trace_id: String,
     /// The span of the work that emitted the event.
     pub span_id: String,
-    /// `LOW`, `NORMAL`, `HIGH`, `CRITICAL` or `URGENT`.
-    #[schema(example = "NORMAL")]
-    pub priority: String,
+    pub priority: Priority,
 }
 
 impl From<event::Event> for Event {
@@ -73,7 +69,7 @@ impl From<event::Event> for Event {
                 environment: metadata.environment,
                 trace_id: metadata.trace_id,
                 span_id: metadata.span_id,
-                priority: name(metadata.priority),
+                priority: metadata.priority,
             },
             schema_version: event.schema_version,
             aggregate: event.aggregate.to_string(),

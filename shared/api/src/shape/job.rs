@@ -1,9 +1,13 @@
-use everypage_core::job::{self, State};
+use everypage_core::{
+    job::{self, State},
+    providers::target::{Provider, Tier},
+    settings::AiPages,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ResultInfo, UploadLink, message::message, name};
+use super::{Priority, ResultInfo, UploadLink, message::message};
 
 /// The status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -55,23 +59,17 @@ pub struct Options {
     /// Selected pages.
     #[schema(example = "1-10,12,40-")]
     pub pages: String,
-    /// Pages that go to AI: `graphics` (pages with graphics) or `all`.
-    #[schema(example = "graphics")]
-    pub ai_pages: String,
-    /// The model that is called first: `primary`, `fast` or `secondary`.
-    #[schema(example = "primary")]
-    pub tier: String,
-    #[schema(schema_with = super::page::provider_schema)]
-    pub provider: String,
+    pub ai_pages: AiPages,
+    pub tier: Tier,
+    /// The provider that is called first.
+    pub provider: Provider,
     /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
     /// How long a page is tried again: `deadline`, a time, or `0` for one round.
     #[schema(example = "deadline")]
     pub patience: String,
-    /// `low`, `normal`, `high`, `critical` or `urgent`.
-    #[schema(example = "normal")]
-    pub priority: String,
+    pub priority: Priority,
 }
 
 impl From<&job::JobOptions> for Options {
@@ -79,12 +77,12 @@ impl From<&job::JobOptions> for Options {
         let deadline = SignedDuration::try_from(options.job_timeout()).unwrap_or(SignedDuration::MAX);
         Self {
             pages: options.pages.to_string(),
-            ai_pages: name(options.ai_pages),
-            tier: options.tier.to_string(),
-            provider: options.provider.to_string(),
+            ai_pages: options.ai_pages,
+            tier: options.tier,
+            provider: options.provider,
             deadline: format!("{deadline:#}"),
             patience: options.patience.to_string(),
-            priority: name(options.priority).to_lowercase(),
+            priority: options.priority.into(),
         }
     }
 }
@@ -110,9 +108,9 @@ pub struct Plan {
     /// Counts from 1; each modification makes the next.
     pub version: u32,
     /// The model that is called first.
-    pub tier: String,
+    pub tier: Tier,
     /// The provider that is called first.
-    pub provider: String,
+    pub provider: Provider,
     /// Pages that go to AI.
     pub ai_pages: u32,
     /// Pages that go to AI with an image.
@@ -174,11 +172,9 @@ pub struct Job {
     #[schema(example = "01kab2y7e9q4c0m8t5w3r6x1zd")]
     pub id: String,
     pub status: Status,
-    /// The state of the life cycle, such as `ACKED`, `PROPOSED` or `AUDITED`; absent until the document
-    /// is uploaded.
+    /// Absent until the document is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "AUDITED")]
-    pub state: Option<String>,
+    pub state: Option<State>,
     /// Percent; 100 when the job has ended, with whatever status. Absent in lists while pages are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100, example = 100)]
@@ -264,7 +260,7 @@ impl From<job::Job> for Job {
                 this: place,
             },
             status,
-            state: Some(job.state.to_string()),
+            state: Some(job.state),
             trace_id: Some(job.trace().trace_id()),
             progress,
             message: message(&job),
@@ -289,8 +285,8 @@ impl From<job::Job> for Job {
             }),
             plan: job.plan.map(|plan| Plan {
                 version: plan.version,
-                tier: plan.tier.to_string(),
-                provider: plan.provider.to_string(),
+                tier: plan.tier,
+                provider: plan.provider,
                 ai_pages: plan.ai_pages,
                 image_pages: plan.image_pages,
                 estimated_credits: plan.estimated_credits,
@@ -301,7 +297,7 @@ impl From<job::Job> for Job {
             result: job.result.map(|result| ResultInfo {
                 version: result.version,
                 sha256: result.sha256,
-                metadata: result.metadata.into(),
+                metadata: result.metadata,
             }),
             error: job.failure.map(Failure::from),
             redrives: job.redrives,

@@ -1,12 +1,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Priority;
+
 /// The pages of one priority in the queue.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Lane {
-    /// `low`, `normal`, `high`, `critical` or `urgent`.
-    #[schema(example = "normal")]
-    pub priority: String,
+    pub priority: Priority,
     /// Pages that wait or are being processed.
     pub waiting: u64,
 }

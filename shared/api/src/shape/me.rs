@@ -1,3 +1,4 @@
+use everypage_core::{providers::target::Provider, tenants::caller::Role};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -8,9 +9,7 @@ pub struct Me {
     pub tenant: String,
     /// The user of the key.
     pub user: String,
-    /// `user` or `operator`.
-    #[schema(example = "operator")]
-    pub role: String,
+    pub role: Role,
     /// The version of Everypage.
     #[schema(example = "0.1.0")]
     pub version: String,
@@ -25,5 +24,5 @@ pub struct Me {
     /// Whether events can be streamed (`text/event-stream`).
     pub streams: bool,
     /// Configured providers; without any, every page keeps MuPDF's text.
-    pub providers: Vec<String>,
+    pub providers: Vec<Provider>,
 }

@@ -11,13 +11,12 @@ mod load;
 mod me;
 mod message;
 mod page;
+mod priority;
 mod progress;
 mod result;
 mod stats;
 mod upload;
 mod webhook;
-
-use serde::Serialize;
 
 pub use account::{Account, Cause, LedgerEntry, Purchase, PurchaseStep};
 pub use breaker::{Breaker, BreakerState};
@@ -29,17 +28,10 @@ pub use list::{
 };
 pub use load::{InFlight, Lane, Load};
 pub use me::Me;
-pub use page::{ModelCall, Page, PageDetail, PageImage, PageStatus, Settlement, Waiting, provider_schema};
+pub use page::{Page, PageDetail, PageImage, Settlement};
+pub use priority::Priority;
 pub use progress::progress;
-pub use result::{Healing, Metadata, ResultInfo};
+pub use result::{Healing, ResultInfo};
 pub use stats::{Stats, StatsBucket};
 pub use upload::UploadLink;
 pub use webhook::Webhook;
-
-/// The name that serde gives to a variant of an enum.
-pub(crate) fn name(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    }
-}

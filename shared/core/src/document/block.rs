@@ -1,9 +1,10 @@
 //! The blocks of a page: headings, paragraphs, tables and the rest, in reading order.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a block is on its page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
     Heading,
@@ -34,7 +35,8 @@ impl BlockKind {
 }
 
 /// A rectangle in whole points from the upper left corner of the page: left, top, right, bottom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(value_type = Vec<i32>, min_items = 4, max_items = 4)]
 pub struct PageBox(pub [i32; 4]);
 
 impl PageBox {
@@ -62,7 +64,7 @@ impl PageBox {
 }
 
 /// How most of a block's text is set. Heading levels are decided from it, over the whole document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct BlockStyle {
     /// Font size in tenths of a point.
     pub size: u16,
@@ -75,18 +77,22 @@ pub struct BlockStyle {
 }
 
 /// One cell of a table. Cells that a span covers are present and empty, so that every row has the same length.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TableCell)]
 pub struct Cell {
     pub text: String,
     #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
     pub area: Option<PageBox>,
+    /// Columns that the cell spans.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub columns: u16,
+    /// Rows that the cell spans.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub rows: u16,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The cells of a table, row by row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Number of leading rows that name the columns.
@@ -98,7 +104,7 @@ pub struct Table {
 }
 
 /// A part of a page with one role.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Block {
     pub kind: BlockKind,
     /// Level of a heading, 1 to 6; depth of a list item, from 1.

@@ -1,6 +1,7 @@
 //! What is known of a PDF and its pages before any AI sees them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::ids::PageNumber;
 
@@ -13,7 +14,7 @@ pub use markdown::markdown;
 pub use structure::{Findings, PageBlocks};
 
 /// Whether the text layer is enough to read a page, or a vision model should see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Classification {
     TextOnly,
@@ -21,8 +22,9 @@ pub enum Classification {
 }
 
 /// Why a page got its [`Classification`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ClassificationReason)]
 pub enum Reason {
     /// A sound text layer and nothing drawn but rules, table lines, underlines or a small logo.
     Text,
@@ -127,7 +129,8 @@ impl std::fmt::Debug for PageImage {
 pub const MAX_IMAGES: usize = 16;
 
 /// How sure our own reading of a page is, in hundredths: 100 is certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = f64, minimum = 0, maximum = 1, description = "A share from 0 to 1; 1 is certain.")]
 pub struct Confidence(u8);
 
 impl Confidence {

@@ -13,7 +13,18 @@ use crate::{
 
 /// The progress of a page.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -54,12 +65,14 @@ impl std::fmt::Display for PageStatus {
     }
 }
 
-/// Why a page waits and until when, as results show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a page waits for its next round of model calls, and until when, as results show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = Waiting)]
 pub struct WaitingPage {
     pub reason: WaitReason,
+    /// When the next round starts at the latest; it starts earlier when a model becomes available.
     pub until: Timestamp,
-    /// The model that is expected to be available first.
+    // The model that is expected to be available first.
     #[serde(flatten)]
     pub target: Target,
     /// Rounds so far.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     document::{Block, Classification, Confidence, Reason},
@@ -15,8 +16,10 @@ use crate::{
 
 use super::page_status::{PageStatus, WaitingPage};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One page of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PageResult {
+    /// The number of the page in the document.
     pub page: PageNumber,
     pub source: Source,
     pub classification: Classification,
@@ -29,17 +32,25 @@ pub struct PageResult {
     /// Why the page has no AI text although it was planned, or no text at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_reason: Option<String>,
+    /// Model calls in the order in which they were made.
     pub calls: Vec<ModelCall>,
+    /// All calls together, in milliseconds.
     pub latency_ms: u64,
+    /// Tokens that all calls sent.
     pub input_tokens: u64,
+    /// Tokens that all calls received.
     pub output_tokens: u64,
+    /// The cost of all calls.
     pub cost_micro_usd: MicroUsd,
+    /// When the first worker took the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// When the page was settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<Timestamp>,
     /// False where `text` is only the placeholder.
     pub has_text: bool,
+    /// The text of the page.
     pub text: String,
     /// What the text is made of, page headers and footers included; empty where an AI read the page.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,9 +63,11 @@ pub struct PageResult {
     pub waiting: Option<WaitingPage>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The model that read a page; both are null where none did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReadBy {
     pub provider: Option<crate::providers::target::Provider>,
+    /// The name of the model.
     pub model: Option<String>,
 }
 
@@ -64,18 +77,25 @@ impl From<Option<&Target>> for ReadBy {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The result of a job in the JSON format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultDocument {
     /// The job continues and the pages may still change. Never set in a published result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub provisional: bool,
+    /// The id of the job.
+    #[schema(value_type = String)]
     pub job_id: JobId,
     /// Counts from 1; 0 in a provisional result.
     pub version: u32,
+    /// The name of the document.
     pub document: String,
+    /// The hash of the document.
     pub document_sha256: String,
+    /// When this version was made.
     pub created_at: Timestamp,
     pub metadata: ResultMetadata,
+    /// Every page of the job, in order.
     pub pages: Vec<PageResult>,
 }
 

@@ -56,8 +56,10 @@ pub struct PageRange {
     pub pages: PageSelection,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The numbers of a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ResultMetadata {
+    /// Pages of the job.
     pub total_pages: u32,
     /// Pages planned to be read by AI.
     pub ai_pages: u32,
@@ -67,19 +69,31 @@ pub struct ResultMetadata {
     pub pages_failed: u32,
     /// Characters of all pages in the plain-text format.
     pub result_text_len: u64,
+    /// Pages with a model's text.
     pub ai_pages_succeeded: u32,
+    /// Pages with our own text where a model's was planned.
     pub mupdf_fallback_count: u32,
+    /// Whether the deadline came before every page was read.
     pub timeout_occurred: bool,
+    /// Whether the job was cancelled before every page was read.
     pub cancelled: bool,
-    /// Pages without text from any source.
+    /// Numbers of pages without text from any source.
     pub missing_pages: Vec<PageNumber>,
+    /// Numbers of pages that have our own text because of the deadline.
     pub timeout_fallback_pages: Vec<PageNumber>,
+    /// Pages with a model's text.
     pub final_ai_pages: u32,
+    /// Pages with our own text, as planned or because no model answered.
     pub final_mupdf_pages: u32,
+    /// Pages that have our own text because of the deadline.
     pub final_timeout_fallback_pages: u32,
+    /// Credits that the job was charged.
     pub credits: u32,
+    /// The cost of all calls.
     pub cost_micro_usd: MicroUsd,
+    /// Tokens that all calls sent.
     pub input_tokens: u64,
+    /// Tokens that all calls received.
     pub output_tokens: u64,
 }
 

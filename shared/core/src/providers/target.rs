@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
+use utoipa::ToSchema;
 
 /// A provider of vision models. The first one is the default of `PRIMARY_ENGINE`.
 ///
@@ -25,7 +26,9 @@ use strum::VariantArray;
     strum::IntoStaticStr,
     strum::VariantArray,
     strum::VariantNames,
+    ToSchema,
 )]
+#[schema(description = "A provider of vision models.")]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[strum(parse_err_ty = String, parse_err_fn = unknown_provider)]
@@ -146,6 +149,7 @@ impl ApiKeyRule {
     strum::Display,
     strum::EnumString,
     strum::VariantNames,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
@@ -184,9 +188,11 @@ impl Models {
 }
 
 /// One provider:model, the unit of failover, breakers and in-flight slots.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Target {
     pub provider: Provider,
+    /// The name of the model.
+    #[schema(example = "gpt-5.4")]
     pub model: String,
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{answer::judge, waiting::Waiting};
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// How one model call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallResult {
     Answered,
@@ -75,16 +76,22 @@ impl CallResult {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One call to a model, or one that was skipped because its circuit breaker was open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelCall {
     #[serde(flatten)]
     pub target: Target,
     pub result: CallResult,
+    /// The provider's error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// When the call started.
     pub started_at: Timestamp,
+    /// The duration of the call in milliseconds.
     pub latency_ms: u64,
+    /// Tokens that the call sent.
     pub input_tokens: u64,
+    /// Tokens that the call received.
     pub output_tokens: u64,
     pub cost_micro_usd: MicroUsd,
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::providers::target::Target;
 
 /// Why no model could be called, or why the calls of a round did not give the page's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WaitReason {
