@@ -10,25 +10,43 @@ use everypage_core::finish::format::Format;
 
 use crate::problem::Problem;
 
-/// A file name per input, without its folder and extension; inputs of the same name are numbered.
-pub fn names(files: &[PathBuf], form: Format) -> Vec<String> {
+/// A file per input below the output folder; inputs of the same name are numbered.
+pub fn places(stems: impl IntoIterator<Item = PathBuf>, form: Format) -> Vec<PathBuf> {
     let mut taken = HashSet::new();
-    files
-        .iter()
-        .map(|file| {
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let stem = if stem.is_empty() { "document".into() } else { stem };
-            let name = (1..)
-                .map(|number| match number {
-                    1 => stem.to_string(),
-                    number => format!("{stem}-{number}"),
-                })
-                // Some file systems do not distinguish A and a.
-                .find(|name| taken.insert(name.to_lowercase()))
-                .unwrap_or_default();
-            format!("{name}.{}", form.extension())
+    stems
+        .into_iter()
+        .map(|path| {
+            let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let stem = if stem.is_empty() { "document".to_owned() } else { stem };
+            let named = (1..).map(|number| match number {
+                1 => path.with_file_name(format!("{stem}.{}", form.extension())),
+                number => path.with_file_name(format!("{stem}-{number}.{}", form.extension())),
+            });
+            // Some file systems do not distinguish A and a.
+            let mut free = named.filter(|place| taken.insert(place.to_string_lossy().to_lowercase()));
+            free.next().unwrap_or_default()
         })
         .collect()
+}
+
+/// Refuses results that would replace a document.
+pub fn check_overwrites<'a>(
+    files: impl IntoIterator<Item = &'a Path>,
+    places: &[PathBuf],
+) -> Result<(), Problem> {
+    // Where no file is, none is replaced.
+    let existing: HashSet<PathBuf> = places.iter().filter_map(|place| place.canonicalize().ok()).collect();
+    if existing.is_empty() {
+        return Ok(());
+    }
+    let is_replaced = |file: &&Path| file.canonicalize().is_ok_and(|file| existing.contains(&file));
+    match files.into_iter().find(is_replaced) {
+        None => Ok(()),
+        Some(file) => Err(Problem::Usage(format!(
+            "the result would replace the document {}: choose another folder with -o",
+            file.display()
+        ))),
+    }
 }
 
 /// Creates the folder, so that an error shows before the work and not after it.
@@ -42,6 +60,9 @@ pub fn prepare(folder: &Path) -> Result<(), Problem> {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written = (|| {
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder)?;
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".everypage-");
         #[cfg(unix)]
@@ -63,11 +84,30 @@ mod tests {
 
     #[test]
     fn inputs_of_the_same_name_get_numbered_files() {
-        let files = ["a/x.pdf", "b/x.pdf", "x-2.pdf", "c/X.PDF", "noext", "two.dots.pdf"].map(PathBuf::from);
-        assert_eq!(
-            names(&files, Format::Text),
-            ["x.txt", "x-2.txt", "x-2-2.txt", "X-3.txt", "noext.txt", "two.dots.txt"]
-        );
+        let stems = ["x", "x", "x-2", "X", "noext", "two.dots", "a/x", "a/x", ""].map(PathBuf::from);
+        let places = places(stems, Format::Text);
+        let expected = [
+            "x.txt",
+            "x-2.txt",
+            "x-2-2.txt",
+            "X-3.txt",
+            "noext.txt",
+            "two.dots.txt",
+            "a/x.txt",
+            "a/x-2.txt",
+            "document.txt",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_document_is_never_replaced_by_its_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, other) = (folder.path().join("x.pdf"), folder.path().join("y.pdf"));
+        std::fs::write(&file, "x").unwrap();
+        let same = folder.path().join("./x.pdf");
+        assert!(check_overwrites([file.as_path()], &[same]).is_err());
+        assert!(check_overwrites([file.as_path()], &[other]).is_ok());
     }
 
     #[test]
@@ -78,6 +118,7 @@ mod tests {
         write(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(write(&folder.path().join("no/x.txt"), b"").is_err());
+        write(&folder.path().join("new/folder/x.txt"), b"").unwrap();
+        assert!(write(&folder.path().join("x.txt/y.txt"), b"").is_err());
     }
 }

@@ -27,6 +27,8 @@ use crate::{
     settings::Context,
 };
 
+/// More documents than this have no bar of their own.
+const MAX_BARS: usize = 10;
 /// Names are truncated to this, so that the bars fit 80 columns.
 const NAME_WIDTH: usize = 24;
 
@@ -42,8 +44,18 @@ struct Shared {
     /// This program, for commands that are shown.
     program: String,
     tracks: Mutex<HashMap<JobId, Track>>,
+    documents: Mutex<Documents>,
     /// The line below the bars, and what the user can do, at its end.
     total: Mutex<(Option<ProgressBar>, &'static str)>,
+}
+
+/// The documents of a command, and the pages of those that have ended.
+#[derive(Default)]
+struct Documents {
+    /// 0 for a single document.
+    total: usize,
+    ended: usize,
+    pages: JobPages,
 }
 
 /// The state of one job; its events may arrive before its name.
@@ -78,6 +90,7 @@ impl Progress {
             verbose: context.verbose,
             program: context.program.clone(),
             tracks: Mutex::default(),
+            documents: Mutex::default(),
             total: Mutex::default(),
         });
         Self { shared, listener: Mutex::default() }
@@ -92,9 +105,10 @@ impl Progress {
     pub fn start(&self, job: &JobId, name: &str) {
         let screen = &self.shared.screen;
         let mut tracks = self.shared.tracks();
+        let bars = tracks.values().filter(|track| track.bar.is_some()).count();
         let track = tracks.entry(job.clone()).or_default();
         track.name = Some(name.to_owned());
-        if screen.has_bars() && track.bar.is_none() {
+        if screen.has_bars() && track.bar.is_none() && bars < MAX_BARS {
             let bar = self.shared.above_total(ProgressBar::no_length());
             bar.set_style(style("{prefix} {spinner} {wide_msg}"));
             bar.set_prefix(
@@ -120,6 +134,16 @@ impl Progress {
         track.show();
     }
 
+    /// Announces several documents: each gets one line when it has ended instead of a line per step.
+    pub fn expect_documents(&self, total: usize) {
+        self.shared.documents().total = total;
+    }
+
+    /// Counts a document that has ended.
+    pub fn document_ended(&self) {
+        self.shared.documents().ended += 1;
+    }
+
     /// Shows at the end of the line for all pages what the user can do.
     pub fn hint(&self, hint: &'static str) {
         self.shared.total().1 = hint;
@@ -137,7 +161,8 @@ impl Progress {
         track.printed_wait = wait.map(|(reason, _)| reason);
         track.counted = Some(pages);
         let name = track.name.clone();
-        let all = JobPages::sum(tracks.values().filter_map(|track| track.counted.as_ref()));
+        let running = tracks.values().filter_map(|track| track.counted.as_ref());
+        let all = JobPages::sum(running.chain([&self.shared.documents().pages]));
         drop(tracks);
         self.shared.show_total(&all, now);
         if let (Some(line), Some(name)) = (line, name) {
@@ -145,12 +170,15 @@ impl Progress {
         }
     }
 
-    /// Removes the bar of an ended job.
-    pub fn finish(&self, job: &JobId) {
-        let mut tracks = self.shared.tracks();
-        let Some(track) = tracks.get_mut(job) else { return };
-        track.counted = track.counted.take().map(JobPages::all_done);
-        if let Some(bar) = track.bar.take() {
+    /// Removes an ended job; `pages` if its text was read.
+    pub fn finish(&self, job: &JobId, pages: Option<usize>) {
+        let Some(track) = self.shared.tracks().remove(job) else { return };
+        let known = track.counted.map(|counted| counted.total);
+        let total = pages.or(known).unwrap_or(0);
+        let ended = JobPages { total, ..JobPages::default() }.all_done();
+        let mut documents = self.shared.documents();
+        documents.pages = JobPages::sum([&documents.pages, &ended]);
+        if let Some(bar) = track.bar {
             bar.finish_and_clear();
         }
     }
@@ -211,6 +239,10 @@ impl Shared {
         self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn documents(&self) -> MutexGuard<'_, Documents> {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn total(&self) -> MutexGuard<'_, (Option<ProgressBar>, &'static str)> {
         self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -234,7 +266,11 @@ impl Shared {
             line
         });
         let hint = if hint.is_empty() { String::new() } else { format!("  ·  {hint}") };
-        total.set_message(format!("{}{hint}", pages.line(now)));
+        let documents = match &*self.documents() {
+            Documents { total: 0, .. } => String::new(),
+            Documents { total, ended, .. } => format!("{ended} of {total} documents, "),
+        };
+        total.set_message(format!("{documents}{}{hint}", pages.line(now)));
     }
 
     fn record(&self, event: &Event) {
@@ -272,9 +308,10 @@ impl Shared {
         }
     }
 
-    /// Prints a line, unless the bar shows the same on a terminal.
+    /// Prints a line, unless the bar shows the same on a terminal or there are many documents.
     fn print(&self, name: &str, line: &str) {
-        if !self.screen.has_bars() || self.verbose {
+        let is_one = self.documents().total == 0;
+        if (!self.screen.has_bars() && is_one) || self.verbose {
             self.screen.note(&format!("{name}: {line}"));
         }
     }

@@ -86,6 +86,18 @@ pub fn headline(job: &Job) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// What matters of its pages, for a line: `, 4 by AI, 1 with fallback text, 1 without text`.
+pub fn page_facts(job: &Job) -> String {
+    let Some(metadata) = job.result.as_ref().map(|result| &result.metadata) else { return String::new() };
+    let facts = [
+        (metadata.final_ai_pages as usize, "by AI"),
+        (metadata.mupdf_fallback_count as usize, "with fallback text"),
+        (metadata.missing_pages.len(), "without text"),
+    ];
+    let known = facts.into_iter().filter(|(count, _)| *count > 0);
+    known.map(|(count, what)| format!(", {count} {what}")).collect()
+}
+
 /// The status, and whether the deadline ended the work.
 pub fn status(job: &Job) -> String {
     let timed_out = job.result.as_ref().is_some_and(|result| result.metadata.timeout_occurred);

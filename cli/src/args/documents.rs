@@ -1,6 +1,6 @@
 //! `process` and `submit`: documents, and how they are to be read.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::Args;
 use everypage_core::{
@@ -33,12 +33,15 @@ pub struct Submit {
 
 #[derive(Debug, Args)]
 pub struct Documents {
-    /// PDFs to read; several are read in parallel
+    /// Documents to read: files, folders (with their subfolders), patterns such as 'scans/**/*.pdf', or - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Write each result to DIR/NAME.{txt,md,json}; without it, one file's result goes to standard output
+    /// Write each result to DIR/NAME.{txt,md,json}, in the folders that the documents have; without it, one document's result goes to standard output
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Documents to work on at the same time; the next one is started when one has ended
+    #[arg(short, long, default_value = "16", value_name = "COUNT")]
+    pub jobs: NonZeroUsize,
     /// Format of the result: text, markdown or json
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]
     pub format: Format,

@@ -22,7 +22,11 @@ pub use self::{
 const AT_A_TERMINAL: &str = "\
 At a terminal, a line shows how many pages are done, being read and waiting.
 Enter publishes the result now: pages that are not read by a model keep
-MuPDF's text. Ctrl-C cancels; a second one exits immediately.";
+MuPDF's text. Ctrl-C cancels; a second one exits immediately.
+
+Several documents: one line each, then a table of how they ended. The same
+command again continues where it was stopped: documents that were read with the
+same options within 24 hours are not read again.";
 
 const EXIT_CODES: &str = "\
 Exit codes:

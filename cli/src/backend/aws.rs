@@ -63,7 +63,7 @@ fn check(file: &Path) -> Result<(), Problem> {
     let meta = std::fs::metadata(file).map_err(|error| Problem::Failed(error.to_string()))?;
     match (meta.is_file(), meta.is_dir()) {
         (true, _) => Ok(()),
-        (_, true) => Err(Problem::Failed("it is a folder: name the PDFs in it".into())),
+        (_, true) => Err(Problem::Failed("it is a folder: name the documents in it".into())),
         _ => Err(Problem::Failed("it is not a file".into())),
     }
 }

@@ -12,10 +12,10 @@ use crate::{
 pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     super::only_local(context, "`process` reads documents on this machine; on AWS use `submit`")?;
     let settings = context.settings()?;
-    let password = documents::prepare(&args.documents, WaitUntil::Done)?;
+    let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
     if settings.failover_order().providers.is_empty() {
         context.screen.note(&no_api_key("every page gets the text that MuPDF reads"));
     }
     let backend = Backend::open(context).await?;
-    documents::run(context, &backend, &args.documents, password, WaitUntil::Done).await
+    documents::run(context, &backend, &args.documents, work, WaitUntil::Done).await
 }

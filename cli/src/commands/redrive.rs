@@ -94,7 +94,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                 }
                 Ok(job) => {
                     exit = exit.max(Exit::of(&job));
-                    progress.finish(&id);
+                    progress.finish(&id, None);
                     let name = &job.received.document.name;
                     screen.print_line(&format!("{name}: {} (job {id})", summary::headline(&job)))?;
                     if let Some(failure) = &job.failure {

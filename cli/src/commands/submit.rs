@@ -16,7 +16,8 @@ pub async fn run(context: &Context, args: Submit) -> Result<Exit, Problem> {
         ));
     }
     let wait = if args.detach { WaitUntil::Accepted } else { WaitUntil::Done };
-    let password = documents::prepare(&args.documents, wait)?;
+    let max_bytes = context.settings()?.pdf.max_file_bytes;
+    let work = documents::prepare(&args.documents, wait, max_bytes)?;
     let backend = Backend::open(context).await?;
-    documents::run(context, &backend, &args.documents, password, wait).await
+    documents::run(context, &backend, &args.documents, work, wait).await
 }

@@ -1,6 +1,6 @@
-//! The outcome of one file.
+//! The outcome of one document.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use everypage_core::{
     finish::result::ResultDocument,
@@ -10,12 +10,17 @@ use everypage_core::{
 use crate::exit::Exit;
 
 pub struct Document {
-    pub file: PathBuf,
+    /// Its position among the documents of the command, which end in any order.
+    pub index: usize,
+    /// How messages call it.
+    pub file: String,
     pub exit: Exit,
     /// Why there is no result, or why it was not written.
     pub error: Option<String>,
     /// The job existed already.
     pub repeated: bool,
+    /// The command was cancelled before it came to this document.
+    pub not_started: bool,
     pub job: Option<Job>,
     pub result: Option<ResultDocument>,
     /// The result in the requested format.
@@ -24,13 +29,15 @@ pub struct Document {
 }
 
 impl Document {
-    /// A file that was not processed yet.
-    pub fn new(file: &Path) -> Self {
+    /// A document that was not processed yet.
+    pub fn new(index: usize, file: &str) -> Self {
         Self {
+            index,
             file: file.to_owned(),
             exit: Exit::Failed,
             error: None,
             repeated: false,
+            not_started: false,
             job: None,
             result: None,
             bytes: None,

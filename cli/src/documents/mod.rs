@@ -1,10 +1,12 @@
 //! Turns files into text: what `process` and `submit` share.
 
 mod document;
+mod inputs;
 mod report;
 mod running;
+mod totals;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use everypage_core::{
     finish::results,
@@ -13,11 +15,13 @@ use everypage_core::{
     secret::Secret,
     tenants,
 };
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
 use self::{
     document::{Document, failure},
+    inputs::Input,
+    report::Report,
     running::Running,
 };
 use crate::{
@@ -40,32 +44,56 @@ pub enum WaitUntil {
     Accepted,
 }
 
-/// Checks what can't work before anything is opened, and reads the password.
-pub fn prepare(args: &Documents, wait: WaitUntil) -> Result<Option<Secret>, Problem> {
-    if args.files.len() > 1 && args.output.is_none() && !args.json && wait == WaitUntil::Done {
+/// What a command is to read, checked before anything is opened.
+pub struct Work {
+    inputs: Vec<Input>,
+    /// Where each result is written; empty without an output folder.
+    places: Vec<PathBuf>,
+    password: Option<Secret>,
+}
+
+/// Finds the documents, checks what can't work, and reads the password.
+pub fn prepare(args: &Documents, wait: WaitUntil, max_bytes: u64) -> Result<Work, Problem> {
+    if args.password_stdin && args.files.iter().any(|file| file.as_os_str() == inputs::STDIN) {
         return Err(Problem::Usage(
-            "several files need a folder for their results: pass -o DIR (or --json to leave the results with their jobs)".into(),
+            "standard input can't be both the document (-) and the password (--password-stdin)".into(),
         ));
     }
+    let inputs = inputs::find(&args.files, args.output.as_deref(), max_bytes)?;
+    if inputs.len() > 1 && args.output.is_none() && !args.json && wait == WaitUntil::Done {
+        return Err(Problem::Usage(
+            "several documents need a folder for their results: pass -o DIR (or --json to leave the results with their jobs)".into(),
+        ));
+    }
+    let mut places = Vec::new();
     if let Some(folder) = &args.output {
+        let stems = inputs.iter().map(|input| folder.join(&input.stem));
+        places = output::places(stems, args.format);
+        output::check_overwrites(inputs.iter().map(|input| input.file.as_path()), &places)?;
         output::prepare(folder)?;
     }
-    match (&args.password, args.password_stdin) {
-        (_, true) => password::from_stdin().map(Some),
-        (given, false) => Ok(given.clone().map(Secret::new)),
-    }
+    let password = match (&args.password, args.password_stdin) {
+        (_, true) => Some(password::from_stdin()?),
+        (given, false) => given.clone().map(Secret::new),
+    };
+    Ok(Work { inputs, places, password })
 }
 
 pub async fn run(
     context: &Context,
     backend: &Backend,
     args: &Documents,
-    password: Option<Secret>,
+    work: Work,
     wait: WaitUntil,
 ) -> Result<Exit, Problem> {
     let screen = &context.screen;
+    let Work { inputs, places, password } = work;
+    let several = inputs.len() > 1;
     let cancel = ctrl_c::cancellation(screen, backend.later());
     let progress = backend.progress(context);
+    if several {
+        progress.expect_documents(inputs.len());
+    }
     let running = Running::default();
     let run = Run {
         backend,
@@ -76,6 +104,7 @@ pub async fn run(
         overrides: args.overrides(),
         password,
         args,
+        several,
         wait,
     };
     // Where the hint can be seen, and there is a result to wait for.
@@ -84,14 +113,22 @@ pub async fn run(
         false => None,
     };
     if presses.is_some() {
-        progress.hint("Enter publishes the result now");
+        let hint = if several { "Enter publishes these now" } else { "Enter publishes the result now" };
+        progress.hint(hint);
     }
-    let names = output::names(&args.files, args.format);
+    let started_at = backend.app().store.clock.now();
+    let mut report = Report::new(screen, args, &context.program, several, wait);
     let work = async {
-        let documents = args.files.iter().zip(&names).map(|(file, name)| {
-            let place = args.output.as_ref().map(|folder| folder.join(name));
-            run.document(file, place)
-        });
+        let mut places = places.into_iter();
+        // As many at a time as asked for: open files and memory do not grow with the number of documents.
+        let documents = stream::iter(inputs.into_iter().enumerate())
+            .map(|(index, input)| run.document(index, input, places.next()))
+            .buffer_unordered(args.jobs.get())
+            .for_each(|document| {
+                progress.document_ended();
+                report.add(document);
+                std::future::ready(())
+            });
         let watch = async {
             match presses {
                 Some(presses) => {
@@ -103,24 +140,12 @@ pub async fn run(
         };
         tokio::select! {
             biased;
-            documents = join_all(documents) => Ok(documents),
+            () = documents => Ok(()),
             () = watch => Err(Problem::Failed("the watch over the documents ended before them".into())),
         }
     };
-    let documents = backend.run_with(screen, &progress, &cancel, work).await?;
-    report::print(screen, &documents, wait);
-    if args.json {
-        screen.print_json(&report::summary(&documents, args.format, &context.program))?;
-    } else if wait == WaitUntil::Accepted {
-        for job in documents.iter().filter_map(|document| document.job.as_ref()) {
-            screen.print_line(job.id.as_str())?;
-        }
-    } else if args.output.is_none()
-        && let Some(bytes) = documents.first().and_then(|document| document.bytes.as_ref())
-    {
-        screen.print(bytes)?;
-    }
-    Ok(report::exit(&documents))
+    backend.run_with(screen, &progress, &cancel, work).await?;
+    report.end(human::between(started_at, backend.app().store.clock.now()))
 }
 
 /// What the documents of one command share.
@@ -133,14 +158,15 @@ struct Run<'a> {
     overrides: OptionOverrides,
     password: Option<Secret>,
     args: &'a Documents,
+    several: bool,
     wait: WaitUntil,
 }
 
 impl Run<'_> {
-    /// Processes one file to its end; an error concerns this file alone.
-    async fn document(&self, file: &Path, place: Option<PathBuf>) -> Document {
-        let mut document = Document::new(file);
-        if let Err(problem) = self.process(&mut document, place).await {
+    /// Processes one document to its end; an error concerns this document alone.
+    async fn document(&self, index: usize, input: Input, place: Option<PathBuf>) -> Document {
+        let mut document = Document::new(index, &input.shown);
+        if let Err(problem) = self.process(&mut document, input, place).await {
             let exit = match &problem {
                 Problem::Cancelled(_) => Exit::Cancelled,
                 Problem::Usage(_) | Problem::Failed(_) => Exit::Failed,
@@ -151,16 +177,25 @@ impl Run<'_> {
         document
     }
 
-    async fn process(&self, document: &mut Document, place: Option<PathBuf>) -> Result<(), Problem> {
+    async fn process(
+        &self,
+        document: &mut Document,
+        input: Input,
+        place: Option<PathBuf>,
+    ) -> Result<(), Problem> {
         let app = self.backend.app();
         if self.cancel.is_cancelled() {
+            document.not_started = true;
             return Err(Problem::Cancelled("cancelled before it was started".into()));
         }
-        let name = document.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let submitted = self.backend.accept(self.request(&document.file, &name).await?, self.cancel).await?;
+        if let Some(fault) = input.fault {
+            return Err(Problem::Failed(fault));
+        }
+        let submitted = self.backend.accept(self.request(&input).await?, self.cancel).await?;
         document.repeated = submitted.existed;
-        let id = submitted.job.id.clone();
-        if submitted.existed {
+        let (id, name) = (submitted.job.id.clone(), input.name.clone());
+        // Of several documents each has one line, which says so too.
+        if submitted.existed && !self.several {
             let when = human::ago(submitted.job.received_at, app.store.clock.now());
             self.screen.note(&format!(
                 "{name}: same request as job {id} ({}, {when}); --force starts a new job",
@@ -180,7 +215,7 @@ impl Run<'_> {
         let finished = self.backend.finish(&id, !document.repeated, self.progress, self.cancel).await;
         self.running.remove(&id);
         let job = finished?;
-        self.progress.finish(&id);
+        self.progress.finish(&id, job.survey.as_ref().map(|survey| survey.page_count() as usize));
         document.exit = Exit::of(&job);
         document.bytes = results::read(app.blobs.as_ref(), &job, self.args.format, None).await?;
         document.result = results::read_document(app.blobs.as_ref(), &job, None).await?;
@@ -197,7 +232,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn request(&self, file: &Path, name: &str) -> Result<Request, Problem> {
+    async fn request(&self, input: &Input) -> Result<Request, Problem> {
         let app = self.backend.app();
         let tenant = find::tenant(app);
         let settings = tenants::settings(&app.tenants, &tenant).await?;
@@ -205,8 +240,8 @@ impl Run<'_> {
             tenant,
             user: None,
             source: "cli".into(),
-            name: name.to_owned(),
-            file: file.to_owned(),
+            name: input.name.clone(),
+            file: input.file.clone(),
             password: self.password.clone(),
             options: self.overrides.apply_to(JobOptions::from_settings(&settings)),
             traceparent: None,

@@ -6,6 +6,7 @@ mod commands;
 mod credits;
 mod dead_letters;
 mod endings;
+mod folders;
 mod process;
 mod provisional;
 mod support;

@@ -128,7 +128,7 @@ fn make_files(bench: &Bench) -> Vec<Case> {
             DeadLetter { code: "password_needed" },
             "the PDF is encrypted and no password was given; pass the right one with --password-stdin",
         ),
-        case("folder.pdf", Rejected, "it is a folder: name the PDFs in it"),
+        case("folder.pdf", Rejected, "the folder has no documents (.pdf"),
         case("missing.pdf", Rejected, "No such file or directory"),
         case("round.pdf", Rejected, "Too many levels of symbolic links"),
         case("broken-disk.pdf", Rejected, "Input/output error"),

@@ -207,7 +207,8 @@ fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     let mut file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        let what = if meta.is_dir() { "it is a folder: name the PDFs in it" } else { "it is not a file" };
+        let what =
+            if meta.is_dir() { "it is a folder: name the documents in it" } else { "it is not a file" };
         return Err(std::io::Error::other(what));
     }
     if meta.len() > limit {
