@@ -1,6 +1,6 @@
 //! Jobs, pages and messages that are given up, and their redrive.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -12,7 +12,7 @@ use everypage_core::{
     ports::{
         blobs::Blobs,
         clock::Clock,
-        pdf::{Pdf, PdfError, ReadOptions},
+        pdf::{Pdf, PdfError, PdfSource, ReadOptions},
         queue::{Outgoing, Queue},
         vision::VisionError,
     },
@@ -191,14 +191,13 @@ struct PanickingPdf;
 
 #[async_trait]
 impl Pdf for PanickingPdf {
-    async fn inspect(&self, _: &Path, _: Option<&Secret>, _: Duration) -> Result<u32, PdfError> {
+    async fn inspect(&self, _: PdfSource<'_>, _: Duration) -> Result<u32, PdfError> {
         panic!("a defect")
     }
 
     async fn read(
         &self,
-        _: &Path,
-        _: Option<&Secret>,
+        _: PdfSource<'_>,
         _: &[PageNumber],
         _: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {

@@ -2,7 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everypage_core::{finish::heal, ports::clock::Clock, source::Source};
+use everypage_core::{
+    finish::heal,
+    job::{State, cancel::cancel},
+    ports::clock::Clock,
+    source::Source,
+};
 use everypage_testkit::{
     pdf::{FakeDocument, FakePdf},
     vision::Reply,
@@ -53,6 +58,41 @@ async fn a_deadline_during_rendering_loses_no_text_and_can_be_healed() {
     let job = process.job(&id).await;
     assert_eq!(process.result(&job).await.metadata.final_ai_pages, 6);
     invariants::trail_verifies(&process.app, &job).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_is_not_opened_in_time_is_published_when_its_text_is_read() {
+    let mut harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    harness.pdf = Arc::new(FakePdf::slow_to_open(harness.clock.clone(), Duration::from_secs(40)));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    let document = process.result(&job).await;
+    assert!(document.metadata.timeout_occurred);
+    assert!(document.pages.iter().all(|page| page.has_text));
+    assert_eq!(sources(&document), [Source::MUPDF, Source::MUPDF_TIMEOUT_FALLBACK].repeat(2));
+    let took = seconds(harness.clock.as_ref());
+    assert!((50.0..52.0).contains(&took), "opened once more after the deadline: {took}");
+    assert!(harness.vision.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_document_that_is_not_opened_does_not_wait_for_its_parser() {
+    let mut harness = Harness::new(&[]);
+    harness.pdf = Arc::new(FakePdf::slow_to_open(harness.clock.clone(), Duration::from_secs(40)));
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    let cancel = async {
+        harness.clock.sleep(Duration::from_secs(5)).await;
+        cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann")
+            .await
+            .unwrap();
+        std::future::pending::<()>().await;
+    };
+    let job = tokio::select! { job = process.finish(&id) => job, () = cancel => unreachable!() };
+    assert_eq!(job.state, State::Cancelled);
+    assert!(seconds(harness.clock.as_ref()) < 7.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context, bail};
 use everypage_core::{
     document::{ImageStyle, Reason},
-    ids::PageNumber,
-    ports::pdf::{Pdf, PdfLimits, ReadOptions, RenderPages},
+    ids::{PageNumber, TenantId},
+    ports::pdf::{Pdf, PdfLimits, PdfSource, ReadOptions, RenderPages},
 };
 use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
 use serde::{Deserialize, Serialize};
@@ -85,12 +85,14 @@ fn here(file: &Path, render: Option<RenderPages>) -> anyhow::Result<Measured> {
 async fn isolated(file: &Path, render: RenderPages) -> anyhow::Result<Measured> {
     let command = ChildCommand::new(std::env::current_exe()?).arg("pdf-child");
     let reader = IsolatedPdf::new(command, PdfLimits::default());
-    let count = reader.inspect(file, None, OPEN_TIMEOUT).await?;
+    let tenant = TenantId::new("benchmark");
+    let source = PdfSource { file, password: None, tenant: &tenant };
+    let count = reader.inspect(source, OPEN_TIMEOUT).await?;
     let pages: Vec<PageNumber> = (1..=count).filter_map(PageNumber::new).collect();
     let mut measured = Measured::of(count);
     let mut children = BTreeMap::new();
     for range in pages.chunks(RANGE) {
-        for reading in reader.read(file, None, range, &options(render)).await? {
+        for reading in reader.read(source, range, &options(render)).await? {
             measured.add(&reading);
         }
         let mut resident = 0.0;
@@ -133,9 +135,11 @@ pub fn corpus(directory: &Path) -> anyhow::Result<()> {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let started = now();
             let answer = async {
-                let count = reader.inspect(&file, None, OPEN_TIMEOUT).await?;
+                let tenant = TenantId::new("benchmark");
+                let source = PdfSource { file: &file, password: None, tenant: &tenant };
+                let count = reader.inspect(source, OPEN_TIMEOUT).await?;
                 let pages: Vec<PageNumber> = (1..=count.min(50)).filter_map(PageNumber::new).collect();
-                reader.read(&file, None, &pages, &options(RenderPages::Graphics)).await
+                reader.read(source, &pages, &options(RenderPages::Graphics)).await
             };
             match answer.await {
                 Err(error) => {

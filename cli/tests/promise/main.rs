@@ -6,6 +6,7 @@ mod bad_input;
 mod bad_providers;
 mod deadline;
 mod failover;
+mod fairness;
 mod kill;
 mod privacy;
 mod processes;

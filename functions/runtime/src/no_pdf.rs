@@ -1,13 +1,12 @@
 //! A reader of PDFs that refuses, for the functions that need none: only intake links MuPDF.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{Pdf, PdfError, ReadOptions},
-    secret::Secret,
+    ports::pdf::{Pdf, PdfError, PdfSource, ReadOptions},
 };
 
 pub struct NoPdf;
@@ -18,14 +17,13 @@ impl Pdf for NoPdf {
         false
     }
 
-    async fn inspect(&self, _: &Path, _: Option<&Secret>, _: Duration) -> Result<u32, PdfError> {
+    async fn inspect(&self, _: PdfSource<'_>, _: Duration) -> Result<u32, PdfError> {
         Err(unavailable())
     }
 
     async fn read(
         &self,
-        _: &Path,
-        _: Option<&Secret>,
+        _: PdfSource<'_>,
         _: &[PageNumber],
         _: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {

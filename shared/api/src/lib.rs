@@ -20,6 +20,7 @@ mod request;
 mod result_cache;
 mod routes;
 pub mod shape;
+mod shares;
 mod stream;
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
@@ -40,6 +41,7 @@ pub use auth::{Caller, Role, authenticate};
 pub use limit::Peer;
 pub use openapi::openapi;
 pub use problem::{FieldError, Problem};
+pub use shares::{Share, Shares};
 
 /// Largest body that is no document.
 const MAX_JSON: usize = 64 * 1024;
@@ -52,6 +54,9 @@ const UPLOAD_LINK_TTL: Duration = Duration::from_secs(3600);
 
 /// Largest response of a Lambda function: its 6 MB less the overhead of base64 and JSON.
 pub const MAX_RESPONSE: usize = 4 << 20;
+
+/// Images that are rendered for one caller at the same time; a person looks at one page.
+const MAX_RENDERINGS: usize = 4;
 
 /// How long a link to a large result is valid.
 const DOWNLOAD_LINK_TTL: Duration = Duration::from_secs(300);
@@ -76,7 +81,8 @@ pub struct Api {
     workers: Option<Arc<dyn Workers>>,
     metrics: Option<Metrics>,
     streams: Option<stream::Streams>,
-    renders: bool,
+    /// Renders images on request, if at all: a few for each caller.
+    renderings: Option<Arc<Shares<String>>>,
     limits: Option<Arc<limit::Limits>>,
     spool: Option<PathBuf>,
     batch_time: Duration,
@@ -94,7 +100,7 @@ impl Api {
             workers: None,
             metrics: None,
             streams: None,
-            renders: false,
+            renderings: None,
             limits: None,
             spool: None,
             batch_time: BATCH_TIME,
@@ -129,7 +135,7 @@ impl Api {
 
     /// Renders images of pages that were not sent to a model, on request.
     pub fn rendering(self) -> Self {
-        Self { renders: true, ..self }
+        Self { renderings: Some(Arc::new(Shares::new(MAX_RENDERINGS))), ..self }
     }
 
     /// Limits each caller to a rate, with a burst of two seconds of it.

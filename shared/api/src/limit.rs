@@ -101,7 +101,7 @@ pub async fn limit(State(api): State<Api>, request: Request, next: Next) -> Resp
     let Some(limits) = &api.limits else { return next.run(request).await };
     let extensions = request.extensions();
     let caller = match (extensions.get::<Caller>(), extensions.get::<Peer>()) {
-        (Some(caller), _) => format!("{}/{}", caller.tenant, caller.user),
+        (Some(caller), _) => caller.identity(),
         (None, Some(Peer(address))) => address.to_string(),
         (None, None) => String::new(),
     };

@@ -8,7 +8,7 @@ use everypage_core::{
     ids::PageNumber,
     ports::{
         clock::Clock,
-        pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+        pdf::{Pdf, PdfError, PdfSource, ReadOptions, RenderPages},
     },
     secret::Secret,
 };
@@ -52,18 +52,24 @@ impl FakeDocument {
 #[derive(Default)]
 pub struct FakePdf {
     slow: Option<(Arc<dyn Clock>, Duration)>,
+    slow_to_open: Option<(Arc<dyn Clock>, Duration)>,
     absent: bool,
 }
 
 impl FakePdf {
     /// A reader that needs `image` for each page that it renders.
     pub fn slow(clock: Arc<dyn Clock>, image: Duration) -> Self {
-        Self { slow: Some((clock, image)), absent: false }
+        Self { slow: Some((clock, image)), ..Self::default() }
+    }
+
+    /// A reader that needs `time` to open a document.
+    pub fn slow_to_open(clock: Arc<dyn Clock>, time: Duration) -> Self {
+        Self { slow_to_open: Some((clock, time)), ..Self::default() }
     }
 
     /// No reader, as in a Lambda function without one.
     pub fn absent() -> Self {
-        Self { slow: None, absent: true }
+        Self { absent: true, ..Self::default() }
     }
 
     fn open(&self, file: &Path, password: Option<&Secret>) -> Result<FakeDocument, PdfError> {
@@ -99,23 +105,20 @@ impl Pdf for FakePdf {
         !self.absent
     }
 
-    async fn inspect(
-        &self,
-        file: &Path,
-        password: Option<&Secret>,
-        _time: Duration,
-    ) -> Result<u32, PdfError> {
-        Ok(self.open(file, password)?.pages.len() as u32)
+    async fn inspect(&self, source: PdfSource<'_>, _time: Duration) -> Result<u32, PdfError> {
+        if let Some((clock, time)) = &self.slow_to_open {
+            clock.sleep(*time).await;
+        }
+        Ok(self.open(source.file, source.password)?.pages.len() as u32)
     }
 
     async fn read(
         &self,
-        file: &Path,
-        password: Option<&Secret>,
+        source: PdfSource<'_>,
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
-        let document = self.open(file, password)?;
+        let document = self.open(source.file, source.password)?;
         if let (Some((clock, image)), RenderPages::All | RenderPages::Graphics) = (&self.slow, options.render)
         {
             clock.sleep(*image * pages.len() as u32).await;

@@ -1,6 +1,6 @@
 //! Hostile pages.
 
-use crate::builder::{Page, deflate, stream};
+use crate::builder::{Page, deflate, line_at, stream};
 
 /// Forms that call forms, ten times each, twenty deep: it never ends and paints nothing.
 pub fn runaway() -> Page {
@@ -33,4 +33,16 @@ pub fn image_bomb() -> Page {
         "XObject",
         stream(head, &deflate(&vec![7; 8 << 20])),
     )
+}
+
+/// Twenty thousand fills of the whole page under a blend mode: its text is read in no time, its image takes many
+/// seconds. With compression the file has less than 2 KB.
+pub fn slow_to_render() -> Page {
+    let mut content =
+        line_at(72.0, 700.0, "The committee met again to discuss the report and its many findings.");
+    content += "/G0 gs\n";
+    content += &"0 0 595 842 re f\n".repeat(20_000);
+    let mut page = Page::new(deflate(content.as_bytes()));
+    page.filter = "/Filter /FlateDecode".into();
+    page.extra("/G0", "ExtGState", "<< /BM /Luminosity >>")
 }

@@ -27,13 +27,12 @@ use everypage_core::{
         clock::Clock,
         flow::{Acceptance, Flow},
         payments::{Charge, PaymentError, Payments, Refund},
-        pdf::{Pdf, PdfError, ReadOptions},
+        pdf::{Pdf, PdfError, PdfSource, ReadOptions},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Draft, Index, Item, Key, Listing, Records, When, Written},
         vision::{Answer, PageRequest, Price, Vision, VisionError},
     },
     providers::target::Target,
-    secret::Secret,
     trace::TraceContext,
 };
 use jiff::Timestamp;
@@ -560,18 +559,17 @@ impl Clock for BrokenPort<dyn Clock> {
 
 #[async_trait]
 impl Pdf for BrokenPort<dyn Pdf> {
-    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
-        self.inner.inspect(file, password, time).await
+    async fn inspect(&self, source: PdfSource<'_>, time: Duration) -> Result<u32, PdfError> {
+        self.inner.inspect(source, time).await
     }
 
     async fn read(
         &self,
-        file: &Path,
-        password: Option<&Secret>,
+        source: PdfSource<'_>,
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
-        let mut readings = self.inner.read(file, password, pages, options).await?;
+        let mut readings = self.inner.read(source, pages, options).await?;
         if self.variant == BrokenVariant::PagesSwapped
             && let [first, second, ..] = readings.as_mut_slice()
         {

@@ -1,6 +1,6 @@
 //! The PDF reader of a run, with the faults that its plan injects.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use everypage_core::{
@@ -8,9 +8,8 @@ use everypage_core::{
     ids::PageNumber,
     ports::{
         clock::Clock,
-        pdf::{Pdf, PdfError, ReadOptions},
+        pdf::{Pdf, PdfError, PdfSource, ReadOptions},
     },
-    secret::Secret,
 };
 use everypage_testkit::pdf::FakePdf;
 
@@ -49,19 +48,18 @@ impl FaultyReader {
 
 #[async_trait]
 impl Pdf for FaultyReader {
-    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
+    async fn inspect(&self, source: PdfSource<'_>, time: Duration) -> Result<u32, PdfError> {
         self.inject_fault().await?;
-        self.pdf.inspect(file, password, time).await
+        self.pdf.inspect(source, time).await
     }
 
     async fn read(
         &self,
-        file: &Path,
-        password: Option<&Secret>,
+        source: PdfSource<'_>,
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
         self.inject_fault().await?;
-        self.pdf.read(file, password, pages, options).await
+        self.pdf.read(source, pages, options).await
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use everypage_core::{
     document::{Classification, PageReading, Reason},
-    ids::PageNumber,
-    ports::pdf::{Pdf, PdfError, ReadOptions, RenderPages},
+    ids::{PageNumber, TenantId},
+    ports::pdf::{Pdf, PdfError, PdfSource, ReadOptions, RenderPages},
     secret::Secret,
 };
 use tokio::time::timeout;
@@ -63,13 +63,14 @@ async fn read_all(
     request: &ReadRequest,
     pages: &mut Pages,
 ) -> Result<(), Stopped> {
-    pages.pages = pdf.inspect(file, password, request.step_timeout).await?;
+    let source = PdfSource { file, password, tenant: &TenantId::new("torture") };
+    pages.pages = pdf.inspect(source, request.step_timeout).await?;
     let numbers: Vec<PageNumber> = (1..=pages.pages).filter_map(PageNumber::new).collect();
     let ranges = || numbers.chunks(request.range_pages.max(1) as usize);
     let mut with_graphics = Vec::new();
     let options = |render| ReadOptions { render, style: request.image };
     for range in ranges() {
-        let readings = pdf.read(file, password, range, &options(RenderPages::None)).await?;
+        let readings = pdf.read(source, range, &options(RenderPages::None)).await?;
         check(range, &readings)?;
         for reading in readings {
             pages.read += 1;
@@ -84,7 +85,7 @@ async fn read_all(
         }
     }
     for range in with_graphics.chunks(request.range_pages.max(1) as usize) {
-        let readings = pdf.read(file, password, range, &options(RenderPages::All)).await?;
+        let readings = pdf.read(source, range, &options(RenderPages::All)).await?;
         check(range, &readings)?;
         for reading in readings {
             pages.images += u32::from(reading.image.is_some());

@@ -22,7 +22,7 @@ use everypage_core::{
 
 use super::{pages::unpublished_pages, results::matches_etag};
 use crate::{
-    Api, DOWNLOAD_LINK_TTL, MAX_RESPONSE,
+    Api, DOWNLOAD_LINK_TTL, MAX_RENDERINGS, MAX_RESPONSE,
     auth::Known,
     problem::{Code, Problem},
     shape::{Page, PageDetail, PageImage, Settlement},
@@ -78,7 +78,7 @@ pub async fn page(
         },
     };
     let stored = stored_image(app.blobs.as_ref(), &job, number).await?;
-    let can_render = api.renders && page.reason != Some(Reason::Unreadable);
+    let can_render = api.renderings.is_some() && page.reason != Some(Reason::Unreadable);
     let image = (stored.is_some() || can_render).then(|| PageImage {
         href: format!("/v1/jobs/{}/pages/{number}/image", job.id),
         sent: stored.is_some(),
@@ -143,13 +143,21 @@ pub async fn image(
             }
             (image.mime, bytes)
         }
-        None if api.renders => match prepare::render_page(&app.preparer, &job, number).await {
-            Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
-            Ok(None) => return Err(none("the page can't be rendered")),
-            Err(StepError::Document(error)) => return Err(none(&error.to_string())),
-            Err(error) => return Err(error.into()),
-        },
-        None => return Err(none("the page was not sent to a model, so it has no image")),
+        None => {
+            let renderings = api.renderings.as_ref();
+            let renderings =
+                renderings.ok_or_else(|| none("the page was not sent to a model, so it has no image"))?;
+            let _share = renderings.take(caller.identity()).ok_or_else(|| {
+                let detail = format!("{MAX_RENDERINGS} images are being rendered for this caller already");
+                Problem::new(Code::TooManyRequests, detail).with_header("retry-after", "1")
+            })?;
+            match prepare::render_page(&app.preparer, &job, number).await {
+                Ok(Some(image)) => (image.format.mime().to_owned(), image.bytes),
+                Ok(None) => return Err(none("the page can't be rendered")),
+                Err(StepError::Document(error)) => return Err(none(&error.to_string())),
+                Err(error) => return Err(error.into()),
+            }
+        }
     };
     Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
 }

@@ -1,8 +1,9 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use everypage_core::{ids::JobId, ports::vision::VisionError};
+use everypage_api::Caller;
+use everypage_core::{document::Reason, ids::JobId, ports::vision::VisionError};
 use everypage_testkit::{
-    pdf::FakeDocument,
+    pdf::{FakeDocument, FakePdf},
     vision::{Reply, read_by},
 };
 use everypage_tests::harness::Harness;
@@ -66,9 +67,31 @@ async fn a_page_can_be_read_while_the_job_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_caller_has_a_few_images_rendered_at_once_and_the_next_one_is_refused() {
+    let mut harness = Harness::new(&[]);
+    harness.pdf = Arc::new(FakePdf::slow(harness.clock.clone(), Duration::from_secs(3)));
+    let service = Service::of(harness, |api| api.rendering());
+    let mut document = FakeDocument::graphics(1);
+    document.pages[0].reason = Reason::Text;
+    let id = service.finished(&document).await;
+    let path = format!("/v1/jobs/{id}/pages/1/image");
+    let ann = || Caller { user: "ann".into(), ..user() };
+    let [first, second, third, fourth, fifth, other] =
+        [user(), user(), user(), user(), user(), ann()].map(|caller| service.get(caller, &path));
+    let (first, second, third, fourth, fifth, other) =
+        tokio::join!(first, second, third, fourth, fifth, other);
+    for rendered in [first, second, third, fourth, other] {
+        assert_eq!(rendered.status, 200, "{rendered:?}");
+    }
+    fifth.is_problem(429, "too_many_requests");
+    assert_eq!(fifth.header("retry-after"), "1");
+    assert_eq!(service.get(user(), &path).await.status, 200, "there is room again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_image_of_a_page_is_the_one_that_was_sent_or_a_rendered_one() {
     let mut document = FakeDocument::graphics(2);
-    document.pages[1].reason = everypage_core::document::Reason::Text;
+    document.pages[1].reason = Reason::Text;
     for renders in [false, true] {
         let service = Service::of(Harness::new(&[]), |api| if renders { api.rendering() } else { api });
         let id = service.finished(&document).await;

@@ -53,7 +53,7 @@ async fn conclude(finisher: &Finisher, id: &JobId, mut job: Job) -> Result<Job, 
             State::Received | State::Acked if job.halt == Some(Halt::Cancelled) => {
                 cancel_unprepared(finisher, &job).await?
             }
-            State::Received | State::Acked => prepare::understand_partial(&finisher.preparer, &job).await?,
+            State::Received | State::Acked => prepare::understand_late(&finisher.preparer, &job).await?,
             State::Understood => propose::propose(&finisher.planner, &job).await?,
             // Not approved in time: pages planned for AI keep our own reading.
             State::Proposed | State::Modified => {
@@ -124,7 +124,7 @@ async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
 /// Ends a job that was cancelled before its document was read.
 async fn cancel_unprepared(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
     // Text that was prepared by now is still published.
-    if let Ok(understood) = prepare::understand_partial(&finisher.preparer, job).await {
+    if let Ok(understood) = prepare::understand_prepared(&finisher.preparer, job).await {
         return Ok(understood);
     }
     let kept =

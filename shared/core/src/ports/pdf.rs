@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     document::{ImageStyle, PageReading},
-    ids::PageNumber,
+    ids::{PageNumber, TenantId},
     secret::Secret,
 };
 
@@ -20,6 +20,8 @@ pub struct PdfLimits {
     pub max_page_points: u32,
     /// After this a page is given up, and the document continues with the next one.
     pub page_timeout: Duration,
+    /// After this the image of a page is given up; the page still has its text.
+    pub render_timeout: Duration,
     /// Address space of the child process that parses: a decompression bomb ends that process only.
     pub max_memory_bytes: u64,
 }
@@ -32,9 +34,19 @@ impl Default for PdfLimits {
             // PDF's own limit (200 inches) is 14,400; a page of 10 m is 28,346.
             max_page_points: 14_400,
             page_timeout: Duration::from_secs(20),
+            // A page takes 10 ms; one that takes a thousand times as long is made to be slow.
+            render_timeout: Duration::from_secs(10),
             max_memory_bytes: 2 << 30,
         }
     }
+}
+
+/// A document to read. Parsers are shared fairly between tenants, so a request names its own.
+#[derive(Clone, Copy)]
+pub struct PdfSource<'a> {
+    pub file: &'a Path,
+    pub password: Option<&'a Secret>,
+    pub tenant: &'a TenantId,
 }
 
 /// Which pages get an image while they are read.
@@ -109,15 +121,14 @@ pub trait Pdf: Send + Sync {
 
     /// Opens the document, checks the document-wide limits and returns the page count. `time` limits
     /// the opening, without the wait for a free parser process.
-    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError>;
+    async fn inspect(&self, source: PdfSource<'_>, time: Duration) -> Result<u32, PdfError>;
 
     /// Reads `pages` (ascending) and returns one reading per page, in order. A page that crashes the
     /// parser, times out or exceeds a limit is returned as `Unreadable` with its `fault`, and the
     /// other pages are not affected. `Err` means that the document can't be opened.
     async fn read(
         &self,
-        file: &Path,
-        password: Option<&Secret>,
+        source: PdfSource<'_>,
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError>;

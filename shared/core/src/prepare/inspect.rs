@@ -12,7 +12,7 @@ use crate::{
     keys::blob,
     ports::{
         blobs::{Blobs, LocalFile},
-        pdf::{PdfError, ReadOptions, RenderPages},
+        pdf::{PdfError, PdfSource, ReadOptions, RenderPages},
     },
     prepare::Preparer,
     settings::Settings,
@@ -53,7 +53,8 @@ pub(super) async fn read_with(
 ) -> Result<Vec<PageReading>, StepError> {
     let file = source(preparer, job).await?;
     let password = passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?;
-    Ok(preparer.pdf.read(file.path(), password.as_ref(), pages, &options).await?)
+    let source = PdfSource { file: file.path(), password: password.as_ref(), tenant: &job.received.tenant };
+    Ok(preparer.pdf.read(source, pages, &options).await?)
 }
 
 /// Opens the document and returns the ranges of the selected pages. The page count is stored, so that a
@@ -70,7 +71,8 @@ pub(super) async fn count_pages(preparer: &Preparer, job: &Job) -> Result<u32, S
     let settings = tenants::settings(&preparer.tenants, &job.received.tenant).await?;
     let file = source(preparer, job).await?;
     let password = passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?;
-    let pages = preparer.pdf.inspect(file.path(), password.as_ref(), settings.step_timeout).await?;
+    let source = PdfSource { file: file.path(), password: password.as_ref(), tenant: &job.received.tenant };
+    let pages = preparer.pdf.inspect(source, settings.step_timeout).await?;
     if pages > settings.pdf.max_pages {
         return Err(PdfError::TooManyPages { pages, limit: settings.pdf.max_pages }.into());
     }

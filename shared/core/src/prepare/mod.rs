@@ -18,7 +18,7 @@ pub use inspect::inspect;
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, render_sharper, wants_image};
-pub use understand::{understand, understand_partial};
+pub use understand::{understand, understand_late, understand_prepared};
 
 use crate::{
     events::Store,

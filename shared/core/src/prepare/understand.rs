@@ -1,14 +1,12 @@
 //! Records that a document is understood: its ranges, and the number of pages of each class.
 
-use std::time::Duration;
-
 use crate::{
     document::{Classification, Reason},
     event::Actor,
     events::Store,
     ids::JobId,
     job::{Job, JobEvent, PageRange, State, StepCode, StepError, Survey, jobs},
-    ports::{Fault, blobs::Blobs},
+    ports::blobs::Blobs,
     prepare::{
         Preparer,
         inspect::{inspect, inspected, selected_ranges},
@@ -16,11 +14,8 @@ use crate::{
         read_text::read_texts,
         structure::store_findings,
     },
-    time::{after, within},
+    time::within,
 };
-
-/// A running flow finalizes its job within this time after the deadline.
-const FINALIZE_DELAY: Duration = Duration::from_secs(5);
 
 /// Records that the document is understood and deletes its password. An error if a range is not prepared yet.
 pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
@@ -35,20 +30,25 @@ pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError
     record(&preparer.store, &job.id, survey).await
 }
 
-/// Records the pages that are prepared at the deadline.
+/// Reads what is not read yet at the deadline, then records it.
 ///
-/// If the document was not even opened, or the deadline is long past because no process was running, it first
-/// takes some seconds to read the text.
-pub async fn understand_partial(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
-    let late = after(job.deadline, FINALIZE_DELAY) <= preparer.store.clock.now();
-    if late || inspected(preparer.blobs.as_ref(), job).await?.is_none() {
-        let time = if late { preparer.settings.step_timeout } else { FINALIZE_DELAY };
-        match within(preparer.store.clock.as_ref(), time, read_texts(preparer, job)).await {
-            // The finalizer has no parser on AWS.
-            None | Some(Err(StepError::Fault(Fault::ParserUnavailable { .. }))) => {}
-            Some(read) => read?,
+/// A document is never failed because it was not opened in time: opening waits for its parser as long as it
+/// takes. Reading the text then has `STEP_TIMEOUT`, because pages may be made to be slow; pages that are not read
+/// by then have no text.
+pub async fn understand_late(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
+    // The finalizer has no parser on AWS.
+    if preparer.pdf.is_available() {
+        inspect(preparer, job).await?;
+        let time = preparer.settings.step_timeout;
+        if let Some(read) = within(preparer.store.clock.as_ref(), time, read_texts(preparer, job)).await {
+            read?;
         }
     }
+    understand_prepared(preparer, job).await
+}
+
+/// Records the pages that are prepared by now. An error if the document was not opened.
+pub async fn understand_prepared(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
     let Some(pages) = inspected(preparer.blobs.as_ref(), job).await? else {
         let reason = "the document could not be opened before its deadline".to_owned();
         return Err(StepError::Broken { code: StepCode::Deadline, reason });

@@ -238,6 +238,12 @@ impl Reader<'_> {
                     limits.page_timeout.as_millis() as u64,
                     "timeout of reading one page with MuPDF",
                 ),
+                render_timeout: self.duration(
+                    "RENDER_TIMEOUT",
+                    None,
+                    limits.render_timeout.as_millis() as u64,
+                    "timeout of rendering the image of one page; without it the page is read from its text",
+                ),
                 max_memory_bytes: self.bounded(
                     "PDF_MAX_MEMORY_BYTES",
                     limits.max_memory_bytes,

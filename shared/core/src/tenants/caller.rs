@@ -39,3 +39,10 @@ pub struct Caller {
     pub user: String,
     pub role: Role,
 }
+
+impl Caller {
+    /// Tells callers apart, in limits for example.
+    pub fn identity(&self) -> String {
+        format!("{}/{}", self.tenant, self.user)
+    }
+}

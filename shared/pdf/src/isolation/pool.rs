@@ -9,14 +9,17 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::secret::Secret;
+use everypage_core::{ids::TenantId, secret::Secret};
 use parking_lot::Mutex;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
-use super::{failures::Counters, process::ParserProcess};
+use super::{
+    failed_drawings::FailedDrawings,
+    failures::Counters,
+    lane::Lane,
+    process::ParserProcess,
+    slots::{Slot, Slots},
+};
 use crate::precheck::FileIdentity;
 
 /// A document must not stay open, decrypted, long after its job; the next range is requested sooner.
@@ -25,17 +28,18 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_PAGES_PER_PROCESS: u32 = 2_000;
 
 /// Identifies the document that a process has open. Contains a keyed hash instead of the password.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     file: FileIdentity,
     password: Option<u64>,
 }
 
 pub(super) struct Pool {
-    slots: Arc<Semaphore>,
+    slots: Arc<Slots>,
     idle: Mutex<Idle>,
     hasher: RandomState,
     pub failures: Counters,
+    pub failed_drawings: FailedDrawings,
 }
 
 #[derive(Default)]
@@ -44,16 +48,14 @@ struct Idle {
     next_id: u64,
 }
 
-/// Permission to run one process.
-pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
-
 impl Pool {
     pub fn new(children: usize) -> Arc<Self> {
         Arc::new(Self {
-            slots: Arc::new(Semaphore::new(children.max(1))),
+            slots: Slots::new(children),
             idle: Mutex::default(),
             hasher: RandomState::new(),
             failures: Counters::default(),
+            failed_drawings: FailedDrawings::default(),
         })
     }
 
@@ -61,22 +63,22 @@ impl Pool {
         Key { file, password: password.map(|secret| self.hasher.hash_one(secret.expose())) }
     }
 
-    /// Waits for a slot; first come, first served.
-    pub async fn slot(&self) -> Option<Slot> {
-        Arc::clone(&self.slots).acquire_owned().await.ok().map(Slot)
+    /// Waits for a slot.
+    pub async fn slot(&self, lane: Lane, tenant: &TenantId) -> Slot {
+        self.slots.acquire(lane, tenant).await
     }
 
-    /// Takes an idle process that has this document open and is alive; the caller holds a slot. Without
-    /// one, it ends the oldest idle process if there would be more processes than slots.
-    pub fn take(&self, key: &Key) -> Option<ParserProcess> {
+    /// Takes an idle process that has this document open, is alive and has no lower priority than the lane; the
+    /// caller holds a slot. Without one, it ends idle processes for which there would be no core.
+    pub fn take(&self, key: &Key, lane: Lane) -> Option<ParserProcess> {
         let mut idle = self.idle.lock();
         idle.processes.retain_mut(|(_, _, process)| process.is_alive());
-        match idle.processes.iter().position(|(_, held, _)| held == key) {
-            Some(at) => Some(idle.processes.swap_remove(at).2),
+        let is_usable = |held: &Key, process: &ParserProcess| held == key && process.nice <= lane.nice();
+        match idle.processes.iter().position(|(_, held, process)| is_usable(held, process)) {
+            Some(at) => Some(idle.processes.remove(at).2),
             None => {
-                if idle.processes.len() > self.slots.available_permits() {
-                    drop(idle.processes.remove(0));
-                }
+                let excess = self.slots.excess(idle.processes.len()).min(idle.processes.len());
+                idle.processes.drain(..excess);
                 None
             }
         }

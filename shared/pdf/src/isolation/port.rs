@@ -2,7 +2,6 @@
 
 use std::{
     num::NonZeroUsize,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,16 +14,16 @@ use async_trait::async_trait;
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{Pdf, PdfError, PdfLimits, ReadOptions},
-    secret::Secret,
+    ports::pdf::{Pdf, PdfError, PdfLimits, PdfSource, ReadOptions},
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::{
     command::ChildCommand,
     failures::ChildFailures,
+    lane::Lane,
     pool::Pool,
-    reader::{Reader, Source},
+    reader::{OpenSource, Reader},
 };
 use crate::precheck;
 
@@ -68,32 +67,27 @@ impl IsolatedPdf {
         self.pool.failures.read()
     }
 
-    async fn source<'a>(
-        &'a self,
-        file: &'a Path,
-        password: Option<&'a Secret>,
-    ) -> Result<Source<'a>, PdfError> {
-        let (path, limits) = (file.to_owned(), self.limits);
+    async fn check<'a>(&'a self, document: PdfSource<'a>) -> Result<OpenSource<'a>, PdfError> {
+        let (path, limits) = (document.file.to_owned(), self.limits);
         let identity = tokio::task::spawn_blocking(move || precheck::check(&path, &limits))
             .await
             .map_err(|error| PdfError::Unavailable(error.to_string()))??;
-        Ok(Source {
+        Ok(OpenSource {
             pool: &self.pool,
             command: &self.command,
             limits: &self.limits,
             open_timeout: self.open_timeout,
-            file,
-            password,
-            key: self.pool.key(identity, password),
+            document,
+            key: self.pool.key(identity, document.password),
         })
     }
 }
 
 #[async_trait]
 impl Pdf for IsolatedPdf {
-    async fn inspect(&self, file: &Path, password: Option<&Secret>, time: Duration) -> Result<u32, PdfError> {
-        let source = Source { open_timeout: time, ..self.source(file, password).await? };
-        let mut reader = Reader::start(&source).await?;
+    async fn inspect(&self, document: PdfSource<'_>, time: Duration) -> Result<u32, PdfError> {
+        let source = OpenSource { open_timeout: time, ..self.check(document).await? };
+        let mut reader = Reader::start(&source, Lane::Text).await;
         let pages = reader.count().await?;
         reader.finish();
         Ok(pages)
@@ -102,12 +96,11 @@ impl Pdf for IsolatedPdf {
     /// Uses as many children as are free. Dropping the future kills those that are reading a page.
     async fn read(
         &self,
-        file: &Path,
-        password: Option<&Secret>,
+        document: PdfSource<'_>,
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError> {
-        let source = self.source(file, password).await?;
+        let source = self.check(document).await?;
         let batches: Vec<&[PageNumber]> = pages.chunks(BATCH_SIZE).collect();
         let next = AtomicUsize::new(0);
         let children = 0..self.children.min(batches.len());
@@ -129,20 +122,25 @@ impl Pdf for IsolatedPdf {
     }
 }
 
-/// Reads batches with one child, each the next unread one, until there are no more.
+/// Reads batches, each the next unread one, until there are no more. Each waits for its own slot, so that a long
+/// document lets others have their turn.
 async fn read_batches(
-    source: &Source<'_>,
+    source: &OpenSource<'_>,
     batches: &[&[PageNumber]],
     next: &AtomicUsize,
     options: &ReadOptions,
 ) -> Result<Vec<(usize, Vec<PageReading>)>, PdfError> {
     let mut done = Vec::new();
-    let mut reader = Reader::start(source).await?;
-    loop {
+    let mut careful = false;
+    while next.load(Ordering::Relaxed) < batches.len() {
+        let mut reader = Reader::start(source, Lane::of(options)).await;
         let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(batch) = batches.get(index) else { break };
-        done.push((index, reader.read(batch, options).await?));
+        if let Some(batch) = batches.get(index) {
+            reader.careful = careful;
+            done.push((index, reader.read(batch, options).await?));
+            careful = reader.careful;
+        }
+        reader.finish();
     }
-    reader.finish();
     Ok(done)
 }

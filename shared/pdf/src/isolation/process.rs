@@ -14,6 +14,7 @@ use everypage_core::{
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
     secret::Secret,
 };
+use rustix::process::Pid;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout},
     time::timeout,
@@ -37,6 +38,7 @@ pub(super) struct ParserProcess {
     pub page_count: u32,
     /// Number of pages read so far; old processes are replaced.
     pub pages_read: u32,
+    pub nice: i32,
 }
 
 /// How a child failed.
@@ -104,11 +106,23 @@ impl ParserProcess {
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(io::Error::other("the child has no pipes"));
         };
-        Ok(Self { process, input, output, page_count: 0, pages_read: 0 })
+        Ok(Self { process, input, output, page_count: 0, pages_read: 0, nice: 0 })
     }
 
     pub fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Lowers the priority of the process; it can't be raised again.
+    pub fn lower_priority(&mut self, nice: i32) {
+        let pid = self.process.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        if nice > self.nice
+            && let Some(pid) = pid
+        {
+            // Without it the process is only less polite.
+            let _ = rustix::process::setpriority_process(Some(pid), nice);
+            self.nice = nice;
+        }
     }
 
     /// Opens a document. After an error the process can't be used again.

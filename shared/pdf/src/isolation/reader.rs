@@ -1,45 +1,51 @@
 //! Reads pages of one document in a child process, and starts another one when it fails.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{PdfError, PdfLimits, ReadOptions},
-    secret::Secret,
+    ports::pdf::{PdfError, PdfLimits, PdfSource, ReadOptions},
 };
 
 use super::{
     command::ChildCommand,
-    pool::{Key, Pool, Slot},
+    lane::Lane,
+    pool::{Key, Pool},
     process::{ChildFailure, OpenError, ParserProcess},
+    slots::Slot,
 };
 use crate::document::unreadable;
 
 /// A document to read, and what is needed to read it.
-pub(super) struct Source<'a> {
+pub(super) struct OpenSource<'a> {
     pub pool: &'a Arc<Pool>,
     pub command: &'a ChildCommand,
     pub limits: &'a PdfLimits,
     pub open_timeout: Duration,
-    pub file: &'a Path,
-    pub password: Option<&'a Secret>,
+    pub document: PdfSource<'a>,
     pub key: Key,
 }
 
 /// Reads a document while it holds a slot. Dropping it during a request kills its process.
 pub(super) struct Reader<'a> {
-    source: &'a Source<'a>,
+    source: &'a OpenSource<'a>,
+    lane: Lane,
     _slot: Slot,
     process: Option<ParserProcess>,
     /// The parser aborted on a page that was then read in careful mode; later pages may need it too.
-    careful: bool,
+    pub careful: bool,
 }
 
 impl<'a> Reader<'a> {
-    pub async fn start(source: &'a Source<'a>) -> Result<Self, PdfError> {
-        let slot = source.pool.slot().await.ok_or_else(|| PdfError::Unavailable("shutting down".into()))?;
-        Ok(Self { source, _slot: slot, process: source.pool.take(&source.key), careful: false })
+    /// Waits for a slot.
+    pub async fn start(source: &'a OpenSource<'a>, lane: Lane) -> Self {
+        let slot = source.pool.slot(lane, source.document.tenant).await;
+        let mut process = source.pool.take(&source.key, lane);
+        if let Some(process) = &mut process {
+            process.lower_priority(lane.nice());
+        }
+        Self { source, lane, _slot: slot, process, careful: false }
     }
 
     /// Opens the document, unless it is open already, and returns its page count.
@@ -51,8 +57,30 @@ impl<'a> Reader<'a> {
         Ok(self.process.insert(process).page_count)
     }
 
-    /// Returns one reading per page, in order.
+    /// Returns one reading per page, in order. A page whose image could not be rendered before has the same fault
+    /// again, without another attempt.
     pub async fn read(
+        &mut self,
+        pages: &[PageNumber],
+        options: &ReadOptions,
+    ) -> Result<Vec<PageReading>, PdfError> {
+        let OpenSource { pool, key, .. } = self.source;
+        let mut failed = Vec::new();
+        let mut untried = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let fault = pool.failed_drawings.fault(key, page).filter(|_| self.lane == Lane::Images);
+            match fault {
+                Some(fault) => failed.push(unreadable(page, fault)),
+                None => untried.push(page),
+            }
+        }
+        let mut readings = self.try_read(&untried, options).await?;
+        readings.extend(failed);
+        readings.sort_by_key(|reading| reading.number);
+        Ok(readings)
+    }
+
+    async fn try_read(
         &mut self,
         pages: &[PageNumber],
         options: &ReadOptions,
@@ -86,7 +114,11 @@ impl<'a> Reader<'a> {
                 // Careful mode did not help with this page: return to the normal one.
                 (self.careful, retried) = (false, false);
             }
-            readings.push(unreadable(number, fault(&failure)));
+            let fault = fault(&failure);
+            if self.lane == Lane::Images {
+                self.source.pool.failed_drawings.remember(&self.source.key, number, &fault);
+            }
+            readings.push(unreadable(number, fault));
         }
         Ok(readings)
     }
@@ -99,8 +131,13 @@ impl<'a> Reader<'a> {
         readings: &mut Vec<PageReading>,
         retried: &mut bool,
     ) -> Option<(PageNumber, ChildFailure)> {
+        let limits = self.source.limits;
+        let time = match self.lane {
+            Lane::Text => limits.page_timeout,
+            Lane::Images => limits.page_timeout.min(limits.render_timeout),
+        };
         for &number in rest {
-            match process.next_page(number, self.source.limits.page_timeout).await {
+            match process.next_page(number, time).await {
                 Ok(reading) => readings.push(reading),
                 Err(failure) => return Some((number, failure)),
             }
@@ -117,11 +154,12 @@ impl<'a> Reader<'a> {
     }
 
     async fn open(&self) -> Result<ParserProcess, PdfError> {
-        let Source { command, file, password, limits, open_timeout, .. } = *self.source;
+        let OpenSource { command, document, limits, open_timeout, .. } = *self.source;
         let mut process = ParserProcess::spawn(command).map_err(|error| {
             PdfError::Unavailable(format!("the parser process can't be started: {error}"))
         })?;
-        match process.open(file, password, limits, open_timeout).await {
+        process.lower_priority(self.lane.nice());
+        match process.open(document.file, document.password, limits, open_timeout).await {
             Ok(()) => Ok(process),
             Err(error) => {
                 process.kill().await;

@@ -14,7 +14,7 @@ use crate::support::{
     builder::{Page, document},
     children,
     hostile::{runaway, with_bad_tag},
-    limits, no_images, pages, pause, reader, save,
+    limits, no_images, of, pages, pause, reader, save,
 };
 
 fn document_with_endless_page() -> Vec<u8> {
@@ -25,7 +25,7 @@ fn document_with_endless_page() -> Vec<u8> {
 async fn an_endless_page_times_out_and_the_others_are_read() {
     let saved = save(document_with_endless_page());
     let reader = reader(PdfLimits { page_timeout: Duration::from_millis(700), ..limits() }, 1);
-    let readings = reader.read(&saved.path, None, &pages(1..=4), &no_images()).await.unwrap();
+    let readings = reader.read(of(&saved.path), &pages(1..=4), &no_images()).await.unwrap();
     assert_eq!(readings.iter().map(|reading| reading.number.get()).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(readings[1].reason, Reason::Unreadable);
     assert_eq!(readings[1].fault.as_deref(), Some("took longer than 700 ms"));
@@ -42,7 +42,7 @@ async fn a_killed_child_costs_its_page_only_and_only_when_it_was_fresh() {
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
-    let (readings, ()) = tokio::join!(reader.read(&saved.path, None, &numbers, &options), async {
+    let (readings, ()) = tokio::join!(reader.read(of(&saved.path), &numbers, &options), async {
         // This child has read page 1 before, which might have corrupted it.
         let used = children::wait_until_busy(30).await;
         children::kill(used);
@@ -58,14 +58,14 @@ async fn a_killed_child_costs_its_page_only_and_only_when_it_was_fresh() {
         assert!(readings[good].text.contains("committee"));
     }
     // The pool still works.
-    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(4));
+    assert_eq!(reader.inspect(of(&saved.path), OPEN_TIMEOUT).await, Ok(4));
 }
 
 #[tokio::test]
 async fn an_abort_is_retried_in_careful_mode() {
     let saved = save(document(&[Page::prose(1), with_bad_tag(Page::prose(2)), Page::prose(3)]));
     let reader = reader(limits(), 1);
-    let readings = reader.read(&saved.path, None, &pages(1..=3), &no_images()).await.unwrap();
+    let readings = reader.read(of(&saved.path), &pages(1..=3), &no_images()).await.unwrap();
     for reading in readings {
         assert_eq!((reading.reason, &reading.fault), (Reason::Text, &None), "page {}", reading.number);
         assert!(reading.text.contains("committee"));
@@ -79,14 +79,14 @@ async fn a_dropped_read_leaves_no_child() {
     let reader = reader(PdfLimits { page_timeout: Duration::from_secs(60), ..limits() }, 1);
     let numbers = pages(1..=4);
     let options = no_images();
-    let read = reader.read(&saved.path, None, &numbers, &options);
+    let read = reader.read(of(&saved.path), &numbers, &options);
     tokio::select! {
         _ = read => panic!("the page should not have ended"),
         _ = children::wait_until_busy(10) => {}
     }
     children::wait_for(0).await;
     // The slot is free again.
-    let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
+    let readings = reader.read(of(&saved.path), &pages([1]), &no_images()).await.unwrap();
     assert_eq!(readings[0].reason, Reason::Text);
 }
 
@@ -94,10 +94,10 @@ async fn a_dropped_read_leaves_no_child() {
 async fn ranges_of_one_document_share_a_child() {
     let saved = save(document(&(1..=20).map(Page::prose).collect::<Vec<_>>()));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(20));
+    assert_eq!(reader.inspect(of(&saved.path), OPEN_TIMEOUT).await, Ok(20));
     let first = children::all();
     for start in [1, 11] {
-        reader.read(&saved.path, None, &pages(start..start + 10), &no_images()).await.unwrap();
+        reader.read(of(&saved.path), &pages(start..start + 10), &no_images()).await.unwrap();
     }
     assert_eq!(children::all(), first);
 }
@@ -106,9 +106,9 @@ async fn ranges_of_one_document_share_a_child() {
 async fn a_file_replaced_under_its_name_is_opened_again() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(1));
+    assert_eq!(reader.inspect(of(&saved.path), OPEN_TIMEOUT).await, Ok(1));
     std::fs::write(&saved.path, document(&[Page::prose(1), Page::prose(2)])).unwrap();
-    assert_eq!(reader.inspect(&saved.path, None, OPEN_TIMEOUT).await, Ok(2));
+    assert_eq!(reader.inspect(of(&saved.path), OPEN_TIMEOUT).await, Ok(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,8 +118,8 @@ async fn two_documents_in_parallel_do_not_mix() {
     let reader = reader(limits(), 2);
     let (numbers, options) = (pages(1..=30), no_images());
     let (a, b) = tokio::join!(
-        reader.read(&one.path, None, &numbers, &options),
-        reader.read(&two.path, None, &numbers, &options)
+        reader.read(of(&one.path), &numbers, &options),
+        reader.read(of(&two.path), &numbers, &options)
     );
     for (readings, offset) in [(a.unwrap(), 0), (b.unwrap(), 100)] {
         assert_eq!(readings.len(), 30);
@@ -136,10 +136,10 @@ async fn two_documents_in_parallel_do_not_mix() {
 async fn idle_children_that_died_are_replaced() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None, OPEN_TIMEOUT).await.unwrap();
+    reader.inspect(of(&saved.path), OPEN_TIMEOUT).await.unwrap();
     children::all().into_iter().for_each(children::kill);
     pause(Duration::from_millis(200)).await;
-    let readings = reader.read(&saved.path, None, &pages([1]), &no_images()).await.unwrap();
+    let readings = reader.read(of(&saved.path), &pages([1]), &no_images()).await.unwrap();
     assert_eq!(readings[0].fault, None);
 }
 
@@ -147,7 +147,7 @@ async fn idle_children_that_died_are_replaced() {
 async fn idle_children_end_after_a_timeout() {
     let saved = save(document(&[Page::prose(1)]));
     let reader = reader(limits(), 1);
-    reader.inspect(&saved.path, None, OPEN_TIMEOUT).await.unwrap();
+    reader.inspect(of(&saved.path), OPEN_TIMEOUT).await.unwrap();
     assert_eq!(children::all().len(), 1);
     pause(Duration::from_secs(10)).await;
     children::wait_for(0).await;
@@ -159,7 +159,7 @@ async fn a_program_that_is_no_parser_is_distinguished_from_a_bad_file() {
     let inspect = |program: &str| {
         let reader = IsolatedPdf::new(ChildCommand::new(program), limits());
         let path = saved.path.clone();
-        async move { reader.inspect(&path, None, Duration::from_millis(500)).await }
+        async move { reader.inspect(of(&path), Duration::from_millis(500)).await }
     };
     assert!(matches!(inspect("/no/such/program").await, Err(PdfError::Unavailable(_))));
     assert!(matches!(inspect("/bin/true").await, Err(PdfError::ParserDied(_))));
@@ -171,7 +171,7 @@ async fn opening_has_a_time_limit() {
     let saved = save(document(&[Page::prose(1)]));
     let command = ChildCommand::new("/bin/sleep").arg("60");
     let reader = IsolatedPdf::new(command, limits());
-    let opening = reader.inspect(&saved.path, None, Duration::from_millis(200));
+    let opening = reader.inspect(of(&saved.path), Duration::from_millis(200));
     let opened = timeout(Duration::from_secs(5), opening).await.unwrap();
     assert_eq!(opened, Err(PdfError::ParserDied("took longer than 200 ms".into())));
     children::wait_for(0).await;

@@ -2,7 +2,7 @@
 
 use everypage_core::{
     document::Reason,
-    ports::pdf::{Pdf, PdfError, PdfLimits},
+    ports::pdf::{Pdf, PdfError, PdfLimits, PdfSource},
     secret::Secret,
 };
 use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
@@ -10,7 +10,7 @@ use mupdf::pdf::{Encryption, PdfDocument, PdfWriteOptions};
 use crate::support::{
     OPEN_TIMEOUT,
     builder::{Page, document, with_count},
-    limits, no_images, pages, reader, save,
+    limits, no_images, of, pages, reader, save,
 };
 
 async fn inspect(
@@ -19,7 +19,9 @@ async fn inspect(
     limits: PdfLimits,
 ) -> Result<u32, PdfError> {
     let saved = save(bytes);
-    reader(limits, 1).inspect(&saved.path, password.map(Secret::new).as_ref(), OPEN_TIMEOUT).await
+    reader(limits, 1)
+        .inspect(PdfSource { password: password.map(Secret::new).as_ref(), ..of(&saved.path) }, OPEN_TIMEOUT)
+        .await
 }
 
 fn encrypted() -> Vec<u8> {
@@ -54,18 +56,18 @@ async fn an_open_document_is_not_shown_to_another_password() {
     let saved = save(encrypted());
     let reader = reader(limits(), 1);
     let right = Secret::new("correct horse");
-    let readings = reader.read(&saved.path, Some(&right), &pages([1]), &no_images()).await.unwrap();
+    let readings = reader
+        .read(PdfSource { password: Some(&right), ..of(&saved.path) }, &pages([1]), &no_images())
+        .await
+        .unwrap();
     assert!(readings[0].text.contains("committee"));
     // The child still has it open, decrypted.
     let wrong = Secret::new("wrong");
     assert_eq!(
-        reader.read(&saved.path, Some(&wrong), &pages([1]), &no_images()).await,
+        reader.read(PdfSource { password: Some(&wrong), ..of(&saved.path) }, &pages([1]), &no_images()).await,
         Err(PdfError::PasswordWrong)
     );
-    assert_eq!(
-        reader.read(&saved.path, None, &pages([1]), &no_images()).await,
-        Err(PdfError::PasswordNeeded)
-    );
+    assert_eq!(reader.read(of(&saved.path), &pages([1]), &no_images()).await, Err(PdfError::PasswordNeeded));
 }
 
 #[tokio::test]
@@ -97,9 +99,9 @@ async fn empty_missing_and_too_large_files_are_refused_without_a_parser() {
     );
     let saved = save("");
     let missing = saved.path.with_file_name("missing.pdf");
-    let opened = reader(limits(), 1).inspect(&missing, None, OPEN_TIMEOUT).await;
+    let opened = reader(limits(), 1).inspect(of(&missing), OPEN_TIMEOUT).await;
     assert!(matches!(opened, Err(PdfError::Unavailable(_))), "{opened:?}");
-    let directory = reader(limits(), 1).inspect(saved.path.parent().unwrap(), None, OPEN_TIMEOUT).await;
+    let directory = reader(limits(), 1).inspect(of(saved.path.parent().unwrap()), OPEN_TIMEOUT).await;
     assert!(matches!(directory, Err(PdfError::NotAPdf(_))), "{directory:?}");
 }
 
@@ -146,7 +148,7 @@ async fn a_document_without_pages_or_with_too_many_is_refused() {
 async fn claimed_pages_that_do_not_exist_are_unreadable() {
     let page = (0..50).fold(Page::prose(1), |page, _| page.extra("/Unused", "Unused", "null"));
     let saved = save(with_count(&[page], 40));
-    let readings = reader(limits(), 1).read(&saved.path, None, &pages(1..=41), &no_images()).await.unwrap();
+    let readings = reader(limits(), 1).read(of(&saved.path), &pages(1..=41), &no_images()).await.unwrap();
     assert_eq!(readings.len(), 41);
     assert_eq!(readings[0].fault, None);
     assert!(readings[1..].iter().all(|reading| reading.fault.is_some()));
@@ -159,7 +161,7 @@ async fn pages_truncated_from_a_file_are_unreadable_and_not_blank() {
     for (share, last) in [(95, Reason::Text), (51, Reason::Unreadable)] {
         let truncated = save(&whole[..whole.len() * share / 100]);
         let readings =
-            reader(limits(), 1).read(&truncated.path, None, &pages(1..=3), &no_images()).await.unwrap();
+            reader(limits(), 1).read(of(&truncated.path), &pages(1..=3), &no_images()).await.unwrap();
         let reasons: Vec<Reason> = readings.iter().map(|reading| reading.reason).collect();
         assert_eq!(reasons, [Reason::Text, Reason::Blank, last], "{share} %");
         let fault = readings[2].fault.as_deref().unwrap_or_default();

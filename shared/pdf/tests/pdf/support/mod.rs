@@ -7,13 +7,14 @@ pub use everypage_hostile::{builder, pages as hostile};
 use std::{
     num::NonZeroUsize,
     path::{Path, PathBuf},
+    sync::LazyLock,
     time::Duration,
 };
 
 use everypage_core::{
     document::{ImageStyle, PageReading},
-    ids::PageNumber,
-    ports::pdf::{PdfLimits, ReadOptions, RenderPages},
+    ids::{PageNumber, TenantId},
+    ports::pdf::{PdfLimits, PdfSource, ReadOptions, RenderPages},
 };
 use everypage_pdf::{ChildCommand, Document, IsolatedPdf, ReadMode};
 use tempfile::TempDir;
@@ -32,6 +33,12 @@ pub fn save(bytes: impl AsRef<[u8]>) -> Saved {
     let path = dir.path().join("document.pdf");
     std::fs::write(&path, bytes).unwrap();
     Saved { path, _dir: dir }
+}
+
+/// The document of one tenant, without a password.
+pub fn of(file: &Path) -> PdfSource<'_> {
+    static TENANT: LazyLock<TenantId> = LazyLock::new(|| TenantId::new("acme"));
+    PdfSource { file, password: None, tenant: &TENANT }
 }
 
 pub fn limits() -> PdfLimits {
