@@ -27,7 +27,7 @@ pub enum Reply {
 
 impl Reply {
     pub fn down() -> Self {
-        Self::Fail(VisionError::Transient { detail: "503".into() })
+        Self::Fail(VisionError::Transient { detail: "503".into(), retry_after: None })
     }
 }
 

@@ -20,7 +20,8 @@ const REFUSAL_MESSAGE: &str = "blocked by content filtering";
 impl Call<'_> {
     /// There is no usable HTTP response, or one that is not what the API documents.
     pub(crate) fn transient(&self, what: &str) -> VisionError {
-        VisionError::Transient { detail: self.detail(&redact::shown(what, self.key, &self.target.model)) }
+        let detail = self.detail(&redact::shown(what, self.key, &self.target.model));
+        VisionError::Transient { detail, retry_after: None }
     }
 
     /// The provider was not called, because no call of it could succeed.
@@ -33,8 +34,15 @@ impl Call<'_> {
         let error = ErrorBody::parse(&reply.body);
         let status = error.inner_status(reply.status);
         let detail = self.detail(&self.message(status, &error));
-        let exhausted =
-            |detail| VisionError::Exhausted { detail, retry_after: rate_limit::retry_after(&reply.headers) };
+        let exhausted = |detail| VisionError::Exhausted {
+            detail,
+            retry_after: rate_limit::retry_after(&reply.headers),
+            allowance: rate_limit::allowance(self.target.provider, &reply.headers),
+        };
+        let transient = |detail| {
+            let retry_after = rate_limit::explicit_retry_after(&reply.headers);
+            VisionError::Transient { detail, retry_after }
+        };
         let configuration = |detail, scope| VisionError::Configuration { detail, scope };
         match status.as_u16() {
             _ if error.is_quota() => exhausted(detail),
@@ -43,9 +51,9 @@ impl Call<'_> {
             400..=499 if error.has_code("model_not_found") => configuration(detail, Scope::Model),
             401 | 403 => configuration(detail, Scope::Provider),
             400 | 413 | 422 => VisionError::Request { detail },
-            408 | 409 | 500..=599 => VisionError::Transient { detail },
+            408 | 409 | 500..=599 => transient(detail),
             // A successful status with an error in the body that names no status of its own.
-            200..=299 => VisionError::Transient { detail },
+            200..=299 => transient(detail),
             _ => VisionError::Unknown { detail },
         }
     }

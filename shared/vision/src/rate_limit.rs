@@ -20,13 +20,18 @@ const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// The headers of every provider count, whichever was called: gateways pass them on.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let limits = || Provider::ALL.iter().find_map(|provider| dialect(*provider).rate_limit_reset(headers));
+    explicit_retry_after(headers).or_else(limits).map(|wait| wait.min(MAX_WAIT))
+}
+
+/// The time that the server asks for in so many words.
+pub(crate) fn explicit_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let milliseconds = || header(headers, "retry-after-ms").and_then(|value| number(value, 0.001));
     let seconds_or_date = || {
         let value = header(headers, RETRY_AFTER.as_str())?;
         number(value, 1.0).or_else(|| until(headers, http_date(value)?))
     };
-    let limits = || Provider::ALL.iter().find_map(|provider| dialect(*provider).rate_limit_reset(headers));
-    milliseconds().or_else(seconds_or_date).or_else(limits).map(|wait| wait.min(MAX_WAIT))
+    milliseconds().or_else(seconds_or_date).map(|wait| wait.min(MAX_WAIT))
 }
 
 /// What is left of the provider's limits, by the headers of a response; by those of another provider, where a

@@ -116,13 +116,21 @@ impl Vision for ProcessModels {
             Some(ModelFault::RepeatsItself) => (Finish::Complete, "again and ".repeat(500)),
             Some(ModelFault::IsDown) => {
                 observer.failed(target, started);
-                return Err(VisionError::Transient { detail: "503".into() });
+                return Err(VisionError::Transient { detail: "503".into(), retry_after: None });
             }
             Some(ModelFault::IsRateLimited(wait)) => {
-                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: Some(wait) });
+                return Err(VisionError::Exhausted {
+                    detail: "429".into(),
+                    retry_after: Some(wait),
+                    allowance: Allowance::default(),
+                });
             }
             Some(ModelFault::IsRateLimitedSilently) => {
-                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: None });
+                return Err(VisionError::Exhausted {
+                    detail: "429".into(),
+                    retry_after: None,
+                    allowance: Allowance::default(),
+                });
             }
             Some(ModelFault::RejectsTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });

@@ -56,6 +56,9 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub left: u64,
+    /// All that there is when nothing is used, where the provider announces it.
+    pub limit: Option<u64>,
+    /// When all of it is left again.
     pub resets_in: Duration,
 }
 
@@ -89,12 +92,13 @@ pub enum Scope {
 /// never holds document text, a prompt or a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VisionError {
-    /// Connection refused or reset, 5xx, 529, or a body that does not follow the API.
+    /// Connection refused or reset, 5xx, 529, or a body that does not follow the API; `retry_after` from
+    /// `Retry-After`.
     #[error("{detail}")]
-    Transient { detail: String },
+    Transient { detail: String, retry_after: Option<Duration> },
     /// 429 or quota; `retry_after` from `Retry-After` or the rate-limit headers.
     #[error("{detail}")]
-    Exhausted { detail: String, retry_after: Option<Duration> },
+    Exhausted { detail: String, retry_after: Option<Duration>, allowance: Allowance },
     /// 401, 403, unknown model, missing key.
     #[error("{detail}")]
     Configuration { detail: String, scope: Scope },

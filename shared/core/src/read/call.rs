@@ -209,8 +209,8 @@ impl Report<'_> {
     }
 
     async fn answered(&self, call: StartedCall, answer: &Answer) {
-        let (reader, tokens) = (self.task.reader, answer.usage.input_tokens + answer.usage.output_tokens);
-        if reader.paces.answered(call, tokens, &answer.allowance).await {
+        let reader = self.task.reader;
+        if reader.paces.answered(call, answer.usage.input_tokens, &answer.allowance).await {
             reader.slots.wake(self.target);
         }
         self.responded().await;
@@ -225,8 +225,8 @@ impl Report<'_> {
                 self.responded().await;
             }
             // Neither a failure of the model nor a sign that it is well.
-            VisionError::Exhausted { retry_after, .. } => {
-                reader.paces.rate_limited(call, in_flight, *retry_after).await;
+            VisionError::Exhausted { retry_after, allowance, .. } => {
+                reader.paces.rate_limited(call, in_flight, *retry_after, allowance).await;
                 breakers::given_up(&reader.breakers, self.target, &self.passes).await;
             }
             VisionError::Configuration { scope, detail } => {
@@ -237,7 +237,11 @@ impl Report<'_> {
                     self.notify(detail).await;
                 }
             }
-            VisionError::Transient { detail } | VisionError::Unknown { detail } => {
+            VisionError::Transient { detail, retry_after } => {
+                reader.paces.failed(call, *retry_after).await;
+                self.break_on(FailureKind::Transient, false, detail).await;
+            }
+            VisionError::Unknown { detail } => {
                 drop(call);
                 self.break_on(FailureKind::Transient, false, detail).await;
             }

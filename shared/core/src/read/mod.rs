@@ -19,11 +19,13 @@ pub mod paces;
 mod page_task;
 pub mod pages;
 pub mod patience;
+pub mod quota;
 pub mod revive;
 mod round;
 pub mod slot;
 pub mod slots;
 pub(crate) mod telemetry;
+pub mod throughput;
 pub mod waiting;
 
 use std::sync::Arc;

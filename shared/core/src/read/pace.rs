@@ -95,9 +95,10 @@ impl Pace {
         self.paused_until.filter(|until| now < *until)
     }
 
-    /// The pace after an answer to a call that started in `generation`; `None` when nothing changes.
+    /// The pace after an answer to a call that started in `generation`; `None` when nothing changes. A call
+    /// that was taken while others of its wave were refused counts as well: the provider takes some.
     pub fn answered(&self, generation: u64) -> Option<Pace> {
-        (self.refusals > 0 && generation == self.generation).then(|| Pace { refusals: 0, ..self.clone() })
+        (self.refusals > 0 && generation + 1 >= self.generation).then(|| Pace { refusals: 0, ..self.clone() })
     }
 
     /// The pace with a higher limit, after a window in which all slots were used and no call was refused.

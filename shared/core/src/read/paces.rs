@@ -5,7 +5,7 @@
 //! process continues with what it knows.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +18,9 @@ use super::{
     hedge,
     latency::{Latency, MIN_SAMPLES, Samples},
     pace::Pace,
+    quota::Announced,
     telemetry,
+    throughput::Throughput,
 };
 use crate::{
     events::Store,
@@ -26,7 +28,7 @@ use crate::{
     ports::{
         Fault,
         records::{Change, Draft, Key, When, Written},
-        vision::{Allowance, Quota},
+        vision::Allowance,
     },
     providers::target::Target,
     records::{Versioned, decode, encode},
@@ -52,9 +54,14 @@ const SLOWER_FACTOR: u32 = 2;
 const SLOWER_MARGIN: Duration = Duration::from_millis(250);
 /// Calls to a model that count for the share of calls that may be doubled.
 const CALLS_COUNTED: u64 = 400;
-/// Longest pause because headers announce that nothing is left: a reset may be announced for when the
-/// whole limit is free again, long after some of it is.
+/// Room for a call that comes sooner than this is waited for with a slot, by the pages of this process; later
+/// room is a pause of the model, for all processes.
+const MIN_HEADER_PAUSE: Duration = Duration::from_secs(2);
+/// Longest pause because headers announce that nothing is left: where they do not say how large the limit is,
+/// some of it may be free long before all of it is.
 const MAX_HEADER_PAUSE: Duration = Duration::from_secs(20);
+/// Longest pause because of a failure's `Retry-After`: a server that fails knows little about its recovery.
+const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How often the observed latency is stored for other processes.
 const LATENCY_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -81,24 +88,27 @@ struct Seen {
     next_call: u64,
     /// All slots were used since the limit changed last.
     is_full: bool,
-    quota: Option<SeenQuota>,
+    /// What the headers of the latest call with any have announced.
+    announced: Option<SeenAllowance>,
+    /// Calls after that one that were refused, and so took nothing.
+    refused_since: BTreeSet<u64>,
+    throughput: Throughput,
     /// The latest generation with an answer, and with a rate limit.
     answered_generation: Option<u64>,
     refused_generation: Option<u64>,
     /// Rate limits that are not part of the pace yet: those that come together are stored together.
     refused: Vec<Refused>,
-    /// Tokens of an average call.
+    /// Input tokens of an average call: all limits of tokens count them.
     tokens_per_call: f64,
     calls: u64,
     hedges: u64,
 }
 
-/// Calls that the provider's headers allow until they are reset.
-struct SeenQuota {
-    left: u64,
-    resets_at: Timestamp,
-    /// The first call that the headers do not count yet.
-    counted_before: u64,
+/// What the provider announced in the headers of a call.
+struct SeenAllowance {
+    call: u64,
+    at: Timestamp,
+    allowance: Allowance,
 }
 
 /// A call that was refused by a rate limit.
@@ -221,17 +231,22 @@ impl Paces {
         self.current(target).await.paused(now)
     }
 
-    /// Whether the quota in the provider's headers leaves room for one more call besides those in flight.
-    /// This process has `own` of the `all` calls in flight, and that part of the quota.
-    pub fn has_quota(&self, target: &Target, own: u32, all: u32) -> bool {
+    /// How long to wait until the provider's headers leave room for one more call; `None` when they do now.
+    /// This process has `own` of the `all` calls in flight, and that part of the room.
+    pub fn quota_wait(&self, target: &Target, own: u32, all: u32) -> Option<Duration> {
         let now = self.store.clock.now();
-        self.with(target, |seen| match &seen.quota {
-            Some(quota) if now < quota.resets_at => {
-                let uncounted = seen.in_flight.range(quota.counted_before..).count() as u64;
-                let part = quota.left.saturating_mul(u64::from(own)).div_ceil(u64::from(all.max(1)));
-                uncounted < part
-            }
-            _ => true,
+        self.with(target, |seen| seen.quota_wait(f64::from(own) / f64::from(all.max(1)), now))
+    }
+
+    /// Calls per second that a model under a rate limit takes, by its headers and by what it took lately;
+    /// `None` when it has no limit that is known. This process has `own` of the `all` calls in flight.
+    pub fn calls_per_second(&self, target: &Target, own: u32, all: u32) -> Option<f64> {
+        let now = self.store.clock.now();
+        let part = f64::from(own) / f64::from(all.max(1));
+        self.with(target, |seen| {
+            let announced = seen.announced().and_then(|it| it.calls_per_second(seen.tokens_per_call(), now));
+            let observed = seen.throughput.while_limited(now).map(|rate| rate / part.max(0.001));
+            announced.into_iter().chain(observed).min_by(f64::total_cmp)
         })
     }
 
@@ -289,19 +304,17 @@ impl Paces {
 
     /// Registers an answer: its latency, what the headers say is left, and that the limit may grow. Returns
     /// whether it has grown.
-    pub async fn answered(&self, call: StartedCall, tokens: u64, allowance: &Allowance) -> bool {
+    pub async fn answered(&self, call: StartedCall, input_tokens: u64, allowance: &Allowance) -> bool {
         let (now, target) = (self.store.clock.now(), &call.target);
         let (latency, may_grow, used_up, is_latency_due) = self.with(target, |seen| {
             seen.samples.add(until(call.at, now));
+            seen.throughput.answered(now);
             seen.answered_generation = Some(call.generation);
-            let average = if seen.tokens_per_call == 0.0 { tokens as f64 } else { seen.tokens_per_call };
-            seen.tokens_per_call = average * 0.9 + tokens as f64 * 0.1;
-            let quota = calls_left(allowance, seen.tokens_per_call);
-            if let Some(Quota { left, resets_in }) = quota {
-                let (resets_at, counted_before) = (after(now, resets_in), call.id + 1);
-                seen.quota = Some(SeenQuota { left, resets_at, counted_before });
-            }
-            let used_up = quota.filter(|quota| quota.left == 0).map(|quota| quota.resets_in);
+            let tokens = input_tokens as f64;
+            let average = if seen.tokens_per_call == 0.0 { tokens } else { seen.tokens_per_call };
+            seen.tokens_per_call = average * 0.9 + tokens * 0.1;
+            seen.announce(&call, allowance);
+            let used_up = seen.quota_wait(1.0, now).filter(|wait| *wait >= MIN_HEADER_PAUSE);
             let latency = seen.samples.summary();
             let is_slower = latency.is_some_and(|latency| seen.is_slower(latency));
             let is_due = seen.latency_stored_at.is_none_or(|at| now >= after(at, LATENCY_INTERVAL));
@@ -337,10 +350,30 @@ impl Paces {
         self.current(target).await.limit > before
     }
 
+    /// Registers a failure whose response asks for a pause: the model is not called until then.
+    pub async fn failed(&self, call: StartedCall, retry_after: Option<Duration>) {
+        let Some(retry_after) = retry_after else { return };
+        let until = after(self.store.clock.now(), retry_after.min(MAX_FAILURE_PAUSE));
+        let changing = self.changing(&call.target);
+        let _changing = changing.lock().await;
+        self.change(&call.target, |pace| pace.used_up(until)).await;
+    }
+
     /// Registers a rate limit, with `in_flight` calls of all workers. The pause holds in this process at once.
-    pub async fn rate_limited(&self, call: StartedCall, in_flight: u32, retry_after: Option<Duration>) {
+    pub async fn rate_limited(
+        &self,
+        call: StartedCall,
+        in_flight: u32,
+        retry_after: Option<Duration>,
+        allowance: &Allowance,
+    ) {
         let (now, target) = (self.store.clock.now(), call.target.clone());
         let generation = call.generation;
+        self.with(&target, |seen| {
+            seen.throughput.refused(now);
+            seen.refused_since.insert(call.id);
+            seen.announce(&call, allowance);
+        });
         drop(call);
         // Before the first answer the wave is let out: how many of its calls are refused is worth knowing.
         if self.with(&target, |seen| seen.answered_generation.is_none() && seen.refused_generation.is_none())
@@ -455,6 +488,35 @@ impl Paces {
 }
 
 impl Seen {
+    /// Keeps what a call's headers announce, unless those of a later call are known.
+    fn announce(&mut self, call: &StartedCall, allowance: &Allowance) {
+        let is_newer = self.announced.as_ref().is_none_or(|seen| seen.call <= call.id);
+        if *allowance != Allowance::default() && is_newer {
+            self.announced = Some(SeenAllowance { call: call.id, at: call.at, allowance: *allowance });
+        }
+        // Only the refusals after that call are ever looked at.
+        match &self.announced {
+            Some(seen) => self.refused_since = self.refused_since.split_off(&(seen.call + 1)),
+            None => self.refused_since.clear(),
+        }
+    }
+
+    fn announced(&self) -> Option<Announced> {
+        let seen = self.announced.as_ref()?;
+        let refused = self.refused_since.range(seen.call + 1..).count() as u64;
+        let started = self.next_call.saturating_sub(seen.call + 1);
+        let started_since = started.saturating_sub(refused);
+        Some(Announced { allowance: seen.allowance, at: seen.at, started_since })
+    }
+
+    fn tokens_per_call(&self) -> Option<f64> {
+        (self.tokens_per_call > 0.0).then_some(self.tokens_per_call)
+    }
+
+    fn quota_wait(&self, part: f64, now: Timestamp) -> Option<Duration> {
+        self.announced()?.wait(self.tokens_per_call(), part, now)
+    }
+
     /// Whether calls take much longer than they did: the provider queues them, and more calls in flight would
     /// only wait longer.
     fn is_slower(&mut self, latency: Latency) -> bool {
@@ -473,12 +535,4 @@ impl Seen {
             self.hedges /= 2;
         }
     }
-}
-
-/// The calls that the tightest of the limits leaves, and when that limit is reset.
-fn calls_left(allowance: &Allowance, tokens_per_call: f64) -> Option<Quota> {
-    let by_tokens = allowance
-        .tokens
-        .map(|quota| Quota { left: (quota.left as f64 / tokens_per_call.max(1.0)) as u64, ..quota });
-    allowance.requests.into_iter().chain(by_tokens).min_by_key(|quota| quota.left)
 }

@@ -118,6 +118,8 @@ pub struct Queue {
     /// Calls to it that may be in flight.
     pub limit: u32,
     pub latency: Option<Latency>,
+    /// Calls that its rate limit lets through, where one is known.
+    pub calls_per_second: Option<f64>,
     /// When its pause ends; now, if it is only busy.
     pub free_at: Timestamp,
 }
@@ -130,7 +132,10 @@ pub fn reads_all_in_time(queue: &Queue, deadline: Timestamp) -> bool {
         return queue.free_at < deadline;
     };
     let waves = queue.pages / u64::from(queue.limit.max(1)) + 1;
-    let needed = call.saturating_mul(u32::try_from(waves).unwrap_or(u32::MAX));
+    let by_limit = queue.calls_per_second.map(|rate| queue.pages as f64 / rate.max(1e-6));
+    let by_limit = by_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let needed =
+        call.saturating_mul(u32::try_from(waves).unwrap_or(u32::MAX)).max(by_limit.unwrap_or_default());
     // A quarter more, because calls fail and some are slow.
     after(queue.free_at, needed.saturating_add(needed / 4)) <= deadline
 }
@@ -193,7 +198,9 @@ mod tests {
     #[test]
     fn a_page_waits_for_its_model_while_that_can_read_all_pages_in_time() {
         let latency = Some(Latency { median_ms: 1000, high_ms: 2000, samples: 9 });
-        let queue = Queue { pages: 100, limit: 10, latency, free_at: at(0.0) };
+        let queue = Queue { pages: 100, limit: 10, latency, calls_per_second: None, free_at: at(0.0) };
+        assert!(reads_all_in_time(&Queue { calls_per_second: Some(1.0), ..queue }, at(125.0)));
+        assert!(!reads_all_in_time(&Queue { calls_per_second: Some(1.0), ..queue }, at(124.0)));
         assert!(reads_all_in_time(&queue, at(14.0)));
         assert!(!reads_all_in_time(&queue, at(13.0)));
         assert!(!reads_all_in_time(&Queue { free_at: at(5.0), ..queue }, at(14.0)));

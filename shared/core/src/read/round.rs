@@ -273,6 +273,7 @@ impl Round<'_> {
             pages: reader.backlog.pages(reader, self.task.job, self.task.message.priority).await,
             limit: reader.paces.limit(target).await,
             latency: reader.paces.latency(target),
+            calls_per_second: reader.slots.calls_per_second(target),
             free_at,
         };
         patience::reads_all_in_time(&queue, self.task.deadline)

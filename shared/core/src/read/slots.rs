@@ -151,7 +151,7 @@ impl Slots {
     }
 
     async fn take_once(&self, pool: &Arc<Pool>, target: &Target) -> Result<Option<Slot>, Fault> {
-        if !self.has_quota(pool, target) {
+        if self.quota_wait(pool, target).is_some() {
             return Ok(None);
         }
         let limit = self.paces.limit(target).await;
@@ -177,12 +177,24 @@ impl Slots {
         Ok(None)
     }
 
-    /// Whether the quota that the provider announces leaves room for one more call of this process, which
-    /// has its part of it: as large as its part of the calls in flight.
-    fn has_quota(&self, pool: &Pool, target: &Target) -> bool {
+    /// How long until the limits that the provider announces have room for one more call of this process,
+    /// which has its part of them: as large as its part of the calls in flight.
+    fn quota_wait(&self, pool: &Pool, target: &Target) -> Option<Duration> {
+        let (own, all) = self.share(pool, target);
+        self.paces.quota_wait(target, own, all)
+    }
+
+    /// Calls in flight of this process and of all.
+    fn share(&self, pool: &Pool, target: &Target) -> (u32, u32) {
         let all = self.in_flight_estimate(target);
         let own = pool.state.lock().in_use.max(1);
-        self.paces.has_quota(target, own, all.max(own))
+        (own, all.max(own))
+    }
+
+    /// Calls per second that the model's rate limit lets through; `None` where no limit is known.
+    pub fn calls_per_second(&self, target: &Target) -> Option<f64> {
+        let (own, all) = self.share(&self.pool(target), target);
+        self.paces.calls_per_second(target, own, all)
     }
 
     /// Takes one of the slots that this process has.
@@ -217,7 +229,8 @@ impl Slots {
             if now >= deadline || stop.is_cancelled() {
                 return Ok(None);
             }
-            let pause = poll_interval(priority).min(accepted_in.unwrap_or(Duration::MAX));
+            let quota_in = self.quota_wait(&pool, target).unwrap_or(Duration::MAX);
+            let pause = poll_interval(priority).min(accepted_in.unwrap_or(Duration::MAX)).min(quota_in);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}

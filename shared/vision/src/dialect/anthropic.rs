@@ -52,7 +52,9 @@ impl Dialect for Anthropic {
         let quota = |limit: &str| {
             let left = header(headers, &format!("anthropic-ratelimit-{limit}-remaining"))?.parse().ok()?;
             let reset = header(headers, &format!("anthropic-ratelimit-{limit}-reset"))?.parse().ok()?;
-            Some(Quota { left, resets_in: until(headers, reset)? })
+            let whole = header(headers, &format!("anthropic-ratelimit-{limit}-limit"));
+            let whole = whole.and_then(|value| value.parse().ok());
+            Some(Quota { left, limit: whole, resets_in: until(headers, reset)? })
         };
         let tokens = ["tokens", "input-tokens", "output-tokens"].map(quota);
         Allowance { requests: quota("requests"), tokens: tightest(tokens) }

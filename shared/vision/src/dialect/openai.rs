@@ -62,7 +62,8 @@ fn quota(headers: &HeaderMap, limit: &str) -> Option<Quota> {
     let remaining = header(headers, &format!("x-ratelimit-remaining-{limit}"))?.parse::<f64>().ok()?;
     let reset = header(headers, &format!("x-ratelimit-reset-{limit}"))?;
     let resets_in = go_duration(reset).or_else(|| number(reset, 1.0))?;
-    Some(Quota { left: remaining.max(0.0) as u64, resets_in })
+    let whole = header(headers, &format!("x-ratelimit-limit-{limit}")).and_then(|value| value.parse().ok());
+    Some(Quota { left: remaining.max(0.0) as u64, limit: whole, resets_in })
 }
 
 /// Parses the notation of the programming language Go: `1m30.5s`, `250ms`, `6m0s`.

@@ -139,7 +139,10 @@ async fn a_closed_port_is_a_transient_error() {
     }
     for target in targets() {
         let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
-        assert!(matches!(&error, VisionError::Transient { detail } if detail.contains("refused")), "{error}");
+        assert!(
+            matches!(&error, VisionError::Transient { detail, .. } if detail.contains("refused")),
+            "{error}"
+        );
     }
 }
 

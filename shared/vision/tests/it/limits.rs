@@ -16,7 +16,7 @@ async fn an_endless_response_is_cut_off_early() {
     for target in targets() {
         let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
         assert!(
-            matches!(&error, VisionError::Transient { detail } if detail.contains("over the limit of 65536 bytes")),
+            matches!(&error, VisionError::Transient { detail, .. } if detail.contains("over the limit of 65536 bytes")),
             "{error}"
         );
     }

@@ -63,7 +63,7 @@ async fn a_content_length_over_the_limit_fails_before_the_body_is_read() {
     let adapter = HttpVision::new(settings).unwrap();
     let error = soon(adapter.read_page(&targets()[0], &page(1))).await.err().unwrap();
     assert!(
-        matches!(&error, VisionError::Transient { detail } if detail.contains("over the limit")),
+        matches!(&error, VisionError::Transient { detail, .. } if detail.contains("over the limit")),
         "{error:?}"
     );
 }

@@ -1,0 +1,140 @@
+//! What a provider's headers leave of its rate limits, as a value: how many calls may start now.
+//!
+//! Providers refill their limits continuously, and announce when a limit is full again. A limit that was
+//! empty a moment ago has room for a call long before that:
+//!
+//! ```text
+//!  left
+//!  limit |                          ,--- full: what the header announces
+//!        |                    ,----'
+//!  1 call|- - - - - - -,-----' - - - - - the next call may start here
+//!        |______,-----'
+//!        +-------------------------------> time
+//! ```
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    ports::vision::{Allowance, Quota},
+    time::{after, until},
+};
+
+/// A call may start when this much of it is free: times are rounded on their way.
+const NEARLY_ONE: f64 = 0.999;
+
+/// The latest announcement of a provider, and what happened since.
+#[derive(Clone, Copy, Debug)]
+pub struct Announced {
+    pub allowance: Allowance,
+    /// When the call started whose response announced it. Whether a provider announces what was left then
+    /// or what is left at the end of a call is not documented. With calls that come and go steadily, the
+    /// refill during a call and the calls that started during it make up for each other.
+    pub at: Timestamp,
+    /// Calls that started since, without those that were refused.
+    pub started_since: u64,
+}
+
+impl Announced {
+    /// How long to wait until another call may start: `None` when it may start now. A process whose part of
+    /// all calls in flight is `part` has that part of the limits. `tokens` is what a call takes of a limit
+    /// that counts them; `None` before that is known.
+    pub fn wait(&self, tokens: Option<f64>, part: f64, now: Timestamp) -> Option<Duration> {
+        let calls = self.allowance.requests.map(|quota| (quota, 1.0));
+        let tokens = self.allowance.tokens.zip(tokens.filter(|tokens| *tokens >= 1.0));
+        let waits = calls.into_iter().chain(tokens).filter_map(|(quota, per_call)| {
+            let full_at = after(self.at, quota.resets_in);
+            if now >= full_at {
+                return None;
+            }
+            let needed =
+                (self.started_since as f64 + NEARLY_ONE) * per_call / part.clamp(f64::MIN_POSITIVE, 1.0);
+            let passed = until(self.at, now).as_secs_f64();
+            let missing = needed - quota.left as f64 - passed * per_second(&quota).unwrap_or_default();
+            if missing <= 0.0 {
+                return None;
+            }
+            let until_full = until(now, full_at);
+            Some(match per_second(&quota) {
+                // More than the whole limit is never free: the call is tried when it is full.
+                Some(rate) => {
+                    Duration::try_from_secs_f64(missing / rate).unwrap_or(until_full).min(until_full)
+                }
+                None => until_full,
+            })
+        });
+        waits.max()
+    }
+}
+
+impl Announced {
+    /// How many calls per second the limits refill; `None` where that is not announced, or nothing is used.
+    pub fn calls_per_second(&self, tokens: Option<f64>, now: Timestamp) -> Option<f64> {
+        let rate = |quota: Quota, per_call: f64| {
+            let is_valid = now < after(self.at, quota.resets_in);
+            Some(per_second(&quota).filter(|_| is_valid)? / per_call)
+        };
+        let calls = self.allowance.requests.and_then(|quota| rate(quota, 1.0));
+        let tokens = self.allowance.tokens.zip(tokens.filter(|tokens| *tokens >= 1.0));
+        let tokens = tokens.and_then(|(quota, per_call)| rate(quota, per_call));
+        calls.into_iter().chain(tokens).min_by(f64::total_cmp)
+    }
+}
+
+/// How fast a limit refills; `None` where its size is not announced.
+fn per_second(quota: &Quota) -> Option<f64> {
+    let missing = quota.limit?.checked_sub(quota.left).filter(|missing| *missing > 0)?;
+    Some(missing as f64 / quota.resets_in.as_secs_f64().max(0.001))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Timestamp {
+        after(Timestamp::UNIX_EPOCH, Duration::from_secs_f64(seconds))
+    }
+
+    fn quota(left: u64, limit: Option<u64>, seconds: u64) -> Option<Quota> {
+        Some(Quota { left, limit, resets_in: Duration::from_secs(seconds) })
+    }
+
+    fn announced(requests: Option<Quota>, tokens: Option<Quota>) -> Announced {
+        Announced { allowance: Allowance { requests, tokens }, at: at(0.0), started_since: 0 }
+    }
+
+    fn seconds(wait: Option<Duration>) -> f64 {
+        (wait.map_or(0.0, |wait| wait.as_secs_f64()) * 10.0).round() / 10.0
+    }
+
+    #[test]
+    fn a_call_may_start_when_there_is_room_for_it_and_not_when_the_limit_is_full() {
+        let empty = announced(quota(0, Some(10), 10), None);
+        assert_eq!(seconds(empty.wait(None, 1.0, at(0.0))), 1.0);
+        assert_eq!(seconds(empty.wait(None, 1.0, at(0.4))), 0.6);
+        assert_eq!(empty.wait(None, 1.0, at(1.0)), None);
+        let one_started = Announced { started_since: 1, ..empty };
+        assert_eq!(seconds(one_started.wait(None, 1.0, at(1.0))), 1.0);
+        assert_eq!(seconds(empty.wait(None, 0.5, at(0.0))), 2.0, "another process takes the other half");
+        let some = announced(quota(3, Some(10), 7), None);
+        assert_eq!(some.wait(None, 1.0, at(0.0)), None);
+        assert_eq!(seconds(Announced { started_since: 3, ..some }.wait(None, 1.0, at(0.0))), 1.0);
+    }
+
+    #[test]
+    fn without_its_size_a_limit_is_waited_for_until_it_is_full() {
+        let empty = announced(quota(0, None, 10), None);
+        assert_eq!(seconds(empty.wait(None, 1.0, at(4.0))), 6.0);
+        assert_eq!(empty.wait(None, 1.0, at(10.0)), None);
+    }
+
+    #[test]
+    fn tokens_count_once_it_is_known_how_many_a_call_takes() {
+        let few = announced(quota(9, Some(10), 1), quota(500, Some(10_500), 10));
+        assert_eq!(few.wait(None, 1.0, at(0.0)), None);
+        assert_eq!(seconds(few.wait(Some(2500.0), 1.0, at(0.0))), 2.0);
+        assert_eq!(few.wait(Some(400.0), 1.0, at(0.0)), None);
+        assert_eq!(seconds(few.wait(Some(1e9), 1.0, at(0.0))), 10.0, "larger than the limit");
+    }
+}
