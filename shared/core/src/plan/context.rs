@@ -27,6 +27,17 @@ pub fn build(page: u32, of: u32, before: &str, current: &str, after: &str, max_b
     text
 }
 
+/// The text without the page's neighbours. A page that has lines like the marks may keep some of theirs.
+pub fn without_neighbours(text: &str) -> String {
+    let mark = |mark: &str| format!("\n{mark}\n");
+    let end = text.rfind(&mark(AFTER)).map_or(text.len(), |at| at + 1);
+    let own = &text[..end];
+    match (own.find(&mark(BEFORE)), own.find(&mark(CURRENT))) {
+        (Some(before), Some(current)) if before < current => format!("{}{}", &own[..before], &own[current..]),
+        _ => own.to_owned(),
+    }
+}
+
 /// The start of `text`, at most `max_bytes` long, cut at a character boundary.
 pub fn head(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
@@ -46,6 +57,15 @@ mod tests {
     fn the_three_parts_are_marked_in_order() {
         let text = build(2, 9, "one", "two", "three", 3000);
         assert_eq!(text, "Page 2 of 9\n--- before ---\none\n--- current ---\ntwo\n--- after ---\nthree\n");
+    }
+
+    #[test]
+    fn neighbours_can_be_left_out() {
+        for (before, after) in [("one", "three"), ("", "three"), ("one", ""), ("", "")] {
+            let text = without_neighbours(&build(2, 9, before, "two", after, 3000));
+            assert_eq!(text, "Page 2 of 9\n--- current ---\ntwo\n");
+        }
+        assert_eq!(without_neighbours("instructions of another kind"), "instructions of another kind");
     }
 
     #[test]

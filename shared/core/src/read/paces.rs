@@ -238,6 +238,16 @@ impl Paces {
         self.with(target, |seen| seen.quota_wait(f64::from(own) / f64::from(all.max(1)), now))
     }
 
+    /// Whether tokens may be what limits the calls to a model: its headers say so, or it refuses calls and
+    /// does not say why.
+    pub fn is_limited_by_tokens(&self, target: &Target) -> bool {
+        let now = self.store.clock.now();
+        self.with(target, |seen| match seen.announced() {
+            Some(announced) => announced.is_limited_by_tokens(seen.tokens_per_call(), now),
+            None => seen.throughput.is_limited(now),
+        })
+    }
+
     /// Calls per second that a model under a rate limit takes, by its headers and by what it took lately;
     /// `None` when it has no limit that is known. This process has `own` of the `all` calls in flight.
     pub fn calls_per_second(&self, target: &Target, own: u32, all: u32) -> Option<f64> {

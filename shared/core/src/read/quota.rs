@@ -23,6 +23,8 @@ use crate::{
 
 /// A call may start when this much of it is free: times are rounded on their way.
 const NEARLY_ONE: f64 = 0.999;
+/// A limit with room for fewer calls may soon hold calls back.
+const FEW_CALLS: f64 = 10.0;
 
 /// The latest announcement of a provider, and what happened since.
 #[derive(Clone, Copy, Debug)]
@@ -41,44 +43,73 @@ impl Announced {
     /// all calls in flight is `part` has that part of the limits. `tokens` is what a call takes of a limit
     /// that counts them; `None` before that is known.
     pub fn wait(&self, tokens: Option<f64>, part: f64, now: Timestamp) -> Option<Duration> {
-        let calls = self.allowance.requests.map(|quota| (quota, 1.0));
+        self.limits(tokens, now).filter_map(|limit| limit.wait(part)).max()
+    }
+
+    /// How many calls per second the limits refill; `None` where that is not announced, or nothing is used.
+    pub fn calls_per_second(&self, tokens: Option<f64>, now: Timestamp) -> Option<f64> {
+        let rates =
+            self.limits(tokens, now).filter_map(|limit| Some(per_second(&limit.quota)? / limit.per_call));
+        rates.min_by(f64::total_cmp)
+    }
+
+    /// Whether the limit of tokens leaves fewer calls than the limit of requests, and not many.
+    pub fn is_limited_by_tokens(&self, tokens: Option<f64>, now: Timestamp) -> bool {
+        let tightest = self.limits(tokens, now).min_by(|one, other| one.left().total_cmp(&other.left()));
+        tightest.is_some_and(|limit| limit.is_tokens && limit.left() < FEW_CALLS)
+    }
+
+    /// The limits that are not full again.
+    fn limits(&self, tokens: Option<f64>, now: Timestamp) -> impl Iterator<Item = Limit> {
+        let calls = self.allowance.requests.map(|quota| (quota, 1.0, false));
         let tokens = self.allowance.tokens.zip(tokens.filter(|tokens| *tokens >= 1.0));
-        let waits = calls.into_iter().chain(tokens).filter_map(|(quota, per_call)| {
-            let full_at = after(self.at, quota.resets_in);
-            if now >= full_at {
-                return None;
-            }
-            let needed =
-                (self.started_since as f64 + NEARLY_ONE) * per_call / part.clamp(f64::MIN_POSITIVE, 1.0);
-            let passed = until(self.at, now).as_secs_f64();
-            let missing = needed - quota.left as f64 - passed * per_second(&quota).unwrap_or_default();
-            if missing <= 0.0 {
-                return None;
-            }
-            let until_full = until(now, full_at);
-            Some(match per_second(&quota) {
-                // More than the whole limit is never free: the call is tried when it is full.
-                Some(rate) => {
-                    Duration::try_from_secs_f64(missing / rate).unwrap_or(until_full).min(until_full)
-                }
-                None => until_full,
+        let tokens = tokens.map(|(quota, per_call)| (quota, per_call, true));
+        let Announced { at, started_since, .. } = *self;
+        calls.into_iter().chain(tokens).filter_map(move |(quota, per_call, is_tokens)| {
+            let full_at = after(at, quota.resets_in);
+            (now < full_at).then(|| Limit {
+                quota,
+                per_call,
+                is_tokens,
+                passed: until(at, now),
+                until_full: until(now, full_at),
+                started_since,
             })
-        });
-        waits.max()
+        })
     }
 }
 
-impl Announced {
-    /// How many calls per second the limits refill; `None` where that is not announced, or nothing is used.
-    pub fn calls_per_second(&self, tokens: Option<f64>, now: Timestamp) -> Option<f64> {
-        let rate = |quota: Quota, per_call: f64| {
-            let is_valid = now < after(self.at, quota.resets_in);
-            Some(per_second(&quota).filter(|_| is_valid)? / per_call)
-        };
-        let calls = self.allowance.requests.and_then(|quota| rate(quota, 1.0));
-        let tokens = self.allowance.tokens.zip(tokens.filter(|tokens| *tokens >= 1.0));
-        let tokens = tokens.and_then(|(quota, per_call)| rate(quota, per_call));
-        calls.into_iter().chain(tokens).min_by(f64::total_cmp)
+/// One limit, some time after it was announced.
+struct Limit {
+    quota: Quota,
+    /// What a call takes of it.
+    per_call: f64,
+    is_tokens: bool,
+    passed: Duration,
+    until_full: Duration,
+    started_since: u64,
+}
+
+impl Limit {
+    /// Calls that there is room for now, as announced and refilled since.
+    fn left(&self) -> f64 {
+        let refilled = self.passed.as_secs_f64() * per_second(&self.quota).unwrap_or_default();
+        (self.quota.left as f64 + refilled) / self.per_call - self.started_since as f64
+    }
+
+    fn wait(&self, part: f64) -> Option<Duration> {
+        let others = (self.started_since as f64 + NEARLY_ONE) * (1.0 / part.clamp(1e-6, 1.0) - 1.0);
+        let missing = (NEARLY_ONE + others - self.left()) * self.per_call;
+        if missing <= 0.0 {
+            return None;
+        }
+        Some(match per_second(&self.quota) {
+            // More than the whole limit is never free: the call is tried when it is full.
+            Some(rate) => {
+                Duration::try_from_secs_f64(missing / rate).unwrap_or(self.until_full).min(self.until_full)
+            }
+            None => self.until_full,
+        })
     }
 }
 
@@ -120,6 +151,15 @@ mod tests {
         let some = announced(quota(3, Some(10), 7), None);
         assert_eq!(some.wait(None, 1.0, at(0.0)), None);
         assert_eq!(seconds(Announced { started_since: 3, ..some }.wait(None, 1.0, at(0.0))), 1.0);
+    }
+
+    #[test]
+    fn the_tightest_limit_is_known() {
+        let by_tokens = announced(quota(9, Some(10), 10), quota(2000, Some(10_000), 10));
+        assert!(by_tokens.is_limited_by_tokens(Some(1000.0), at(0.0)));
+        assert!(!by_tokens.is_limited_by_tokens(Some(10.0), at(0.0)));
+        assert!(!by_tokens.is_limited_by_tokens(None, at(0.0)));
+        assert!(!by_tokens.is_limited_by_tokens(Some(1000.0), at(10.0)), "full again");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     job::StepError,
+    plan::context,
     ports::vision::{PageRequest, RequestImage},
     providers::target::Target,
     settings::Settings,
@@ -169,6 +170,10 @@ impl Round<'_> {
     /// The request for a model, with other settings where its earlier answers call for them.
     pub(super) fn request_for(&self, target: &Target) -> Option<PageRequest> {
         let mut request = self.request.clone()?;
+        // Where tokens are scarce, more pages are worth more than the text around them.
+        if request.image.is_some() && self.task.reader.paces.is_limited_by_tokens(target) {
+            request.context_text = context::without_neighbours(&request.context_text);
+        }
         if self.count(target, CallResult::Truncated) > 0 {
             request.max_output_tokens = request.max_output_tokens.saturating_mul(2);
         }

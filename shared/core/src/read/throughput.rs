@@ -38,7 +38,8 @@ impl Throughput {
         self.refused_at = Some(now);
     }
 
-    fn is_limited(&self, now: Timestamp) -> bool {
+    /// Whether calls were refused lately.
+    pub fn is_limited(&self, now: Timestamp) -> bool {
         self.refused_at.is_some_and(|at| now < after(at, LIMITED_FOR))
     }
 
