@@ -39,7 +39,7 @@ export function uploadForm() {
       h(
         'p',
         {},
-        h('strong', {}, 'Drop PDFs anywhere'),
+        h('strong', {}, 'Drop PDFs or images anywhere'),
         ' or ',
         h('button', { type: 'button', class: 'link', onclick: chooseFiles }, 'choose files'),
         '. Every page gets its text by the deadline.',

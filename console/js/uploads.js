@@ -33,6 +33,9 @@ function send(method, url, headers, body, onProgress) {
   });
 }
 
+/** What documents may be. */
+const TYPES = ['application/pdf', 'image/png', 'image/jpeg', 'image/tiff', 'image/webp'];
+
 /** A form with the document and its password: unlike a header, a form field can hold every character. */
 function form(file, password) {
   const fields = new FormData();
@@ -45,7 +48,7 @@ async function uploadThroughApi(file, { password, ...jobOptions }, onProgress) {
   const path = `/v1/jobs${query({ name: file.name, ...jobOptions })}`;
   for (;;) {
     // The browser sets the content type of a form itself, with its boundary.
-    const type = password ? {} : { 'content-type': 'application/pdf' };
+    const type = password ? {} : { 'content-type': TYPES.includes(file.type) ? file.type : 'application/octet-stream' };
     const body = password ? form(file, password) : file;
     const used = key();
     const response = await send('POST', address(path), { ...type, ...authorization() }, body, onProgress);
@@ -149,7 +152,7 @@ async function uploadAll(files, more = {}) {
 
 const input = h('input', {
   type: 'file',
-  accept: 'application/pdf,.pdf',
+  accept: [...TYPES, '.pdf', '.tif', '.tiff', '.webp'].join(','),
   multiple: true,
   hidden: true,
   id: 'files',
@@ -167,7 +170,7 @@ export function chooseFiles() {
 /** Makes the whole window a drop area for documents. */
 export function acceptDrops() {
   document.body.append(input);
-  const prompt = h('p', {}, 'Drop PDFs to upload');
+  const prompt = h('p', {}, 'Drop PDFs or images to upload');
   const overlay = h('div', { class: 'drop-overlay', hidden: true, 'aria-hidden': 'true' }, prompt);
   document.body.append(overlay);
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes('Files');

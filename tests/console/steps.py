@@ -33,9 +33,9 @@ def drop(page: Page, files: dict[str, bytes]) -> None:
         encoded,
     )
     page.dispatch_event("main", "dragenter", {"dataTransfer": transfer})
-    expect(page.get_by_text("Drop PDFs to upload")).to_be_visible()
+    expect(page.get_by_text("Drop PDFs or images to upload")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": transfer})
-    expect(page.get_by_text("Drop PDFs to upload")).to_be_hidden()
+    expect(page.get_by_text("Drop PDFs or images to upload")).to_be_hidden()
 
 
 def is_now(page: Page, status: str) -> None:

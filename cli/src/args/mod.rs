@@ -49,7 +49,7 @@ the rest. A second signal stops it immediately.";
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
 
-/// Turns PDFs into text with vision AI, and always finishes: every page ends with text.
+/// Turns PDFs and images into text with vision AI, and always finishes: every page ends with text.
 #[derive(Debug, Parser)]
 #[command(name = "everypage", version, after_help = SETTINGS, max_term_width = 100)]
 pub struct Cli {
@@ -117,9 +117,9 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn PDFs into text on this machine
+    /// Turn PDFs and images into text on this machine
     Process(Process),
-    /// Upload PDFs to a stack on AWS and wait for their text
+    /// Upload PDFs and images to a stack on AWS and wait for their text
     Submit(Submit),
     /// List, inspect, cancel, approve and delete jobs
     #[command(subcommand)]

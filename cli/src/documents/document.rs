@@ -67,7 +67,7 @@ pub fn failure(job: &Job) -> Option<(Exit, String)> {
 fn advice(code: &str) -> Option<&'static str> {
     match code {
         "password_needed" | "password_wrong" => Some("; pass the right one with --password-stdin"),
-        "not_a_pdf" => Some("; only PDFs can be read"),
+        "bad_image" => Some("; save it again, as PNG or JPEG"),
         "empty_file" => Some("; copy or download it again"),
         "corrupt_pdf" | "no_pages" => Some("; get it again, or open it in a PDF reader and save it again"),
         "too_many_pages" => Some("; split it or raise the limit"),

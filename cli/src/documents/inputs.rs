@@ -7,13 +7,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use everypage_core::document::DocumentKind;
 use glob::{MatchOptions, glob_with};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::problem::Problem;
-
-/// Which files of a folder are documents; files that are named are read whatever their name is.
-const EXTENSIONS: &[&str] = &["pdf"];
 
 /// The argument that means standard input.
 pub const STDIN: &str = "-";
@@ -79,7 +77,10 @@ pub fn find(args: &[PathBuf], output: Option<&Path>, max_bytes: u64) -> Result<V
             let base = if args.len() == 1 { PathBuf::new() } else { own_name(arg) };
             found.extend(walk(arg, &base, output.as_deref()));
             if found.len() == before {
-                let fault = format!("the folder has no documents (.{})", EXTENSIONS.join(", ."));
+                let fault = format!(
+                    "the folder has no documents (.{})",
+                    extensions().collect::<Vec<_>>().join(", .")
+                );
                 found.push(Input { fault: Some(fault), ..Input::of_file(arg) });
             }
         } else if !arg.exists() && is_pattern(arg) {
@@ -126,9 +127,14 @@ fn walk<'a>(folder: &'a Path, base: &'a Path, output: Option<&'a Path>) -> impl 
     })
 }
 
+/// Which files of a folder are documents; files that are named are read whatever their name is.
+fn extensions() -> impl Iterator<Item = &'static str> {
+    DocumentKind::ALL.into_iter().flat_map(|kind| kind.extensions().iter().copied())
+}
+
 fn is_document(file: &Path) -> bool {
     let extension = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    EXTENSIONS.contains(&extension.as_str())
+    extensions().any(|known| known == extension)
 }
 
 fn is_pattern(arg: &Path) -> bool {
@@ -210,11 +216,11 @@ mod tests {
     #[test]
     fn a_folder_is_searched_to_the_bottom_without_hidden_files_and_results() {
         let folder =
-            tree(&["b/2.PDF", "a.pdf", "b/1.pdf", "notes.txt", ".hidden.pdf", ".git/x.pdf", "out/a.pdf"]);
+            tree(&["b/2.JPEG", "a.pdf", "b/1.pdf", "notes.txt", ".hidden.pdf", ".git/x.pdf", "out/a.pdf"]);
         let output = folder.path().join("out");
         let found = find(&[folder.path().to_owned()], Some(&output), 1).unwrap();
         assert_eq!(stems(&found), ["a", "b/1", "b/2"]);
-        assert_eq!(found[2].name, "2.PDF");
+        assert_eq!(found[2].name, "2.JPEG");
         // The output folder may be the input folder itself.
         let found = find(&[folder.path().to_owned()], Some(folder.path()), 1).unwrap();
         assert_eq!(stems(&found), ["a", "b/1", "b/2", "out/a"]);

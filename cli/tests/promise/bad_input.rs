@@ -92,10 +92,10 @@ fn make_files(bench: &Bench) -> Vec<Case> {
         case(
             "words.pdf",
             DeadLetter { code: "not_a_pdf" },
-            "this is not a PDF: it does not start with %PDF-",
+            "this is not a PDF or an image (PNG, JPEG, TIFF, WebP): it starts like none of them",
         ),
-        case("page.pdf", DeadLetter { code: "not_a_pdf" }, "this is not a PDF: it looks like HTML"),
-        case("picture.pdf", DeadLetter { code: "not_a_pdf" }, "this is not a PDF: it looks like a PNG image"),
+        case("page.pdf", DeadLetter { code: "not_a_pdf" }, "WebP): it looks like HTML"),
+        case("picture.pdf", DeadLetter { code: "bad_image" }, "the image can't be read: "),
         case("empty.pdf", DeadLetter { code: "empty_file" }, "the file is empty (0 bytes); copy"),
         case("header.pdf", DeadLetter { code: "corrupt_pdf" }, "the PDF is damaged beyond repair"),
         // The first page is incomplete and the others are missing, which differs from blank pages.
@@ -112,7 +112,7 @@ fn make_files(bench: &Bench) -> Vec<Case> {
         case(
             "long.pdf",
             DeadLetter { code: "too_many_pages" },
-            "the PDF has 100000 pages; the limit is 20000 (MAX_PAGES); split it",
+            "the document has 100000 pages; the limit is 20000 (MAX_PAGES); split it",
         ),
         case("boast.pdf", DeadLetter { code: "corrupt_pdf" }, "it claims an impossible number of pages"),
         case(

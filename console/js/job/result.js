@@ -73,7 +73,7 @@ export function result(model, path, signal) {
   async function download() {
     await load();
     const url = URL.createObjectURL(whole);
-    const name = model.job.document.name.replace(/\.pdf$/i, '');
+    const name = model.job.document.name.replace(/\.(pdf|png|jpe?g|tiff?|webp)$/i, '');
     h('a', { href: url, download: `${name}.${versions.value ? `v${versions.value}` : 'provisional'}.${FORMATS[format.value][1]}` }).click();
     URL.revokeObjectURL(url);
   }

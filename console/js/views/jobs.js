@@ -88,7 +88,7 @@ export async function show(root, _, signal, search) {
       h(
         'div',
         { class: 'actions' },
-        button('Upload PDF', 'upload', chooseFiles, { class: 'button primary', id: 'upload' }),
+        button('Upload', 'upload', chooseFiles, { class: 'button primary', id: 'upload' }),
       ),
     ),
     uploadForm(),
@@ -208,7 +208,7 @@ export async function show(root, _, signal, search) {
           ? empty('No matching jobs so far.', '“Show more” searches older jobs.')
           : state.status || state.text
             ? empty('No matching jobs.', 'Try another name or status.')
-            : empty('No documents yet.', 'Drop a PDF anywhere on this page, or press u to choose one.'),
+            : empty('No documents yet.', 'Drop a PDF or an image anywhere on this page, or press u to choose one.'),
       );
     }
     setText(summary, `${items.length}${next ? ' or more' : ''} jobs`);

@@ -20,17 +20,19 @@ use aws_sdk_s3::{
     primitives::ByteStream,
     types::{Delete, ObjectIdentifier},
 };
-use everypage_core::ports::{
-    Fault,
-    blobs::{Blobs, LocalFile, Stored},
-    downloads::DownloadLinks,
-    uploads::{UploadLink, UploadLinks},
+use everypage_core::{
+    document::DocumentKind,
+    ports::{
+        Fault,
+        blobs::{Blobs, LocalFile, Stored},
+        downloads::DownloadLinks,
+        uploads::{UploadLink, UploadLinks},
+    },
 };
 
 use crate::fault::{by_code, fault};
 
 const SERVICE: &str = "S3";
-const PDF: &str = "application/pdf";
 /// S3 returns 409 while another write of the key is in progress; a retry mostly succeeds.
 const MAX_TRIES_ON_CONFLICT: usize = 5;
 
@@ -146,7 +148,8 @@ impl UploadLinks for S3Blobs {
     async fn put(&self, key: &str, time: Duration) -> Result<UploadLink, Fault> {
         check(key)?;
         let valid = PresigningConfig::expires_in(time).map_err(|error| Fault::broken(SERVICE, error))?;
-        let call = self.client.put_object().bucket(&self.bucket).key(key).content_type(PDF);
+        let kind = DocumentKind::by_name(key).unwrap_or(DocumentKind::Pdf);
+        let call = self.client.put_object().bucket(&self.bucket).key(key).content_type(kind.mime());
         let signed = call.presigned(valid).await.map_err(|error| fault(SERVICE, error))?;
         let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Ok(UploadLink { method: "PUT", url: signed.uri().to_owned(), headers })

@@ -1,4 +1,4 @@
-//! A PDF opened in this process.
+//! A document opened in this process.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use everypage_core::{
 use mupdf::{DisplayList, pdf::PdfPage};
 
 use crate::{
+    image::ImageFile,
     layout::{self, PageLayout},
     page::{self, Area, Graphics, TextContent},
     precheck,
@@ -28,36 +29,40 @@ pub enum ReadMode {
     Careful,
 }
 
-/// An open PDF. A hostile file can crash or stall the process that holds one: see
+/// An open document. A hostile file can crash or stall the process that holds one: see
 /// [`IsolatedPdf`](crate::IsolatedPdf).
 pub struct Document {
-    pdf: mupdf::Document,
+    content: Content,
     pages: u32,
     limits: PdfLimits,
 }
 
+enum Content {
+    Pdf(mupdf::Document),
+    Image(ImageFile),
+}
+
 impl Document {
-    /// Opens a file and checks the document-wide limits. The file is read as needed, not into memory.
+    /// Opens a file and checks the document-wide limits. A PDF is read as needed, not into memory.
     pub fn open(file: &Path, password: Option<&Secret>, limits: &PdfLimits) -> Result<Self, PdfError> {
-        precheck::check(file, limits)?;
-        let corrupt = |error| PdfError::Corrupt(message(error));
-        let mut pdf = mupdf::Document::open(file.as_os_str()).map_err(corrupt)?;
-        if !pdf.is_pdf() {
-            return Err(PdfError::NotAPdf("its content has another format".into()));
-        }
-        if pdf.needs_password().map_err(corrupt)? {
-            let password = password.ok_or(PdfError::PasswordNeeded)?;
-            if !matches!(pdf.authenticate(password.expose()), Ok(true)) {
-                return Err(PdfError::PasswordWrong);
+        let (_, kind) = precheck::check(file, limits)?;
+        let (content, pages) = match kind.is_image() {
+            true => {
+                let image = ImageFile::open(file, kind, limits)?;
+                let pages = image.page_count();
+                (Content::Image(image), pages)
             }
-        }
-        let pages = u32::try_from(pdf.page_count().map_err(corrupt)?).unwrap_or(0);
+            false => {
+                let (pdf, pages) = open_pdf(file, password)?;
+                (Content::Pdf(pdf), pages)
+            }
+        };
         match pages {
             0 => Err(PdfError::NoPages),
             pages if pages > limits.max_pages => {
                 Err(PdfError::TooManyPages { pages, limit: limits.max_pages })
             }
-            pages => Ok(Self { pdf, pages, limits: *limits }),
+            pages => Ok(Self { content, pages, limits: *limits }),
         }
     }
 
@@ -127,15 +132,25 @@ impl Document {
             return Err(format!("there is no page {number}: the document has {}", self.pages));
         }
         let index = i32::try_from(number.get() - 1).map_err(|_| format!("there is no page {number}"))?;
-        let page = self.pdf.load_page(index).map_err(message)?;
-        self.check_size(&page.bounds().map_err(message)?.into())?;
-        page.to_display_list(true).map_err(message)
+        match &self.content {
+            Content::Pdf(pdf) => {
+                let page = pdf.load_page(index).map_err(message)?;
+                self.check_size(&page.bounds().map_err(message)?.into())?;
+                page.to_display_list(true).map_err(message)
+            }
+            Content::Image(image) => {
+                let page = image.page(number.get() as usize - 1)?;
+                self.check_size(&page.bounds().into())?;
+                Ok(page)
+            }
+        }
     }
 
     /// Whether the page's object or content is missing from the file.
     fn is_missing(&self, number: PageNumber) -> Result<bool, mupdf::Error> {
         let index = i32::try_from(number.get() - 1).unwrap_or(i32::MAX);
-        let page = PdfPage::try_from(self.pdf.load_page(index)?)?.object();
+        let Content::Pdf(pdf) = &self.content else { return Ok(false) };
+        let page = PdfPage::try_from(pdf.load_page(index)?)?.object();
         if !page.is_dict()? {
             return Ok(true);
         }
@@ -186,6 +201,22 @@ impl Document {
             area.height(),
         ))
     }
+}
+
+fn open_pdf(file: &Path, password: Option<&Secret>) -> Result<(mupdf::Document, u32), PdfError> {
+    let corrupt = |error| PdfError::Corrupt(message(error));
+    let mut pdf = mupdf::Document::open(file.as_os_str()).map_err(corrupt)?;
+    if !pdf.is_pdf() {
+        return Err(PdfError::NotAPdf("its content has another format".into()));
+    }
+    if pdf.needs_password().map_err(corrupt)? {
+        let password = password.ok_or(PdfError::PasswordNeeded)?;
+        if !matches!(pdf.authenticate(password.expose()), Ok(true)) {
+            return Err(PdfError::PasswordWrong);
+        }
+    }
+    let pages = u32::try_from(pdf.page_count().map_err(corrupt)?).unwrap_or(0);
+    Ok((pdf, pages))
 }
 
 pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {

@@ -1,4 +1,4 @@
-//! Reads PDFs with MuPDF in child processes, so that a hostile file can crash only its own child.
+//! Reads PDFs and images with MuPDF in child processes, so that a hostile file can crash only its own child.
 //!
 //! ```text
 //! IsolatedPdf ──frames──> child::run() ──> Document ──> page: content, graphics, render
@@ -10,6 +10,7 @@
 
 pub mod child;
 mod document;
+mod image;
 mod isolation;
 mod layout;
 mod page;

@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use everypage_core::ports::pdf::{PdfError, PdfLimits};
-
-/// PDF readers accept up to this many bytes before the header.
-const MAX_HEADER_OFFSET: u64 = 1024;
+use everypage_core::{
+    document::DocumentKind,
+    ports::pdf::{PdfError, PdfLimits},
+};
 
 /// Identifies one state of one file, so that a file replaced under the same name is detected.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -21,8 +21,8 @@ pub(crate) struct FileIdentity {
     modified: (i64, i64),
 }
 
-/// Refuses a file that is missing, empty, too large or not a PDF by its header.
-pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, PdfError> {
+/// Refuses a file that is missing, empty, too large or not a document by its header.
+pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<(FileIdentity, DocumentKind), PdfError> {
     let unreadable = |error: io::Error| PdfError::Unavailable(format!("the file can't be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
     let meta = file.metadata().map_err(unreadable)?;
@@ -36,26 +36,25 @@ pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, Pdf
         return Err(PdfError::TooLarge { bytes: meta.len(), limit: limits.max_file_bytes });
     }
     let mut start = Vec::new();
-    file.take(MAX_HEADER_OFFSET).read_to_end(&mut start).map_err(unreadable)?;
-    if !start.windows(5).any(|bytes| bytes == b"%PDF-") {
+    file.take(DocumentKind::HEADER_BYTES as u64).read_to_end(&mut start).map_err(unreadable)?;
+    let Some(kind) = DocumentKind::detect(&start) else {
         return Err(PdfError::NotAPdf(detected_type(&start)));
-    }
-    Ok(FileIdentity {
+    };
+    let identity = FileIdentity {
         path: path.to_owned(),
         inode: (meta.dev(), meta.ino()),
         bytes: meta.len(),
         modified: (meta.mtime(), meta.mtime_nsec()),
-    })
+    };
+    Ok((identity, kind))
 }
 
 /// Describes the file's actual type: senders confuse files more often than they send broken ones.
 fn detected_type(start: &[u8]) -> String {
-    const KNOWN: [(&[u8], &str); 10] = [
-        (b"\x89PNG", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
+    const KNOWN: [(&[u8], &str); 8] = [
         (b"GIF8", "a GIF image"),
-        (b"II*\0", "a TIFF image"),
-        (b"MM\0*", "a TIFF image"),
+        (b"II+\0", "a BigTIFF image"),
+        (b"MM\0+", "a BigTIFF image"),
         (b"PK\x03\x04", "a ZIP archive or an Office document"),
         (b"\xd0\xcf\x11\xe0", "an old Office document"),
         (b"{\\rtf", "an RTF document"),
@@ -65,6 +64,6 @@ fn detected_type(start: &[u8]) -> String {
     let trimmed = start.trim_ascii_start();
     match KNOWN.iter().find(|(magic, _)| trimmed.starts_with(magic)) {
         Some((_, name)) => format!("it looks like {name}"),
-        None => "it does not start with %PDF-".into(),
+        None => "it starts like none of them".into(),
     }
 }

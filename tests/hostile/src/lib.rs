@@ -1,7 +1,8 @@
-//! PDFs that attack their reader; the same seed makes the same files.
+//! PDFs and images that attack their reader; the same seed makes the same files.
 //!
 //! ```text
 //! builder   writes PDFs, valid or invalid
+//! picture   writes images, valid or invalid
 //! pages     hostile pages, for use among good ones
 //! families  whole files, by the kind of attack
 //! mutate    damages any file at random
@@ -13,6 +14,7 @@ mod dice;
 mod families;
 mod mutate;
 pub mod pages;
+pub mod picture;
 
 pub use crypt::PASSWORD;
 

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everypage_core::{
+    document::DocumentKind,
     intake::{
         announce,
         submit::{self, Submission},
@@ -30,7 +31,9 @@ use crate::{
 };
 
 /// The name of a document without one.
-const DEFAULT_NAME: &str = "document.pdf";
+fn default_name(kind: Option<DocumentKind>) -> String {
+    format!("document.{}", kind.unwrap_or(DocumentKind::Pdf).extensions()[0])
+}
 
 /// Options of a job: in the query, in the fields of a form or in JSON.
 #[derive(IntoParams, ToSchema)]
@@ -65,7 +68,7 @@ pub struct JobRequest {
     force: Option<bool>,
 }
 
-/// A PDF.
+/// A PDF or an image.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[allow(dead_code, reason = "describes a body that is streamed")]
@@ -99,7 +102,8 @@ pub struct UploadRequest {
 
 /// Submit a document
 ///
-/// The PDF is the body (`application/pdf`) or the field `file` of a form. For a large document, request an
+/// The document, a PDF or an image (PNG, JPEG, TIFF with any number of pages, WebP), is the body or the field
+/// `file` of a form. For a large document, request an
 /// upload link with JSON (`"upload": true`): the response has the link, and its `id` works in every other
 /// route. A request with the same `Idempotency-Key`, or without one the same document with the same options
 /// within 24 hours, gives the same job.
@@ -110,13 +114,13 @@ pub struct UploadRequest {
         ("Everypage-Password" = Option<String>, Header, description = "Opens an encrypted document, if the password is ASCII; otherwise send it in a form"),
         ("traceparent" = Option<String>, Header, description = "The caller's trace (W3C); the job's spans become part of it"),
     ),
-    request_body(content((inline(Pdf) = "application/pdf"), (inline(Pdf) = "application/octet-stream"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
+    request_body(content((inline(Pdf) = "application/pdf"), (inline(Pdf) = "image/png"), (inline(Pdf) = "image/jpeg"), (inline(Pdf) = "image/tiff"), (inline(Pdf) = "image/webp"), (inline(Pdf) = "application/octet-stream"), (JobForm = "multipart/form-data"), (UploadRequest = "application/json"))),
     responses(
         (status = 202, description = "The job is stored", body = shape::Submitted, headers(("location" = String))),
         (status = 200, description = "The job of an earlier, identical request", body = shape::Submitted, headers(("location" = String))),
         (status = 201, description = "The upload link", body = shape::Job, headers(("location" = String))),
         (status = 413, description = "The document is too large", body = problem::Document, content_type = "application/problem+json"),
-        (status = 415, description = "Not a PDF, a form or JSON", body = problem::Document, content_type = "application/problem+json"),
+        (status = 415, description = "Not a PDF, an image, a form or JSON", body = problem::Document, content_type = "application/problem+json"),
         (status = 422, description = "Invalid options", body = problem::Document, content_type = "application/problem+json"),
     ))]
 pub async fn submit(
@@ -131,8 +135,9 @@ pub async fn submit(
     let mut requested = RequestOptions::read(&headers, &query);
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = DocumentKind::by_mime(&media_type);
     let file = match media_type.as_str() {
-        "application/pdf" | "application/octet-stream" => {
+        _ if kind.is_some() || media_type == "application/octet-stream" => {
             // Before the document is received: a client with a bad option need not send all of it.
             requested = requested.checked()?;
             request::body(&api, limit, &headers, request.into_body()).await?
@@ -145,7 +150,7 @@ pub async fn submit(
         "application/json" => {
             let mut fields = request::object(request.into_body()).await?;
             if fields.remove("upload") != Some(true.into()) {
-                let message = "must be true in JSON; or send the PDF as application/pdf";
+                let message = "must be true in JSON; or send the document as application/pdf or image/…";
                 return Err(Problem::invalid("upload", message));
             }
             requested.set_all(fields);
@@ -154,12 +159,13 @@ pub async fn submit(
             return start_upload(&api, caller, requested, options).await;
         }
         _ => {
-            let detail = "send the document as application/pdf or multipart/form-data, \
-                or request an upload link with application/json";
+            let detail = "send the document as application/pdf, image/png, image/jpeg, image/tiff, image/webp or \
+                multipart/form-data, or request an upload link with application/json";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
     };
     let options = requested.overrides.apply_to(JobOptions::from_settings(&settings));
+    requested.name.get_or_insert_with(|| default_name(kind));
     accept(&api, caller, requested, options, file).await
 }
 
@@ -180,7 +186,7 @@ async fn accept(
         user: Some(caller.user),
         source: "api".into(),
         idempotency_key: idempotency_key(api, &requested),
-        name: requested.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+        name: requested.name.unwrap_or_else(|| default_name(None)),
         file: file.path().to_owned(),
         password: requested.password,
         options,
@@ -201,14 +207,14 @@ async fn start_upload(
     options: JobOptions,
 ) -> Result<Response, Problem> {
     let Some(links) = &api.upload_links else {
-        let detail = "this service has no upload links: send the PDF in the body as application/pdf";
+        let detail = "this service has no upload links: send the document in the body, such as application/pdf";
         return Err(Problem::new(Code::UploadsNotAvailable, detail));
     };
     let announced = announce::UploadAnnouncement {
         tenant: caller.tenant,
         user: Some(caller.user),
         idempotency_key: idempotency_key(api, &requested),
-        name: requested.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+        name: requested.name.unwrap_or_else(|| default_name(None)),
         options,
         password: requested.password,
         traceparent: requested.traceparent,

@@ -56,6 +56,17 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_image_in_the_body_becomes_a_job_with_a_fitting_name() {
+    let service = Service::new(&[]);
+    for (media, name) in [("image/png", "document.png"), ("image/tiff", "document.tif"), ("IMAGE/JPEG", "document.jpg")] {
+        let request = request("POST", "/v1/jobs?force=true", media, FakeDocument::graphics(1).bytes());
+        let answer = service.send(Some(user()), request).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        assert_eq!(answer.text("/document/name"), name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_form_takes_options_after_the_file_too() {
     let service = Service::new(&[]);
     let document = FakeDocument { password: Some("open sesame".into()), ..FakeDocument::graphics(1) };

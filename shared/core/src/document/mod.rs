@@ -1,4 +1,4 @@
-//! What is known of a PDF and its pages before any AI sees them.
+//! What is known of a document and its pages before any AI sees them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,10 +6,12 @@ use utoipa::ToSchema;
 use crate::ids::PageNumber;
 
 mod block;
+mod kind;
 mod markdown;
 mod structure;
 
 pub use block::{Block, BlockKind, BlockStyle, Cell, PageBox, Table, plain_text};
+pub use kind::DocumentKind;
 pub use markdown::markdown;
 pub use structure::{Findings, PageBlocks};
 

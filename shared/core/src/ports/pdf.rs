@@ -1,4 +1,4 @@
-//! Reads PDF files.
+//! Reads documents: PDFs, and images as documents of as many pages as they have pictures.
 
 use std::{path::Path, time::Duration};
 
@@ -18,6 +18,8 @@ pub struct PdfLimits {
     pub max_pages: u32,
     /// Longest side of a page, in PDF points (1/72 inch).
     pub max_page_points: u32,
+    /// Pixels of an image that is a page of a document.
+    pub max_image_pixels: u64,
     /// After this a page is given up, and the document continues with the next one.
     pub page_timeout: Duration,
     /// After this the image of a page is given up; the page still has its text.
@@ -33,6 +35,8 @@ impl Default for PdfLimits {
             max_pages: 20_000,
             // PDF's own limit (200 inches) is 14,400; a page of 10 m is 28,346.
             max_page_points: 14_400,
+            // A0 at 300 dpi has 140 million.
+            max_image_pixels: 150_000_000,
             page_timeout: Duration::from_secs(20),
             // A page takes 10 ms; one that takes a thousand times as long is made to be slow.
             render_timeout: Duration::from_secs(10),
@@ -71,10 +75,12 @@ pub struct ReadOptions {
 pub enum PdfError {
     #[error("the file is empty (0 bytes)")]
     Empty,
-    #[error("this is not a PDF: {0}")]
+    #[error("this is not a PDF or an image (PNG, JPEG, TIFF, WebP): {0}")]
     NotAPdf(String),
     #[error("the PDF is damaged beyond repair: {0}")]
     Corrupt(String),
+    #[error("the image can't be read: {0}")]
+    BadImage(String),
     #[error("the PDF is encrypted and no password was given")]
     PasswordNeeded,
     #[error("the PDF is encrypted and the password given does not open it")]
@@ -83,7 +89,7 @@ pub enum PdfError {
     NoPages,
     #[error("the file has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES)")]
     TooLarge { bytes: u64, limit: u64 },
-    #[error("the PDF has {pages} pages; the limit is {limit} (MAX_PAGES)")]
+    #[error("the document has {pages} pages; the limit is {limit} (MAX_PAGES)")]
     TooManyPages { pages: u32, limit: u32 },
     #[error("the PDF could not be opened: the parser {0}")]
     ParserDied(String),
@@ -100,6 +106,7 @@ impl PdfError {
             Self::Empty => "empty_file",
             Self::NotAPdf(_) => "not_a_pdf",
             Self::Corrupt(_) => "corrupt_pdf",
+            Self::BadImage(_) => "bad_image",
             Self::PasswordNeeded => "password_needed",
             Self::PasswordWrong => "password_wrong",
             Self::NoPages => "no_pages",
@@ -111,7 +118,7 @@ impl PdfError {
     }
 }
 
-/// Reads PDF files, and survives any file.
+/// Reads documents, and survives any file.
 #[async_trait]
 pub trait Pdf: Send + Sync {
     /// Whether this process can read PDFs. Checked before a document is downloaded.

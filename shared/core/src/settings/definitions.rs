@@ -232,6 +232,13 @@ impl Reader<'_> {
                     1_000_000,
                     "maximum length of a page's longer side, in points (1/72 inch)",
                 ),
+                max_image_pixels: self.bounded(
+                    "MAX_IMAGE_PIXELS",
+                    limits.max_image_pixels,
+                    1,
+                    u64::MAX,
+                    "maximum number of pixels of an image that is a document or a page of one",
+                ),
                 page_timeout: self.duration(
                     "PAGE_TIMEOUT",
                     None,

@@ -7,6 +7,7 @@ mod fairness;
 mod hostile;
 mod images;
 mod isolation;
+mod pictures;
 mod refusals;
 mod support;
 mod text;

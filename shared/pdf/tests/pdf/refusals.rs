@@ -73,10 +73,10 @@ async fn an_open_document_is_not_shown_to_another_password() {
 #[tokio::test]
 async fn the_error_for_another_file_type_names_it() {
     for (bytes, name) in [
-        (&b"\x89PNG\r\n\x1a\n0000"[..], "PNG"),
+        (&b"GIF89a"[..], "GIF"),
         (b"PK\x03\x04....", "ZIP"),
         (b"<html><body>404</body></html>", "HTML"),
-        (b"Dear Sir or Madam", "%PDF-"),
+        (b"Dear Sir or Madam", "none of them"),
     ] {
         match inspect(bytes, None, limits()).await {
             Err(PdfError::NotAPdf(reason)) => assert!(reason.contains(name), "{reason}"),

@@ -10,6 +10,7 @@ mod encryption;
 mod images;
 mod nesting;
 mod nothing;
+mod pictures;
 mod streams;
 mod words;
 mod xref;
@@ -36,7 +37,7 @@ const fn once(name: &'static str, make: fn(&mut Dice) -> Vec<u8>) -> Maker {
 }
 
 pub(crate) fn all() -> Vec<&'static Maker> {
-    let families: [&'static [Maker]; 13] = [
+    let families: [&'static [Maker]; 14] = [
         nothing::MAKERS,
         counts::MAKERS,
         boxes::MAKERS,
@@ -47,6 +48,7 @@ pub(crate) fn all() -> Vec<&'static Maker> {
         bombs::MAKERS,
         drawing::MAKERS,
         images::MAKERS,
+        pictures::MAKERS,
         words::MAKERS,
         actions::MAKERS,
         encryption::MAKERS,
