@@ -1,6 +1,9 @@
 //! `everypage process` with folders, patterns and standard input.
 
-use everypage_hostile::builder::{Page, document};
+use everypage_hostile::{
+    builder::{Page, document},
+    picture::{Pixels, png, tiff},
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::support::{Bench, bounded, end, interrupt, report, sample};
@@ -89,6 +92,24 @@ async fn documents_are_started_as_there_is_room_and_the_rest_is_not_after_ctrl_c
     assert_eq!(ran.json()["totals"]["not_started"], 27);
     assert_eq!(ran.json()["totals"]["cancelled"]["documents"], 3);
     ran.reports("27  not started");
+}
+
+#[tokio::test]
+async fn images_of_a_folder_are_read_by_ai() {
+    let bench = Bench::new(&[]).await;
+    let picture =
+        || Pixels::new(300, 200, |x, y| if (x / 20 + y / 20) % 2 == 0 { [20, 30, 40] } else { [250; 3] });
+    std::fs::create_dir(bench.path("in")).unwrap();
+    std::fs::write(bench.path("in/a.png"), png(&picture())).unwrap();
+    std::fs::write(bench.path("in/a.tiff"), tiff(&[picture(), picture(), picture()], &[])).unwrap();
+    std::fs::write(bench.path("in/broken.jpg"), b"\xff\xd8\xff\xe0 not a picture").unwrap();
+    let ran = bench.run(&["process", &bench.path("in"), "-o", &bench.path("out")]).await.code(1);
+    ran.reports("a.png: success, 1 page in")
+        .reports("a.tiff: success, 3 pages in")
+        .reports(", 3 by AI")
+        .reports("broken.jpg: the image can't be read: ");
+    assert!(bench.read("out/a.txt").contains("[read by gpt-5.4]"));
+    assert_eq!(bench.read("out/a-2.txt").matches("[read by gpt-5.4]").count(), 3);
 }
 
 #[tokio::test]

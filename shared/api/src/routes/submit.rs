@@ -207,7 +207,8 @@ async fn start_upload(
     options: JobOptions,
 ) -> Result<Response, Problem> {
     let Some(links) = &api.upload_links else {
-        let detail = "this service has no upload links: send the document in the body, such as application/pdf";
+        let detail =
+            "this service has no upload links: send the document in the body, such as application/pdf";
         return Err(Problem::new(Code::UploadsNotAvailable, detail));
     };
     let announced = announce::UploadAnnouncement {

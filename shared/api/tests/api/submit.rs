@@ -58,7 +58,9 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
 #[tokio::test(start_paused = true)]
 async fn an_image_in_the_body_becomes_a_job_with_a_fitting_name() {
     let service = Service::new(&[]);
-    for (media, name) in [("image/png", "document.png"), ("image/tiff", "document.tif"), ("IMAGE/JPEG", "document.jpg")] {
+    for (media, name) in
+        [("image/png", "document.png"), ("image/tiff", "document.tif"), ("IMAGE/JPEG", "document.jpg")]
+    {
         let request = request("POST", "/v1/jobs?force=true", media, FakeDocument::graphics(1).bytes());
         let answer = service.send(Some(user()), request).await;
         assert_eq!(answer.status, 202, "{answer:?}");

@@ -7,7 +7,7 @@ use everypage_core::{
 use everypage_hostile::picture::{Pixels, chunk, png, tiff};
 use image_webp::{ColorType, WebPEncoder};
 
-use crate::support::{OPEN_TIMEOUT, limits, pages, reader, save};
+use crate::support::{OPEN_TIMEOUT, limits, of, pages, reader, save};
 
 const RED: [u8; 3] = [220, 20, 20];
 const BLUE: [u8; 3] = [20, 20, 220];
@@ -52,10 +52,10 @@ fn turned_jpeg(orientation: u8) -> Vec<u8> {
 
 async fn read(bytes: Vec<u8>, limits: PdfLimits) -> Result<Vec<PageReading>, PdfError> {
     let (saved, reader) = (save(bytes), reader(limits, 1));
-    let count = reader.inspect(&saved.path, None, OPEN_TIMEOUT).await?;
+    let count = reader.inspect(of(&saved.path), OPEN_TIMEOUT).await?;
     let style = ImageStyle { dpi: 96, format: ImageFormat::Png, ..ImageStyle::default() };
     let options = ReadOptions { render: RenderPages::Graphics, style };
-    reader.read(&saved.path, None, &pages(1..=count), &options).await
+    reader.read(of(&saved.path), &pages(1..=count), &options).await
 }
 
 /// The colour at a place of the rendered page, given in shares of its sides.
