@@ -14,7 +14,7 @@ pub(super) fn decode(bytes: &[u8], max_pixels: u64) -> Result<(Image, Option<Vec
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(broken)?;
     let (width, height) = decoder.dimensions();
     check_pixels(width, height, max_pixels)?;
-    // Buffers of its own, beside the pixels.
+    // Buffers of its own, in addition to the pixels.
     decoder.set_memory_limit(usize::try_from(max_pixels.saturating_mul(4)).unwrap_or(usize::MAX));
     // Without its EXIF data the picture may lie on its side, but it can be read.
     let exif = decoder.exif_metadata().ok().flatten();

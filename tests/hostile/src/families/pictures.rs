@@ -56,7 +56,7 @@ pub(super) const MAKERS: &[Maker] = &[
         tiff(&[noise(dice, 8), noise(dice, 8)], &extra)
     }),
     varied("tiff-compressed-garbage", |dice| {
-        // Fax, LZW, JPEG, Deflate, PackBits, and some that nobody knows.
+        // Fax, LZW, JPEG, Deflate, PackBits, and unknown ones.
         let compression = *dice.pick(&[2_u32, 3, 4, 5, 6, 7, 8, 32_773, 32_946, 34_712, 1_000]);
         let pixels = noise(dice, 64);
         let data = 8 + 2 + 9 * 12 + 4;
