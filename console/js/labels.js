@@ -136,6 +136,9 @@ export const REASON = {
 const PROVIDER = withFallback({
   openai: { name: 'OpenAI' },
   anthropic: { name: 'Anthropic' },
+  gemini: { name: 'Google Gemini' },
+  azure: { name: 'Azure OpenAI' },
+  mistral: { name: 'Mistral OCR' },
 });
 
 export const providerName = (name) => PROVIDER[name].name;

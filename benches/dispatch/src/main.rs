@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
     let immediate: Arc<dyn Vision> = Arc::new(FakeVision::healthy(Arc::new(SystemClock)));
     let provider = ScriptedProvider::start(Script::always(Behaviour::Answer)).await?;
     let base_url = provider.openai_base_url();
-    let access = ProviderAccess { base_url, api_key: Some(Secret::new("key")) };
+    let access = ProviderAccess::at(base_url, Some(Secret::new("key")));
     let http: Arc<dyn Vision> = Arc::new(HttpVision::new(VisionSettings::new([(Provider::OpenAi, access)]))?);
     for (name, limits, vision) in [
         ("in process, 8 workers, 8 calls", Limits { workers: 8, calls: 8 }, &immediate),

@@ -22,6 +22,10 @@ pub enum Behaviour {
     },
     /// The account has no credit left: a 429 from OpenAI, a 400 from Anthropic.
     Quota,
+    /// The key does not exist: a 401 from OpenAI, a 400 from Google.
+    BadKey,
+    /// The model does not exist: a 404 from OpenAI, a 400 from Mistral.
+    UnknownModel,
     /// No response until the client disconnects.
     Hang,
     Delay {

@@ -23,8 +23,8 @@ impl GrammarError {
     }
 }
 
-const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, quota, hang, drip, half-body, reset, \
-                            html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
+const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, quota, bad-key, unknown-model, hang, \
+                            drip, half-body, reset, html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
 
 /// Those that are written `name=value`.
 const CONDITIONS: [&str; 9] = ["model", "provider", "page", "shape", "first", "after", "share", "from", "to"];
@@ -168,6 +168,8 @@ fn named(name: &str) -> Parsed<Behaviour> {
         "answer" => Behaviour::Answer,
         "429" => Behaviour::RateLimited { retry_after: None },
         "quota" => Behaviour::Quota,
+        "bad-key" => Behaviour::BadKey,
+        "unknown-model" => Behaviour::UnknownModel,
         "hang" => Behaviour::Hang,
         "drip" => Behaviour::SlowDrip { bytes: DRIP_BYTES, every_ms: DRIP_EVERY_MS },
         "half-body" => Behaviour::HalfBody,

@@ -47,16 +47,14 @@ impl Reply {
             | Behaviour::Limit(_) => json(200, answer(&page(), Finish::Complete)),
             Behaviour::AnswerText(text) => json(200, answer(text, Finish::Complete)),
             Behaviour::Status(status) => json(*status, dialect.error(&request.model, *status)),
-            Behaviour::RateLimited { retry_after } => Self::Send {
-                status: 429,
-                content_type: JSON,
-                retry_after: *retry_after,
-                payload: Payload::whole(dialect.error(&request.model, 429).to_string()),
-            },
-            Behaviour::Quota => {
-                let (status, body) = dialect.out_of_credit();
-                json(status, body)
+            Behaviour::RateLimited { retry_after } => {
+                let (body, retry_after) = dialect.rate_limited(&request.model, *retry_after);
+                let payload = Payload::whole(body.to_string());
+                Self::Send { status: 429, content_type: JSON, retry_after, payload }
             }
+            Behaviour::Quota => error(dialect.out_of_credit()),
+            Behaviour::BadKey => error(dialect.bad_key(&request.model)),
+            Behaviour::UnknownModel => error(dialect.unknown_model(&request.model)),
             Behaviour::Hang => Self::Silence,
             Behaviour::Reset => Self::Close,
             Behaviour::SlowDrip { bytes, every_ms } => {
@@ -78,6 +76,10 @@ impl Reply {
             Behaviour::Empty => json(200, answer("", Finish::Complete)),
         }
     }
+}
+
+fn error((status, body): (u16, Value)) -> Reply {
+    json(status, body)
 }
 
 fn json(status: u16, body: Value) -> Reply {

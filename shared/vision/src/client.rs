@@ -15,10 +15,9 @@ use reqwest::{
 
 use crate::{
     dialect::{Call, Completion, dialect},
-    failure,
-    prices::Prices,
+    models::Models,
     rate_limit,
-    settings::{BaseUrl, ProviderAccess, SettingsError, VisionSettings},
+    settings::{Endpoint, SettingsError, VisionSettings},
     transport::{Reply, Transport},
 };
 
@@ -26,20 +25,8 @@ use crate::{
 /// create.
 pub struct HttpVision {
     endpoints: BTreeMap<Provider, Endpoint>,
-    prices: Prices,
+    models: Models,
     transport: Transport,
-}
-
-struct Endpoint {
-    base: BaseUrl,
-    access: ProviderAccess,
-}
-
-impl Endpoint {
-    fn may_be_called(&self, provider: Provider) -> bool {
-        let rule = provider.profile().api_key;
-        rule.allows_calls(self.access.key().is_some(), self.base.custom)
-    }
 }
 
 impl HttpVision {
@@ -47,14 +34,12 @@ impl HttpVision {
     pub fn new(mut settings: VisionSettings) -> Result<Self, SettingsError> {
         let mut endpoints = BTreeMap::new();
         for provider in Provider::ALL.iter().copied() {
-            let access = settings.access.remove(&provider);
-            let access = access.unwrap_or_else(|| ProviderAccess::official(provider, None));
-            let base = BaseUrl::check(provider, &access.base_url)?;
-            endpoints.insert(provider, Endpoint { base, access });
+            let access = settings.access.remove(&provider).unwrap_or_default();
+            endpoints.insert(provider, Endpoint::new(provider, access)?);
         }
-        let https = endpoints.values().any(|endpoint| endpoint.base.https);
+        let https = endpoints.values().any(Endpoint::is_https);
         let transport = Transport::new(&settings, https)?;
-        Ok(Self { endpoints, prices: settings.prices, transport })
+        Ok(Self { endpoints, models: settings.models, transport })
     }
 
     /// The adapter as the program's settings configure it.
@@ -77,12 +62,17 @@ impl HttpVision {
         });
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let reply = Reply { status, headers: headers.collect(), body };
-        let key = self.endpoint(target.provider).access.key();
-        self.parse(Call { target, page, key }, &reply)
+        self.parse(self.call(target, page), &reply)
+    }
+
+    fn call<'a>(&'a self, target: &'a Target, page: &'a PageRequest) -> Call<'a> {
+        let limit = self.models.max_output(&target.model).unwrap_or(u32::MAX);
+        let key = self.endpoint(target.provider).key();
+        Call { target, page, key, max_output_tokens: page.max_output_tokens.min(limit) }
     }
 
     fn parse(&self, call: Call<'_>, reply: &Reply) -> Result<Answer, VisionError> {
-        if failure::is_refusal(reply) {
+        if call.is_refusal(reply) {
             return Ok(Answer {
                 text: String::new(),
                 finish: Finish::Refusal,
@@ -103,9 +93,10 @@ impl HttpVision {
     }
 
     fn answer(&self, model: &str, completion: Completion, allowance: Allowance) -> Answer {
-        let Completion { text, finish, input_tokens, output_tokens } = completion;
-        let cost_usd = self.prices.cost_usd(model, input_tokens, output_tokens);
-        Answer { text, finish, usage: Usage { input_tokens, output_tokens, cost_usd }, allowance }
+        let Completion { text, finish, used } = completion;
+        let cost_usd = self.models.cost_usd(model, &used);
+        let usage = Usage { input_tokens: used.input, output_tokens: used.output, cost_usd };
+        Answer { text, finish, usage, allowance }
     }
 
     fn endpoint(&self, provider: Provider) -> &Endpoint {
@@ -118,27 +109,27 @@ impl HttpVision {
 impl Vision for HttpVision {
     async fn read_page(&self, target: &Target, page: &PageRequest) -> Result<Answer, VisionError> {
         let endpoint = self.endpoint(target.provider);
-        let call = Call { target, page, key: endpoint.access.key() };
-        if !endpoint.may_be_called(target.provider) {
-            return Err(call.misconfigured("no API key is set"));
+        let call = self.call(target, page);
+        match endpoint.missing(target.provider).as_slice() {
+            [] => {}
+            [name] => return Err(call.misconfigured(&format!("{name} is not set"))),
+            names => return Err(call.misconfigured(&format!("{} are not set", names.join(" and ")))),
         }
-        let request = dialect(target.provider).request(call, &endpoint.base).await?;
+        let request = dialect(target.provider).request(call, endpoint).await?;
         let reply = self.transport.post(request).await.map_err(|error| call.transient(&error.0))?;
         self.parse(call, &reply)
     }
 
-    fn price(&self, target: &Target) -> Price {
-        self.prices.of(&target.model).unwrap_or_default()
+    fn price(&self, target: &Target) -> Option<Price> {
+        self.models.price(&target.model)
     }
 }
 
 impl fmt::Debug for HttpVision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bases: BTreeMap<_, _> =
-            self.endpoints.iter().map(|(provider, endpoint)| (provider, &endpoint.base)).collect();
         f.debug_struct("HttpVision")
-            .field("base_urls", &bases)
-            .field("prices", &self.prices)
+            .field("base_urls", &self.endpoints)
+            .field("models", &self.models)
             .finish_non_exhaustive()
     }
 }

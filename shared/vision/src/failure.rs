@@ -1,5 +1,7 @@
 //! Failed calls, classified by what can be done about them.
 
+use std::time::Duration;
+
 use everypage_core::{
     ports::vision::{Scope, VisionError},
     providers::target::Target,
@@ -7,7 +9,11 @@ use everypage_core::{
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::{dialect::Call, rate_limit, redact, transport::Reply};
+use crate::{
+    dialect::{Call, dialect},
+    rate_limit, redact,
+    transport::Reply,
+};
 
 /// Error codes of a used-up balance or budget. Anthropic reports it as a 400 without a code of its own.
 const QUOTA_CODES: [&str; 4] =
@@ -16,6 +22,22 @@ const QUOTA_MESSAGE: &str = "credit balance is too low";
 
 const REFUSAL_CODES: [&str; 2] = ["content_filter", "content_policy_violation"];
 const REFUSAL_MESSAGE: &str = "blocked by content filtering";
+
+/// What an error response says about key, model and page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// No model of the provider can be called with this key or account.
+    BadAccess,
+    UnknownModel,
+    /// Too many calls, or no money left.
+    Exhausted,
+    /// The provider's filter refused the page: another provider may still read it.
+    Refused,
+    /// This model can't take this page.
+    BadRequest,
+    Transient,
+    Unknown,
+}
 
 impl Call<'_> {
     /// There is no usable HTTP response, or one that is not what the API documents.
@@ -29,32 +51,55 @@ impl Call<'_> {
         VisionError::Configuration { detail: self.detail(what), scope: Scope::Provider }
     }
 
+    /// The model was not called, because it can't read such a page.
+    pub(crate) fn cannot_take(&self, what: &str) -> VisionError {
+        VisionError::Request { detail: self.detail(what) }
+    }
+
+    /// Whether the API reports with an error that its filter refused the page.
+    pub(crate) fn is_refusal(&self, reply: &Reply) -> bool {
+        let status = reply.status;
+        status.is_client_error() && self.meaning(status, &ErrorBody::parse(reply)) == Meaning::Refused
+    }
+
     /// Classifies a response that reports an error.
     pub(crate) fn failure(&self, reply: &Reply) -> VisionError {
-        let error = ErrorBody::parse(&reply.body);
+        let error = ErrorBody::parse(reply);
         let status = error.inner_status(reply.status);
         let detail = self.detail(&self.message(status, &error));
-        let exhausted = |detail| VisionError::Exhausted {
-            detail,
-            retry_after: rate_limit::retry_after(&reply.headers),
-            allowance: rate_limit::allowance(self.target.provider, &reply.headers),
-        };
-        let transient = |detail| {
-            let retry_after = rate_limit::explicit_retry_after(&reply.headers);
-            VisionError::Transient { detail, retry_after }
-        };
-        let configuration = |detail, scope| VisionError::Configuration { detail, scope };
+        match self.meaning(status, &error) {
+            Meaning::BadAccess => VisionError::Configuration { detail, scope: Scope::Provider },
+            Meaning::UnknownModel => VisionError::Configuration { detail, scope: Scope::Model },
+            Meaning::Exhausted => VisionError::Exhausted {
+                detail,
+                retry_after: rate_limit::retry_after(&reply.headers).or(error.retry_delay),
+                allowance: rate_limit::allowance(self.target.provider, &reply.headers),
+            },
+            Meaning::BadRequest | Meaning::Refused => VisionError::Request { detail },
+            Meaning::Transient => {
+                let retry_after = rate_limit::explicit_retry_after(&reply.headers).or(error.retry_delay);
+                VisionError::Transient { detail, retry_after }
+            }
+            Meaning::Unknown => VisionError::Unknown { detail },
+        }
+    }
+
+    fn meaning(&self, status: StatusCode, error: &ErrorBody) -> Meaning {
+        if let Some(meaning) = dialect(self.target.provider).meaning(error) {
+            return meaning;
+        }
         match status.as_u16() {
-            _ if error.is_quota() => exhausted(detail),
-            402 | 429 => exhausted(detail),
-            404 => configuration(detail, Scope::Model),
-            400..=499 if error.has_code("model_not_found") => configuration(detail, Scope::Model),
-            401 | 403 => configuration(detail, Scope::Provider),
-            400 | 413 | 422 => VisionError::Request { detail },
-            408 | 409 | 500..=599 => transient(detail),
+            _ if error.is_quota() => Meaning::Exhausted,
+            402 | 429 => Meaning::Exhausted,
+            404 => Meaning::UnknownModel,
+            400..=499 if error.has_code("model_not_found") => Meaning::UnknownModel,
+            401 | 403 => Meaning::BadAccess,
+            400 if error.is_refusal() => Meaning::Refused,
+            400 | 413 | 422 => Meaning::BadRequest,
+            408 | 409 | 500..=599 => Meaning::Transient,
             // A successful status with an error in the body that names no status of its own.
-            200..=299 => transient(detail),
-            _ => VisionError::Unknown { detail },
+            200..=299 => Meaning::Transient,
+            _ => Meaning::Unknown,
         }
     }
 
@@ -79,7 +124,9 @@ impl Call<'_> {
     fn message(&self, status: StatusCode, error: &ErrorBody) -> String {
         let model = &self.target.model;
         let mut summary = format!("HTTP {}", status.as_u16());
-        if let Some(code) = error.code.as_ref().or(error.kind.as_ref()) {
+        // Google and Azure repeat the status as the code.
+        let code = error.code.as_ref().filter(|code| **code != status.as_u16().to_string());
+        if let Some(code) = code.or(error.kind.as_ref()) {
             summary = format!("{summary} {}", redact::shown(code, self.key, model));
         }
         match error.message.as_ref().and_then(|text| redact::message(text, self.key, model, self.page)) {
@@ -89,49 +136,58 @@ impl Call<'_> {
     }
 }
 
-/// Whether the API reports with an error that its filter refused the page: another provider may still
-/// read it, so this is a refusal and not an error of the request.
-pub(crate) fn is_refusal(reply: &Reply) -> bool {
-    if reply.status != StatusCode::BAD_REQUEST {
-        return false;
-    }
-    let error = ErrorBody::parse(&reply.body);
-    REFUSAL_CODES.into_iter().any(|code| error.has_code(code)) || error.mentions(REFUSAL_MESSAGE)
-}
-
 /// The body of an error, in the shapes of all providers and of servers that imitate them.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct ErrorBody {
-    kind: Option<String>,
+pub(crate) struct ErrorBody {
+    /// The `type` of most APIs, Google's `status`.
+    pub(crate) kind: Option<String>,
     code: Option<String>,
     message: Option<String>,
+    /// Google's `details[].reason`.
+    reasons: Vec<String>,
+    /// Google's `details[].retryDelay`.
+    retry_delay: Option<Duration>,
 }
 
 impl ErrorBody {
-    fn parse(body: &[u8]) -> Self {
-        let Ok(body) = serde_json::from_slice::<Value>(body) else {
+    fn parse(reply: &Reply) -> Self {
+        let Ok(body) = serde_json::from_slice::<Value>(&reply.body) else {
             return Self::default();
         };
+        // Google answers some errors with a list of one.
+        let body = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
         let error = match &body["error"] {
             Value::String(message) => {
                 return Self { message: Some(message.clone()), ..Self::default() };
             }
             Value::Object(_) => &body["error"],
-            _ => &body,
+            _ => body,
         };
         let text = |name: &str| match &error[name] {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        Self { kind: text("type"), code: text("code"), message: text("message") }
+        let details = || error["details"].as_array().into_iter().flatten();
+        let delay = |detail: &Value| rate_limit::number(detail["retryDelay"].as_str()?.strip_suffix('s')?, 1.0);
+        Self {
+            kind: text("type").or_else(|| text("status")),
+            code: text("code"),
+            message: text("message").or_else(|| text("detail")),
+            reasons: details().filter_map(|detail| detail["reason"].as_str()).map(str::to_owned).collect(),
+            retry_delay: details().find_map(delay).map(|delay| delay.min(rate_limit::MAX_WAIT)),
+        }
     }
 
-    fn has_code(&self, code: &str) -> bool {
+    pub(crate) fn has_code(&self, code: &str) -> bool {
         [&self.code, &self.kind].into_iter().flatten().any(|found| found == code)
     }
 
-    fn mentions(&self, phrase: &str) -> bool {
+    pub(crate) fn has_reason(&self, reason: &str) -> bool {
+        self.reasons.iter().any(|found| found == reason)
+    }
+
+    pub(crate) fn mentions(&self, phrase: &str) -> bool {
         self.message.as_ref().is_some_and(|text| text.contains(phrase))
     }
 
@@ -139,6 +195,10 @@ impl ErrorBody {
     /// page.
     fn is_quota(&self) -> bool {
         QUOTA_CODES.into_iter().any(|code| self.has_code(code)) || self.mentions(QUOTA_MESSAGE)
+    }
+
+    fn is_refusal(&self) -> bool {
+        REFUSAL_CODES.into_iter().any(|code| self.has_code(code)) || self.mentions(REFUSAL_MESSAGE)
     }
 
     /// Gateways wrap the error of another server in a 200 and put its status into `code`.

@@ -1,4 +1,5 @@
-//! Model calls over HTTP: OpenAI (and every server that implements its chat API) and Anthropic.
+//! Model calls over HTTP: OpenAI (and every server that implements its chat API), Anthropic, Google Gemini,
+//! Azure OpenAI and Mistral OCR.
 //!
 //! [`HttpVision`] is the adapter; one call passes through these modules:
 //!
@@ -9,7 +10,7 @@
 //! failure              sorts everything else into a VisionError
 //! rate_limit           how long the API asks to wait
 //! redact               what of the API's error message may be shown
-//! prices               what the call cost
+//! models               what the call cost, and how long the answer may be
 //! ```
 //!
 //! What is known of a provider before it is called (names, variables, default models) is in the table of
@@ -17,13 +18,15 @@
 
 mod client;
 mod dialect;
+#[cfg(test)]
+mod dialect_tests;
 mod failure;
-mod prices;
+mod models;
 mod rate_limit;
 mod redact;
 mod settings;
 mod transport;
 
 pub use client::HttpVision;
-pub use prices::{Prices, PricesError};
+pub use models::{Models, PricesError};
 pub use settings::{ProviderAccess, SettingsError, VisionSettings};

@@ -14,7 +14,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use crate::dialect::dialect;
 
 /// A longer wait is a mistake of the server, and could overflow later arithmetic.
-const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The most explicit header wins; among limits that are used up, the one that lasts longest.
 ///

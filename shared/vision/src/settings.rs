@@ -2,29 +2,27 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use everypage_core::{providers::target::Provider, secret::Secret, settings::Settings};
+use everypage_core::{
+    ports::vision::VisionError, providers::target::Provider, secret::Secret, settings::Settings,
+};
 use everypage_outbound::SetupError;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 
-use crate::{Prices, PricesError};
+use crate::{Models, PricesError, dialect::Call};
 
-/// Where one provider is called, and with which key.
-#[derive(Clone, Debug)]
+/// Where one provider is called, and with which key. Calls fail without what its `AccessRule` asks for.
+#[derive(Clone, Debug, Default)]
 pub struct ProviderAccess {
-    pub base_url: String,
-    /// Without one, calls fail unless `ApiKeyRule` allows them.
+    /// The provider's public one if unset.
+    pub base_url: Option<String>,
     pub api_key: Option<Secret>,
+    pub api_version: Option<String>,
 }
 
 impl ProviderAccess {
-    /// The provider's public base URL, with this key.
-    pub fn official(provider: Provider, api_key: Option<Secret>) -> Self {
-        Self { base_url: provider.profile().base_url.to_owned(), api_key }
-    }
-
-    /// The key without the white space that files and shells leave around it; none if it is blank.
-    pub(crate) fn key(&self) -> Option<&str> {
-        self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
+    pub fn at(base_url: impl Into<String>, api_key: Option<Secret>) -> Self {
+        Self { base_url: Some(base_url.into()), api_key, api_version: None }
     }
 }
 
@@ -32,7 +30,7 @@ impl ProviderAccess {
 pub struct VisionSettings {
     /// A provider that is not listed has its public base URL and no key.
     pub access: BTreeMap<Provider, ProviderAccess>,
-    pub prices: Prices,
+    pub models: Models,
     /// A call with a longer response fails.
     pub max_response_bytes: usize,
     pub connect_timeout: Duration,
@@ -42,7 +40,7 @@ impl VisionSettings {
     pub fn new(access: impl IntoIterator<Item = (Provider, ProviderAccess)>) -> Self {
         Self {
             access: access.into_iter().collect(),
-            prices: Prices::default(),
+            models: Models::default(),
             // The text of the densest page is some tens of kilobytes: this leaves room for any JSON
             // around it, and limits the memory of eight concurrent calls.
             max_response_bytes: 4 * 1024 * 1024,
@@ -53,13 +51,14 @@ impl VisionSettings {
     /// The part of the program's settings that concerns the adapter.
     pub fn from_settings(settings: &Settings) -> Result<Self, SettingsError> {
         let access = settings.providers.iter().map(|configured| {
-            let mut access = ProviderAccess::official(configured.provider, configured.api_key.clone());
-            if let Some(url) = &configured.base_url {
-                access.base_url.clone_from(url);
-            }
+            let access = ProviderAccess {
+                base_url: configured.base_url.clone(),
+                api_key: configured.api_key.clone(),
+                api_version: configured.api_version.clone(),
+            };
             (configured.provider, access)
         });
-        Ok(Self { prices: Prices::parse(&settings.model_prices)?, ..Self::new(access) })
+        Ok(Self { models: Models::parse(&settings.model_prices)?, ..Self::new(access) })
     }
 }
 
@@ -75,17 +74,69 @@ pub enum SettingsError {
     Http(#[from] SetupError),
 }
 
+/// One provider as it is called.
+pub(crate) struct Endpoint {
+    base: Option<BaseUrl>,
+    api_key: Option<Secret>,
+    pub(crate) api_version: Option<String>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(provider: Provider, access: ProviderAccess) -> Result<Self, SettingsError> {
+        let public = provider.profile().base_url.map(str::to_owned);
+        let base = access.base_url.or(public).map(|url| BaseUrl::check(provider, &url)).transpose()?;
+        Ok(Self { base, api_key: access.api_key, api_version: access.api_version })
+    }
+
+    /// The key without the white space that files and shells leave around it; none if it is blank.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
+    }
+
+    /// Whether the base URL is not the provider's public one.
+    pub(crate) fn is_custom(&self) -> bool {
+        self.base.as_ref().is_some_and(|base| base.custom)
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.base.as_ref().is_none_or(|base| base.https)
+    }
+
+    /// The variables that have to be set before the provider can be called.
+    pub(crate) fn missing(&self, provider: Provider) -> Vec<&'static str> {
+        provider.profile().access.missing(provider, self.key().is_some(), self.is_custom())
+    }
+
+    pub(crate) fn url(&self, call: Call<'_>, path: &str) -> Result<String, VisionError> {
+        let base = self.base.as_ref().ok_or_else(|| call.misconfigured("no base URL is set"))?;
+        Ok(format!("{}{path}", base.text))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_ref().map_or("(no base URL)", |base| &base.text))
+    }
+}
+
+/// A model's name as one segment of a path.
+pub(crate) fn path_segment(text: &str) -> String {
+    const PLAIN: &percent_encoding::AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, PLAIN).to_string()
+}
+
 /// A checked base URL, ready to have a path appended.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct BaseUrl {
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct BaseUrl {
     text: String,
     /// It is not the provider's public one.
-    pub(crate) custom: bool,
-    pub(crate) https: bool,
+    custom: bool,
+    https: bool,
 }
 
 impl BaseUrl {
-    pub(crate) fn check(provider: Provider, text: &str) -> Result<Self, SettingsError> {
+    fn check(provider: Provider, text: &str) -> Result<Self, SettingsError> {
         let fault = |reason: &str| SettingsError::BaseUrl { provider, reason: reason.to_owned() };
         let text = text.trim().trim_end_matches('/');
         let url = Url::parse(text).map_err(|error| fault(&format!("is not a URL: {error}")))?;
@@ -98,18 +149,8 @@ impl BaseUrl {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(fault("must not have a query (?…) or fragment (#…)"));
         }
-        let custom = text != provider.profile().base_url;
+        let custom = Some(text) != provider.profile().base_url;
         Ok(Self { text: text.to_owned(), custom, https: url.scheme() == "https" })
-    }
-
-    pub(crate) fn join(&self, path: &str) -> String {
-        format!("{}{path}", self.text)
-    }
-}
-
-impl fmt::Debug for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 
@@ -121,7 +162,7 @@ mod tests {
     fn a_trailing_slash_does_not_matter() {
         for text in ["http://127.0.0.1:8/v1", "http://127.0.0.1:8/v1/", " http://127.0.0.1:8/v1// "] {
             let base = BaseUrl::check(Provider::OpenAi, text).unwrap();
-            assert_eq!(base.join("/chat/completions"), "http://127.0.0.1:8/v1/chat/completions");
+            assert_eq!(base.text, "http://127.0.0.1:8/v1");
             assert!(base.custom && !base.https);
         }
         assert!(!BaseUrl::check(Provider::OpenAi, "https://api.openai.com/v1/").unwrap().custom);
@@ -147,10 +188,16 @@ mod tests {
     #[test]
     fn a_blank_key_counts_as_none_and_surrounding_white_space_is_ignored() {
         let key = |text: &str| {
-            let access = ProviderAccess::official(Provider::OpenAi, Some(Secret::new(text)));
-            access.key().map(str::to_owned)
+            let access = ProviderAccess { api_key: Some(Secret::new(text)), ..ProviderAccess::default() };
+            Endpoint::new(Provider::OpenAi, access).unwrap().key().map(str::to_owned)
         };
         assert_eq!(key(" \n"), None);
         assert_eq!(key("abc\n").as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn a_name_in_a_path_is_one_segment() {
+        assert_eq!(path_segment("gemini-3.8-flash"), "gemini-3.8-flash");
+        assert_eq!(path_segment("../x y:z"), "..%2Fx%20y%3Az");
     }
 }

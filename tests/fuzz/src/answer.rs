@@ -15,7 +15,7 @@ const LAYER: &str =
 
 /// With an address of this machine: a provider's own address would load the system's certificates.
 static VISION: LazyLock<Option<HttpVision>> = LazyLock::new(|| {
-    let here = || ProviderAccess { base_url: "http://127.0.0.1:9".into(), api_key: Some(Secret::new(KEY)) };
+    let here = || ProviderAccess::at("http://127.0.0.1:9", Some(Secret::new(KEY)));
     HttpVision::new(VisionSettings::new(Provider::ALL.iter().map(|provider| (*provider, here())))).ok()
 });
 

@@ -478,7 +478,7 @@ impl Vision for BrokenPort<dyn Vision> {
         answer
     }
 
-    fn price(&self, target: &Target) -> Price {
+    fn price(&self, target: &Target) -> Option<Price> {
         self.inner.price(target)
     }
 }

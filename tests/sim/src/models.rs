@@ -151,7 +151,7 @@ impl Vision for ProcessModels {
         Ok(Answer { text, finish, usage, allowance: Allowance::default() })
     }
 
-    fn price(&self, _target: &Target) -> Price {
-        Price { input: 1.0, output: 4.0 }
+    fn price(&self, _target: &Target) -> Option<Price> {
+        Some(Price::of_tokens(1.0, 4.0))
     }
 }

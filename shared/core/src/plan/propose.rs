@@ -87,8 +87,8 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
     }
     let image_pages = messages.iter().filter(|message| message.image.is_some()).count() as u32;
     let ai_pages = messages.len() as u32;
-    let price = steps.first().map(|target: &Target| planner.vision.price(target)).unwrap_or_default();
-    let cost = estimate_cost(image_pages, ai_pages - image_pages, price.input, price.output);
+    let price = steps.first().and_then(|target: &Target| planner.vision.price(target)).unwrap_or_default();
+    let cost = estimate_cost(image_pages, ai_pages - image_pages, price);
     let approval =
         settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
             format!("the estimated cost of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())

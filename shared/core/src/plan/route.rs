@@ -4,6 +4,7 @@ use crate::{
     document::{Classification, Reason},
     ids::PageNumber,
     money::MicroUsd,
+    ports::vision::Price,
     settings::AiPages,
 };
 
@@ -42,13 +43,12 @@ pub const TOKENS_IN_IMAGE_PAGE: u64 = 2_000;
 pub const TOKENS_IN_TEXT_PAGE: u64 = 1_200;
 pub const TOKENS_OUT_PAGE: u64 = 800;
 
-/// The estimated cost of a plan. Prices are in USD per million tokens, so tokens × price is in millionths of a
-/// USD.
-pub fn estimate_cost(image_pages: u32, text_pages: u32, usd_in: f64, usd_out: f64) -> MicroUsd {
+/// The estimated cost of a plan.
+pub fn estimate_cost(image_pages: u32, text_pages: u32, price: Price) -> MicroUsd {
+    let pages = u64::from(image_pages + text_pages);
     let tokens_in =
         u64::from(image_pages) * TOKENS_IN_IMAGE_PAGE + u64::from(text_pages) * TOKENS_IN_TEXT_PAGE;
-    let tokens_out = u64::from(image_pages + text_pages) * TOKENS_OUT_PAGE;
-    MicroUsd((tokens_in as f64 * usd_in + tokens_out as f64 * usd_out).round() as u64)
+    MicroUsd::from_usd(price.cost_usd(tokens_in, pages * TOKENS_OUT_PAGE, pages))
 }
 
 #[cfg(test)]

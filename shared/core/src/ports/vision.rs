@@ -45,11 +45,25 @@ pub struct Usage {
     pub cost_usd: f64,
 }
 
-/// US dollars per million tokens.
+/// The price of a model, in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
+    /// Per million tokens.
     pub input: f64,
     pub output: f64,
+    /// Per page, for a model that is not paid by tokens.
+    pub page: f64,
+}
+
+impl Price {
+    pub const fn of_tokens(input: f64, output: f64) -> Self {
+        Self { input, output, page: 0.0 }
+    }
+
+    pub fn cost_usd(&self, input_tokens: u64, output_tokens: u64, pages: u64) -> f64 {
+        let tokens = input_tokens as f64 * self.input + output_tokens as f64 * self.output;
+        tokens / 1_000_000.0 + pages as f64 * self.page
+    }
 }
 
 /// What is left of one rate limit, by the provider's headers.
@@ -117,6 +131,6 @@ pub enum VisionError {
 pub trait Vision: Send + Sync {
     async fn read_page(&self, target: &Target, request: &PageRequest) -> Result<Answer, VisionError>;
 
-    /// Returns the price of a model; zero if it is not known.
-    fn price(&self, target: &Target) -> Price;
+    /// Returns the price of a model; `None` if it is not known.
+    fn price(&self, target: &Target) -> Option<Price>;
 }

@@ -36,6 +36,11 @@ pub enum Provider {
     #[default]
     OpenAi,
     Anthropic,
+    Gemini,
+    /// Azure OpenAI. Its models are deployments, whose names the customer chooses.
+    Azure,
+    /// Mistral's OCR endpoint: an image in, Markdown out, without a prompt.
+    Mistral,
 }
 
 fn unknown_provider(text: &str) -> String {
@@ -49,6 +54,8 @@ pub struct ProviderVariables {
     pub fast_model: &'static str,
     pub api_key: &'static str,
     pub base_url: &'static str,
+    /// For an API that has its version in the request.
+    pub api_version: Option<&'static str>,
 }
 
 impl ProviderVariables {
@@ -67,6 +74,7 @@ macro_rules! variables {
             fast_model: concat!($prefix, "_FAST_MODEL"),
             api_key: concat!($prefix, "_API_KEY"),
             base_url: concat!($prefix, "_BASE_URL"),
+            api_version: None,
         }
     };
 }
@@ -74,11 +82,12 @@ macro_rules! variables {
 /// The row of a provider in the table of providers.
 pub struct ProviderProfile {
     pub variables: ProviderVariables,
-    pub base_url: &'static str,
+    /// The provider's public one; `None` where each customer has one.
+    pub base_url: Option<&'static str>,
     pub primary_model: &'static str,
     pub secondary_model: &'static str,
     pub fast_model: &'static str,
-    pub api_key: ApiKeyRule,
+    pub access: AccessRule,
 }
 
 impl Provider {
@@ -88,19 +97,46 @@ impl Provider {
         match self {
             Self::OpenAi => ProviderProfile {
                 variables: variables!("OPENAI"),
-                base_url: "https://api.openai.com/v1",
+                base_url: Some("https://api.openai.com/v1"),
                 primary_model: "gpt-5.4",
                 secondary_model: "gpt-5.4-mini",
                 fast_model: "gpt-5.4-nano",
-                api_key: ApiKeyRule::OptionalWithBaseUrl,
+                access: AccessRule::KeyOrBaseUrl,
             },
             Self::Anthropic => ProviderProfile {
                 variables: variables!("ANTHROPIC"),
-                base_url: "https://api.anthropic.com",
+                base_url: Some("https://api.anthropic.com"),
                 primary_model: "claude-sonnet-4-6",
                 secondary_model: "claude-opus-4-6",
                 fast_model: "claude-haiku-4-5",
-                api_key: ApiKeyRule::Required,
+                access: AccessRule::Key,
+            },
+            Self::Gemini => ProviderProfile {
+                variables: variables!("GEMINI"),
+                base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+                primary_model: "gemini-3.8-flash",
+                secondary_model: "gemini-3.5-flash",
+                fast_model: "gemini-3.5-flash-lite",
+                access: AccessRule::Key,
+            },
+            Self::Azure => ProviderProfile {
+                variables: ProviderVariables {
+                    api_version: Some("AZURE_OPENAI_API_VERSION"),
+                    ..variables!("AZURE_OPENAI")
+                },
+                base_url: None,
+                primary_model: "gpt-5.4",
+                secondary_model: "gpt-5.4-mini",
+                fast_model: "gpt-5.4-nano",
+                access: AccessRule::KeyAndBaseUrl,
+            },
+            Self::Mistral => ProviderProfile {
+                variables: variables!("MISTRAL"),
+                base_url: Some("https://api.mistral.ai/v1"),
+                primary_model: "mistral-ocr-4-1",
+                secondary_model: "mistral-ocr-2512",
+                fast_model: "mistral-ocr-2512",
+                access: AccessRule::Key,
             },
         }
     }
@@ -118,20 +154,33 @@ impl Provider {
     }
 }
 
-/// When a provider can be called without an API key.
+/// What a provider needs to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiKeyRule {
-    Required,
+pub enum AccessRule {
+    Key,
     /// Many servers that implement the provider's API at another base URL need no key.
-    OptionalWithBaseUrl,
+    KeyOrBaseUrl,
+    /// There is no public base URL: every customer has one.
+    KeyAndBaseUrl,
 }
 
-impl ApiKeyRule {
-    pub fn allows_calls(self, has_key: bool, has_own_base_url: bool) -> bool {
-        match self {
-            Self::Required => has_key,
-            Self::OptionalWithBaseUrl => has_key || has_own_base_url,
+impl AccessRule {
+    /// Of the variables of `provider`, those that have to be set before it can be called.
+    pub fn missing(self, provider: Provider, has_key: bool, has_own_base_url: bool) -> Vec<&'static str> {
+        let variables = provider.profile().variables;
+        let needs_key = match self {
+            Self::Key | Self::KeyAndBaseUrl => !has_key,
+            Self::KeyOrBaseUrl => !has_key && !has_own_base_url,
+        };
+        let needs_base_url = self == Self::KeyAndBaseUrl && !has_own_base_url;
+        let mut missing = Vec::new();
+        if needs_key {
+            missing.push(variables.api_key);
         }
+        if needs_base_url {
+            missing.push(variables.base_url);
+        }
+        missing
     }
 }
 
@@ -199,6 +248,20 @@ pub struct Target {
 impl Target {
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self { provider, model: model.into() }
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = || format!("{text:?} is not PROVIDER:MODEL, such as openai:gpt-5.4");
+        let (provider, model) = text.split_once(':').ok_or_else(shape)?;
+        let model = model.trim();
+        if model.is_empty() || model.chars().any(|c| c.is_whitespace() || c.is_control() || c == ',') {
+            return Err(shape());
+        }
+        Ok(Self::new(provider.trim().parse()?, model))
     }
 }
 

@@ -41,24 +41,22 @@ impl Reader<'_> {
             60_000,
             "timeout of one processing step, such as opening the file",
         );
-        let names = Provider::NAMES.join(" or ");
-        let primary =
-            self.parsed("PRIMARY_ENGINE", Provider::default(), &names, "provider that is called first");
-        let other = Provider::ALL.iter().copied().find(|provider| *provider != primary);
-        let other = other.unwrap_or(primary);
-        let secondary = self.parsed(
-            "SECONDARY_ENGINE",
-            other,
-            &names,
-            "provider that is called when the first one fails",
-        );
+        let names = Provider::NAMES.join(", ");
+        let about = "provider that is called first (default: the first with a key)";
+        let default = self.provider_with_access(None);
+        let primary = self.parsed("PRIMARY_ENGINE", default, &names, about);
+        let about = "provider that is called when the first one fails (default: the next with a key)";
+        let default = self.provider_with_access(Some(primary));
+        let secondary = self.parsed("SECONDARY_ENGINE", default, &names, about);
         let mut providers: Vec<ProviderSettings> =
             Provider::ALL.iter().map(|provider| self.provider(*provider)).collect();
         for (name, chosen) in [("PRIMARY_ENGINE", primary), ("SECONDARY_ENGINE", secondary)] {
-            let is_usable = providers.iter().any(|one| one.provider == chosen && one.is_usable());
-            if self.raw(name).is_some() && !is_usable {
-                let key = chosen.profile().variables.api_key;
-                self.warnings.push(format!("{name} is {chosen}, which is not used: {key} is not set"));
+            let missing = providers.iter().filter(|one| one.provider == chosen).flat_map(|one| one.missing());
+            let missing: Vec<&str> = missing.collect();
+            if self.raw(name).is_some() && !missing.is_empty() {
+                let verb = if missing.len() == 1 { "is" } else { "are" };
+                let missing = missing.join(" and ");
+                self.warnings.push(format!("{name} is {chosen}, which is not used: {missing} {verb} not set"));
             }
         }
         providers.sort_by_key(|one| one.provider != primary);
@@ -312,6 +310,19 @@ impl Reader<'_> {
         }
     }
 
+    /// The first provider other than `except` that can be called: who sets one key need not name its
+    /// provider as well.
+    fn provider_with_access(&mut self, except: Option<Provider>) -> Provider {
+        let others: Vec<Provider> =
+            Provider::ALL.iter().copied().filter(|one| Some(*one) != except).collect();
+        let usable = others.iter().find(|provider| {
+            let ProviderProfile { variables, access, .. } = provider.profile();
+            let has_key = self.raw(variables.api_key).is_some();
+            access.missing(**provider, has_key, self.raw(variables.base_url).is_some()).is_empty()
+        });
+        usable.or(others.first()).copied().unwrap_or_default()
+    }
+
     fn provider(&mut self, provider: Provider) -> ProviderSettings {
         let ProviderProfile { variables, primary_model, secondary_model, fast_model, .. } =
             provider.profile();
@@ -333,7 +344,10 @@ impl Reader<'_> {
             "(the provider's)",
             "base URL of the provider's API, or of a compatible server",
         );
-        ProviderSettings { provider, models, api_key, base_url }
+        let api_version = variables
+            .api_version
+            .and_then(|name| self.text(name, "version of the provider's API (default: the latest, unversioned)"));
+        ProviderSettings { provider, models, api_key, base_url, api_version }
     }
 
     /// Credits can be bought if both the payment service and the price are set.

@@ -45,12 +45,18 @@ pub struct ProviderSettings {
     pub api_key: Option<Secret>,
     /// Set if calls go to another server than the provider's own.
     pub base_url: Option<String>,
+    pub api_version: Option<String>,
 }
 
 impl ProviderSettings {
-    /// Whether calls can be made with the key and the base URL that are set.
+    /// The variables that have to be set before calls can be made.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let rule = self.provider.profile().access;
+        rule.missing(self.provider, self.api_key.is_some(), self.base_url.is_some())
+    }
+
     pub fn is_usable(&self) -> bool {
-        self.provider.profile().api_key.allows_calls(self.api_key.is_some(), self.base_url.is_some())
+        self.missing().is_empty()
     }
 }
 

@@ -1,4 +1,6 @@
 //! Anthropic's Messages API.
+//!
+//! Errors as in platform.claude.com/docs/en/api/errors, headers as in .../api/rate-limits.
 
 use std::net::SocketAddr;
 
@@ -84,12 +86,12 @@ impl Dialect for Anthropic {
         (400, error("invalid_request_error", message))
     }
 
-    fn limit_headers(&self, name: &str, level: &Level, now: Timestamp) -> [(String, String); 3] {
+    fn limit_headers(&self, name: &str, level: &Level, now: Timestamp) -> Vec<(String, String)> {
         // Whole seconds, rounded up.
         let seconds = i64::try_from(level.full_in.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
         let part = i64::from(now.subsec_nanosecond() > 0);
         let reset = Timestamp::from_second(now.as_second().saturating_add(seconds).saturating_add(part));
-        [
+        vec![
             (format!("anthropic-ratelimit-{name}-limit"), level.limit.to_string()),
             (format!("anthropic-ratelimit-{name}-remaining"), level.remaining.to_string()),
             (format!("anthropic-ratelimit-{name}-reset"), reset.unwrap_or(Timestamp::MAX).to_string()),

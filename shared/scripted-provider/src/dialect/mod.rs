@@ -1,6 +1,9 @@
 //! The providers' HTTP APIs. A dialect is one file here and one line in [`DIALECTS`].
 
 mod anthropic;
+mod azure;
+mod gemini;
+mod mistral;
 mod openai;
 
 use std::net::SocketAddr;
@@ -13,7 +16,8 @@ use serde_json::Value;
 use crate::{bucket::Level, image::ImageSize, request::ModelRequest};
 
 /// Every dialect that the server speaks.
-pub(crate) static DIALECTS: &[&dyn Dialect] = &[&openai::OpenAi, &anthropic::Anthropic];
+pub(crate) static DIALECTS: &[&dyn Dialect] =
+    &[&openai::OpenAi, &anthropic::Anthropic, &gemini::Gemini, &azure::Azure, &mistral::Mistral];
 
 /// How an answer ended, before it has the provider's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +47,28 @@ pub(crate) trait Dialect: Sync {
 
     fn error(&self, model: &str, status: u16) -> Value;
 
+    /// The response to a call above a rate limit: its body, and its `Retry-After`.
+    fn rate_limited(&self, model: &str, retry_after: Option<u32>) -> (Value, Option<u32>) {
+        (self.error(model, 429), retry_after)
+    }
+
+    /// The response to a call with a key that does not exist.
+    fn bad_key(&self, model: &str) -> (u16, Value) {
+        (401, self.error(model, 401))
+    }
+
+    /// The response to a call of a model that does not exist.
+    fn unknown_model(&self, model: &str) -> (u16, Value) {
+        (404, self.error(model, 404))
+    }
+
     /// The response to a call whose account has no credit left.
     fn out_of_credit(&self) -> (u16, Value);
 
     /// The headers that announce a limit; `name` is `requests` or `tokens`.
-    fn limit_headers(&self, name: &str, level: &Level, now: Timestamp) -> [(String, String); 3];
+    fn limit_headers(&self, _name: &str, _level: &Level, _now: Timestamp) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// The text with which the provider's models refuse.
     fn refusal(&self) -> &'static str;

@@ -1,4 +1,6 @@
 //! OpenAI's chat completions, which compatible servers speak as well.
+//!
+//! Errors as in developers.openai.com/api/docs/guides/error-codes, headers as in .../guides/rate-limits.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -92,8 +94,8 @@ impl Dialect for OpenAi {
         (429, error("insufficient_quota", "insufficient_quota", message))
     }
 
-    fn limit_headers(&self, name: &str, level: &Level, _now: Timestamp) -> [(String, String); 3] {
-        [
+    fn limit_headers(&self, name: &str, level: &Level, _now: Timestamp) -> Vec<(String, String)> {
+        vec![
             (format!("x-ratelimit-limit-{name}"), level.limit.to_string()),
             (format!("x-ratelimit-remaining-{name}"), level.remaining.to_string()),
             (format!("x-ratelimit-reset-{name}"), go_duration(level.full_in)),

@@ -107,7 +107,7 @@ fn errors_name_the_bad_part() {
         ("page=0=500", "\"0\" is not a page"),
         ("shape=3=500", "\"3\" is not a shape"),
         ("shape=0x4=500", "\"0x4\" is not a shape"),
-        ("gemini:*=hang", "\"gemini\" is not a provider"),
+        ("grok:*=hang", "\"grok\" is not a provider"),
         ("openai:=hang", "\"\" is not a model"),
         ("first=few=500", "\"few\" is not a number of calls"),
         ("page=7=200", "\"200\" is not a behaviour"),
@@ -149,6 +149,8 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
             .prop_map(Behaviour::Status),
         option::of(any::<u32>()).prop_map(|retry_after| Behaviour::RateLimited { retry_after }),
         Just(Behaviour::Quota),
+        Just(Behaviour::BadKey),
+        Just(Behaviour::UnknownModel),
         Just(Behaviour::Hang),
         (1usize.., any::<u64>()).prop_map(|(bytes, every_ms)| Behaviour::SlowDrip { bytes, every_ms }),
         Just(Behaviour::HalfBody),
@@ -189,7 +191,7 @@ fn limits() -> impl Strategy<Value = Limit> {
 }
 
 fn conditions() -> impl Strategy<Value = When> {
-    let provider = prop_oneof![Just(Provider::OpenAi), Just(Provider::Anthropic)];
+    let provider = prop::sample::select(Provider::ALL);
     let ranges = prop::collection::vec((1u32..500, 0u32..50), 1..4);
     let pages = ranges.prop_map(|ranges| {
         let text: Vec<String> =

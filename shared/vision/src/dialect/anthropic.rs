@@ -1,34 +1,38 @@
 //! Anthropic's messages API.
+//!
+//! Documented at platform.claude.com/docs/en/api/messages, errors at .../api/errors, rate-limit headers at
+//! .../api/rate-limits.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::{display::Base64Display, engine::general_purpose::STANDARD};
-use everypage_core::ports::vision::{Allowance, Finish, PageRequest, Quota, RequestImage, VisionError};
+use everypage_core::ports::vision::{Allowance, Finish, Quota, VisionError};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Call, Completion, Dialect, Request,
     completion::{Content, Tokens},
+    image::Base64,
+    tuning::ClaudeTuning,
 };
 use crate::{
     rate_limit::{header, tightest, until},
-    settings::BaseUrl,
+    settings::Endpoint,
 };
 
 pub(super) struct Anthropic;
 
 #[async_trait]
 impl Dialect for Anthropic {
-    async fn request(&self, call: Call<'_>, base: &BaseUrl) -> Result<Request, VisionError> {
+    async fn request(&self, call: Call<'_>, endpoint: &Endpoint) -> Result<Request, VisionError> {
         let key = call.secret_header(call.key.unwrap_or_default())?;
         let headers = vec![
             (HeaderName::from_static("x-api-key"), key),
             (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01")),
         ];
-        let body = call.json(&body(&call.target.model, call.page))?;
-        Ok(Request { url: base.join("/v1/messages"), headers, body })
+        let body = call.json(&body(call))?;
+        Ok(Request { url: endpoint.url(call, "/v1/messages")?, headers, body })
     }
 
     fn parse(&self, body: &[u8]) -> Option<Completion> {
@@ -39,13 +43,8 @@ impl Dialect for Anthropic {
             // end_turn, stop_sequence, and values that are added later.
             _ => Finish::Complete,
         };
-        let tokens = response.usage.unwrap_or_default();
-        Some(Completion {
-            text: response.content.text(),
-            finish,
-            input_tokens: tokens.input(),
-            output_tokens: tokens.output(),
-        })
+        let used = response.usage.unwrap_or_default().used();
+        Some(Completion { text: response.content.text(), finish, used })
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
@@ -71,22 +70,22 @@ impl Dialect for Anthropic {
     }
 }
 
-fn body<'a>(model: &'a str, page: &'a PageRequest) -> Body<'a> {
-    let data = |image: &RequestImage| Source {
-        kind: "base64",
-        media_type: image.format.mime(),
-        data: Base64(image.bytes.clone()),
-    };
+fn body(call: Call<'_>) -> Body<'_> {
+    let (model, page) = (&call.target.model, call.page);
     // The image comes first, as Anthropic advises; an empty text block would be rejected.
-    let image = page.image.as_ref().map(|image| Part::Image { source: data(image) });
+    let image = page.image.as_ref().map(|image| Part::Image {
+        source: Source { kind: "base64", media_type: image.format.mime(), data: Base64(image) },
+    });
     let text =
         Some(&page.context_text).filter(|text| !text.trim().is_empty()).map(|text| Part::Text { text });
+    let tuning = ClaudeTuning::of(model, page.temperature);
     Body {
         model,
-        max_tokens: page.max_output_tokens,
+        max_tokens: call.max_output_tokens,
         system: Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
         messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
-        temperature: page.temperature,
+        temperature: tuning.temperature,
+        output_config: tuning.effort.map(|effort| OutputConfig { effort }),
     }
 }
 
@@ -99,6 +98,13 @@ struct Body<'a> {
     messages: [Message<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -111,24 +117,15 @@ struct Message<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
     Text { text: &'a str },
-    Image { source: Source },
+    Image { source: Source<'a> },
 }
 
 #[derive(Serialize)]
-struct Source {
+struct Source<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     media_type: &'static str,
-    data: Base64,
-}
-
-/// Encoded while it is written, so that the image is in memory once as bytes and once as JSON.
-struct Base64(std::sync::Arc<[u8]>);
-
-impl Serialize for Base64 {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
-    }
+    data: Base64<'a>,
 }
 
 #[derive(Deserialize)]
@@ -140,22 +137,15 @@ struct Response {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::document::ImageFormat;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::dialect_tests::{page, with_call};
 
     fn sent(context: &str, image: bool) -> Value {
-        let image = image
-            .then(|| RequestImage { format: ImageFormat::Png, bytes: b"\xff\xd8\xff".as_slice().into() });
-        let request = PageRequest {
-            system_prompt: "be exact".into(),
-            context_text: context.into(),
-            image,
-            max_output_tokens: 77,
-            temperature: None,
-        };
-        serde_json::to_value(body("claude-haiku-4-5", &request)).unwrap()
+        with_call("anthropic", "claude-haiku-4-5", &page(image, context), |call| {
+            serde_json::to_value(body(call)).unwrap()
+        })
     }
 
     #[test]
@@ -167,9 +157,10 @@ mod tests {
                 "max_tokens": 77,
                 "system": "be exact",
                 "messages": [{ "role": "user", "content": [
-                    { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "/9j/" } },
+                    { "type": "image", "source": { "type": "base64", "media_type": "image/jpeg", "data": "/9j/" } },
                     { "type": "text", "text": "Page 1 of 2" },
                 ] }],
+                "temperature": 0.0,
             })
         );
         assert_eq!(sent(" \n", true)["messages"][0]["content"].as_array().unwrap().len(), 1);
@@ -196,7 +187,7 @@ mod tests {
                 "usage": { "input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 2 } });
             let parsed = Anthropic.parse(body.to_string().as_bytes()).unwrap();
             assert_eq!((parsed.text.as_str(), parsed.finish), (text, finish), "{body}");
-            assert_eq!((parsed.input_tokens, parsed.output_tokens), (10, 2));
+            assert_eq!((parsed.used.input, parsed.used.cached, parsed.used.output), (10, 3, 2));
         }
     }
 

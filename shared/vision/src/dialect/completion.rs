@@ -3,13 +3,26 @@
 use everypage_core::ports::vision::Finish;
 use serde::Deserialize;
 
-/// A parsed response. Its tokens are 0 where the response does not report them.
+/// A parsed response.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Completion {
     pub(crate) text: String,
     pub(crate) finish: Finish,
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
+    pub(crate) used: Used,
+}
+
+/// What a call used; 0 where the response does not report it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// All tokens of the request.
+    pub(crate) input: u64,
+    /// Those of `input` that the provider had in its cache.
+    pub(crate) cached: u64,
+    /// Those of `input` that it wrote into its cache.
+    pub(crate) cache_written: u64,
+    /// With what the model thought.
+    pub(crate) output: u64,
+    pub(crate) pages: u64,
 }
 
 /// The `usage` of a response, under the names of either OpenAI or Anthropic.
@@ -20,21 +33,32 @@ pub(super) struct Tokens {
     input_tokens: Option<u64>,
     #[serde(alias = "completion_tokens")]
     output_tokens: Option<u64>,
+    /// OpenAI includes the cached ones in `prompt_tokens`.
+    prompt_tokens_details: Option<PromptDetails>,
     /// Anthropic does not include these in `input_tokens`.
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
 }
 
-impl Tokens {
-    pub(super) fn input(&self) -> u64 {
-        [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens]
-            .into_iter()
-            .flatten()
-            .fold(0, u64::saturating_add)
-    }
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
 
-    pub(super) fn output(&self) -> u64 {
-        self.output_tokens.unwrap_or(0)
+impl Tokens {
+    pub(super) fn used(&self) -> Used {
+        let (read, written) =
+            (self.cache_read_input_tokens.unwrap_or(0), self.cache_creation_input_tokens.unwrap_or(0));
+        let input = self.input_tokens.unwrap_or(0).saturating_add(read).saturating_add(written);
+        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        Used {
+            input,
+            cached: cached.unwrap_or(0).saturating_add(read).min(input),
+            cache_written: written,
+            output: self.output_tokens.unwrap_or(0),
+            pages: 0,
+        }
     }
 }
 

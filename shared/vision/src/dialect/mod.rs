@@ -1,8 +1,13 @@
 //! The APIs of the providers, one file each, and the table of them.
 
 mod anthropic;
+mod azure;
 mod completion;
+mod gemini;
+mod image;
+mod mistral;
 mod openai;
+mod tuning;
 
 use std::time::Duration;
 
@@ -14,15 +19,21 @@ use everypage_core::{
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 
-pub(crate) use completion::Completion;
+pub(crate) use completion::{Completion, Used};
 
-use crate::settings::BaseUrl;
+use crate::{
+    failure::{ErrorBody, Meaning},
+    settings::Endpoint,
+};
 
 /// The table of dialects: one line per provider.
 pub(crate) fn dialect(provider: Provider) -> &'static dyn Dialect {
     match provider {
         Provider::OpenAi => &openai::OpenAi,
         Provider::Anthropic => &anthropic::Anthropic,
+        Provider::Gemini => &gemini::Gemini,
+        Provider::Azure => &azure::Azure,
+        Provider::Mistral => &mistral::Mistral,
     }
 }
 
@@ -30,10 +41,15 @@ pub(crate) fn dialect(provider: Provider) -> &'static dyn Dialect {
 #[async_trait]
 pub(crate) trait Dialect: Send + Sync {
     /// Builds the request of a call. Async, because a dialect may have to fetch credentials.
-    async fn request(&self, call: Call<'_>, base: &BaseUrl) -> Result<Request, VisionError>;
+    async fn request(&self, call: Call<'_>, endpoint: &Endpoint) -> Result<Request, VisionError>;
 
     /// Parses the body of a successful response; `None` when it lacks what the API documents.
     fn parse(&self, body: &[u8]) -> Option<Completion>;
+
+    /// What an error means where status and common codes would mislead.
+    fn meaning(&self, _error: &ErrorBody) -> Option<Meaning> {
+        None
+    }
 
     /// What is left of the rate limits, from headers of the provider's own.
     fn allowance(&self, _headers: &HeaderMap) -> Allowance {
@@ -59,6 +75,8 @@ pub(crate) struct Call<'a> {
     pub(crate) target: &'a Target,
     pub(crate) page: &'a PageRequest,
     pub(crate) key: Option<&'a str>,
+    /// The output limit: the page's, or the model's if that is lower.
+    pub(crate) max_output_tokens: u32,
 }
 
 impl Call<'_> {
@@ -68,6 +86,10 @@ impl Call<'_> {
             .map_err(|_| self.misconfigured("the API key has characters that cannot be sent"))?;
         value.set_sensitive(true);
         Ok(value)
+    }
+
+    fn bearer(&self) -> Result<Option<HeaderValue>, VisionError> {
+        self.key.map(|key| self.secret_header(&format!("Bearer {key}"))).transpose()
     }
 
     fn json(&self, body: &impl Serialize) -> Result<Vec<u8>, VisionError> {

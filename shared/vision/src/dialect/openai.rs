@@ -1,33 +1,44 @@
 //! OpenAI's chat completions API, which many other servers implement too.
+//!
+//! Documented at developers.openai.com/api/docs/api-reference/chat, rate-limit headers at
+//! .../guides/rate-limits, errors at .../guides/error-codes, image detail at .../guides/images-vision.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::{display::Base64Display, engine::general_purpose::STANDARD};
-use everypage_core::ports::vision::{Allowance, Finish, PageRequest, Quota, RequestImage, VisionError};
+use everypage_core::ports::vision::{Allowance, Finish, Quota, RequestImage, VisionError};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Call, Completion, Dialect, Request,
     completion::{Content, Tokens},
+    image::DataUrl,
+    tuning::OpenAiTuning,
 };
 use crate::{
     rate_limit::{header, number},
-    settings::BaseUrl,
+    settings::Endpoint,
 };
 
 pub(super) struct OpenAi;
 
+/// Who serves the API.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    /// OpenAI or Azure.
+    OpenAi,
+    /// Another one, which may know only the older and simpler parts of the API.
+    Compatible,
+}
+
 #[async_trait]
 impl Dialect for OpenAi {
-    async fn request(&self, call: Call<'_>, base: &BaseUrl) -> Result<Request, VisionError> {
-        let headers = match call.key {
-            Some(key) => vec![(AUTHORIZATION, call.secret_header(&format!("Bearer {key}"))?)],
-            None => vec![],
-        };
-        let body = call.json(&body(&call.target.model, call.page, base.custom))?;
-        Ok(Request { url: base.join("/chat/completions"), headers, body })
+    async fn request(&self, call: Call<'_>, endpoint: &Endpoint) -> Result<Request, VisionError> {
+        let headers = call.bearer()?.map(|key| (AUTHORIZATION, key)).into_iter().collect();
+        let server = if endpoint.is_custom() { Server::Compatible } else { Server::OpenAi };
+        let body = call.json(&body(call, server))?;
+        Ok(Request { url: endpoint.url(call, "/chat/completions")?, headers, body })
     }
 
     fn parse(&self, body: &[u8]) -> Option<Completion> {
@@ -43,8 +54,7 @@ impl Dialect for OpenAi {
             _ => Finish::Complete,
         };
         let text = message.content.map(Content::text).unwrap_or_default();
-        let tokens = response.usage.unwrap_or_default();
-        Some(Completion { text, finish, input_tokens: tokens.input(), output_tokens: tokens.output() })
+        Some(Completion { text, finish, used: response.usage.unwrap_or_default().used() })
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
@@ -57,13 +67,13 @@ impl Dialect for OpenAi {
     }
 }
 
-/// What is left of one limit, and when it is full again.
+/// What is left of one limit, and when it is full again. Azure has -1 where it does not know.
 fn quota(headers: &HeaderMap, limit: &str) -> Option<Quota> {
     let remaining = header(headers, &format!("x-ratelimit-remaining-{limit}"))?.parse::<f64>().ok()?;
     let reset = header(headers, &format!("x-ratelimit-reset-{limit}"))?;
     let resets_in = go_duration(reset).or_else(|| number(reset, 1.0))?;
     let whole = header(headers, &format!("x-ratelimit-limit-{limit}")).and_then(|value| value.parse().ok());
-    Some(Quota { left: remaining.max(0.0) as u64, limit: whole, resets_in })
+    (remaining >= 0.0).then_some(Quota { left: remaining as u64, limit: whole, resets_in })
 }
 
 /// Parses the notation of the programming language Go: `1m30.5s`, `250ms`, `6m0s`.
@@ -90,39 +100,50 @@ fn go_duration(value: &str) -> Option<Duration> {
     (!value.is_empty()).then_some(total)
 }
 
-/// `custom`: another server than OpenAI's. Many compatible servers know only the older name of the
-/// output limit, which OpenAI's newer models reject.
-fn body<'a>(model: &'a str, page: &'a PageRequest, custom: bool) -> Body<'a> {
-    let limit = page.max_output_tokens;
+/// Many compatible servers know only the older name of the output limit, which OpenAI's newer models
+/// reject, and neither reasoning effort nor image detail.
+pub(super) fn body(call: Call<'_>, server: Server) -> Body<'_> {
+    let (model, page, limit) = (&call.target.model, call.page, call.max_output_tokens);
+    let is_openai = server == Server::OpenAi;
     let user = match &page.image {
         None => MessageContent::Text(&page.context_text),
-        Some(image) => MessageContent::Parts(parts(&page.context_text, image)),
+        Some(image) => MessageContent::Parts(parts(&page.context_text, image, is_openai)),
     };
     let system = Some(&page.system_prompt).filter(|prompt| !prompt.is_empty());
     let system = system.map(|prompt| Message { role: "system", content: MessageContent::Text(prompt) });
+    let tuning = match server {
+        Server::OpenAi => OpenAiTuning::of(model, page.temperature),
+        Server::Compatible => {
+            OpenAiTuning { reasoning_effort: None, temperature: Some(page.temperature.unwrap_or(0.0)) }
+        }
+    };
     Body {
         model,
         messages: system.into_iter().chain([Message { role: "user", content: user }]).collect(),
-        max_tokens: custom.then_some(limit),
-        max_completion_tokens: (!custom).then_some(limit),
-        temperature: page.temperature,
+        max_tokens: (!is_openai).then_some(limit),
+        max_completion_tokens: is_openai.then_some(limit),
+        reasoning_effort: tuning.reasoning_effort,
+        temperature: tuning.temperature,
     }
 }
 
-fn parts<'a>(context: &'a str, image: &'a RequestImage) -> Vec<Part<'a>> {
+fn parts<'a>(context: &'a str, image: &'a RequestImage, is_openai: bool) -> Vec<Part<'a>> {
     let text = Some(context).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
-    let image = Part::ImageUrl { image_url: ImageUrl { url: DataUrl(image) } };
+    let image =
+        Part::ImageUrl { image_url: ImageUrl { url: DataUrl(image), detail: is_openai.then_some("high") } };
     text.into_iter().chain([image]).collect()
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+pub(super) struct Body<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
 }
@@ -151,20 +172,8 @@ enum Part<'a> {
 #[derive(Serialize)]
 struct ImageUrl<'a> {
     url: DataUrl<'a>,
-}
-
-/// Encoded while it is written, so that the image is in memory once as bytes and once as JSON.
-struct DataUrl<'a>(&'a RequestImage);
-
-impl Serialize for DataUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(RequestImage { format, bytes }) = self;
-        serializer.collect_str(&format_args!(
-            "data:{};base64,{}",
-            format.mime(),
-            Base64Display::new(bytes, &STANDARD)
-        ))
-    }
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -187,48 +196,56 @@ struct ResponseMessage {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::document::ImageFormat;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::dialect_tests::{page, with_call};
 
-    fn sent(image: bool, custom: bool) -> Value {
-        let image = image
-            .then(|| RequestImage { format: ImageFormat::Jpeg, bytes: b"\xff\xd8\xff".as_slice().into() });
-        let request = PageRequest {
-            system_prompt: "be exact".into(),
-            context_text: "Page 1 of 2".into(),
-            image,
-            max_output_tokens: 77,
-            temperature: None,
-        };
-        serde_json::to_value(body("gpt-5.1", &request, custom)).unwrap()
+    fn sent(image: bool, server: Server) -> Value {
+        let page = page(image, "Page 1 of 2");
+        with_call("openai", "gpt-5.4", &page, |call| serde_json::to_value(body(call, server)).unwrap())
     }
 
     #[test]
     fn the_request_is_what_the_api_documents() {
         assert_eq!(
-            sent(true, false),
+            sent(true, Server::OpenAi),
             json!({
-                "model": "gpt-5.1",
+                "model": "gpt-5.4",
                 "messages": [
                     { "role": "system", "content": "be exact" },
                     { "role": "user", "content": [
                         { "type": "text", "text": "Page 1 of 2" },
-                        { "type": "image_url", "image_url": { "url": "data:image/jpeg;base64,/9j/" } },
+                        { "type": "image_url",
+                            "image_url": { "url": "data:image/jpeg;base64,/9j/", "detail": "high" } },
                     ] },
                 ],
                 "max_completion_tokens": 77,
+                "reasoning_effort": "none",
+                "temperature": 0.0,
             })
         );
     }
 
     #[test]
-    fn a_server_at_another_base_url_gets_the_older_limit_and_plain_text() {
-        let sent = sent(false, true);
-        assert_eq!(sent["max_tokens"], 77);
-        assert_eq!(sent.get("max_completion_tokens"), None);
-        assert_eq!(sent["messages"][1]["content"], "Page 1 of 2");
+    fn a_compatible_server_gets_the_older_limit_and_nothing_that_it_may_not_know() {
+        assert_eq!(
+            sent(false, Server::Compatible),
+            json!({
+                "model": "gpt-5.4",
+                "messages": [
+                    { "role": "system", "content": "be exact" },
+                    { "role": "user", "content": "Page 1 of 2" },
+                ],
+                "max_tokens": 77,
+                "temperature": 0.0,
+            })
+        );
+        let image = sent(true, Server::Compatible);
+        assert_eq!(
+            image["messages"][1]["content"][1]["image_url"],
+            json!({ "url": "data:image/jpeg;base64,/9j/" })
+        );
     }
 
     #[test]
@@ -255,10 +272,11 @@ mod tests {
         ];
         for (message, reason, text, finish) in table {
             let body = json!({ "choices": [{ "message": message, "finish_reason": reason }],
-                "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12 } });
+                "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12,
+                    "prompt_tokens_details": { "cached_tokens": 4 } } });
             let parsed = OpenAi.parse(body.to_string().as_bytes()).unwrap();
             assert_eq!((parsed.text.as_str(), parsed.finish), (text, finish), "{body}");
-            assert_eq!((parsed.input_tokens, parsed.output_tokens), (10, 2));
+            assert_eq!((parsed.used.input, parsed.used.cached, parsed.used.output), (10, 4, 2));
         }
     }
 

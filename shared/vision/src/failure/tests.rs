@@ -13,8 +13,8 @@ fn reply(status: u16, body: impl ToString) -> Reply {
     Reply { status: StatusCode::from_u16(status).unwrap(), headers, body: body.to_string().into_bytes() }
 }
 
-fn with_call<T>(test: impl FnOnce(Call<'_>) -> T) -> T {
-    let target = Target::new(Provider::OpenAi, "gpt-5.1");
+fn with_call_to<T>(provider: Provider, model: &str, test: impl FnOnce(Call<'_>) -> T) -> T {
+    let target = Target::new(provider, model);
     let page = PageRequest {
         system_prompt: "Transcribe the page.".into(),
         context_text: "The quarterly loss was 41 million.".into(),
@@ -22,7 +22,11 @@ fn with_call<T>(test: impl FnOnce(Call<'_>) -> T) -> T {
         max_output_tokens: 10,
         temperature: None,
     };
-    test(Call { target: &target, page: &page, key: Some(KEY) })
+    test(Call { target: &target, page: &page, key: Some(KEY), max_output_tokens: 10 })
+}
+
+fn with_call<T>(test: impl FnOnce(Call<'_>) -> T) -> T {
+    with_call_to(Provider::OpenAi, "gpt-5.1", test)
 }
 
 /// The name of the error class in the tables below.
@@ -109,10 +113,55 @@ fn the_detail_has_the_code_and_the_message_but_no_secret() {
 
 #[test]
 fn a_content_filter_that_answers_400_is_a_refusal() {
+    let is_refusal = |status, body: serde_json::Value| with_call(|call| call.is_refusal(&reply(status, body)));
     let blocked = json!({"type": "error", "error": {"type": "invalid_request_error",
         "message": "Output blocked by content filtering policy"}});
-    assert!(is_refusal(&reply(400, blocked)));
-    assert!(is_refusal(&reply(400, json!({"error": {"code": "content_filter"}}))));
-    assert!(!is_refusal(&reply(400, json!({"error": {"code": "invalid_image"}}))));
-    assert!(!is_refusal(&reply(500, json!({"error": {"code": "content_filter"}}))));
+    assert!(is_refusal(400, blocked));
+    assert!(is_refusal(400, json!({"error": {"code": "content_filter"}})));
+    assert!(!is_refusal(400, json!({"error": {"code": "invalid_image"}})));
+    assert!(!is_refusal(500, json!({"error": {"code": "content_filter"}})));
+}
+
+#[test]
+fn errors_that_only_one_provider_has_are_understood() {
+    let gemini_key = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
+    let gemini_place = json!({"error": {"code": 400, "message": "User location is not supported",
+        "status": "FAILED_PRECONDITION"}});
+    let gemini_image = json!({"error": {"code": 400, "message": "Unable to process input image",
+        "status": "INVALID_ARGUMENT"}});
+    let gemini_busy = json!([{"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}]);
+    let azure_name = json!({"error": {"code": "DeploymentNotFound", "message": "no such deployment"}});
+    let mistral_name = json!({"object": "error", "message": "Invalid model: x", "type": "invalid_model",
+        "param": null, "code": "1500"});
+    let mistral_key = json!({"detail": "Unauthorized"});
+    let table = [
+        (Provider::Gemini, 400, gemini_key, "provider", "HTTP 400 INVALID_ARGUMENT: API key not valid."),
+        (Provider::Gemini, 400, gemini_place, "provider", "HTTP 400 FAILED_PRECONDITION: User location is not supported"),
+        (Provider::Gemini, 400, gemini_image, "request", "HTTP 400 INVALID_ARGUMENT: Unable to process input image"),
+        (Provider::Gemini, 503, gemini_busy, "transient", "HTTP 503 UNAVAILABLE: overloaded"),
+        (Provider::Azure, 404, azure_name, "model", "HTTP 404 DeploymentNotFound: no such deployment"),
+        (Provider::Mistral, 400, mistral_name, "model", "HTTP 400 1500: Invalid model: x"),
+        (Provider::Mistral, 401, mistral_key, "provider", "HTTP 401: Unauthorized"),
+    ];
+    for (provider, status, body, expected, detail) in table {
+        let error = with_call_to(provider, "m", |call| call.failure(&reply(status, &body)));
+        assert_eq!(class(&error), expected, "{body}");
+        assert_eq!(error.to_string(), format!("{provider} m: {detail}"));
+    }
+}
+
+#[test]
+fn gemini_names_its_wait_in_the_body() {
+    let body = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure"},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]}});
+    let mut reply = reply(429, body);
+    let wait = |reply: &Reply| match with_call_to(Provider::Gemini, "m", |call| call.failure(reply)) {
+        VisionError::Exhausted { retry_after, .. } => retry_after,
+        error => panic!("{error}"),
+    };
+    assert_eq!(wait(&reply), Some(Duration::from_secs(7)), "a header is more explicit");
+    reply.headers.clear();
+    assert_eq!(wait(&reply), Some(Duration::from_millis(34_500)));
 }

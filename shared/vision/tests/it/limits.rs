@@ -11,7 +11,7 @@ use crate::support::{adapter, page, settings, soon, targets};
 #[tokio::test]
 async fn an_endless_response_is_cut_off_early() {
     let provider = ScriptedProvider::start(Behaviour::Huge { bytes: 1_000_000_000_000 }).await.unwrap();
-    let settings = settings(&provider.openai_base_url(), &provider.anthropic_base_url());
+    let settings = settings(|one| provider.base_url(one));
     let adapter = HttpVision::new(VisionSettings { max_response_bytes: 64 * 1024, ..settings }).unwrap();
     for target in targets() {
         let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();

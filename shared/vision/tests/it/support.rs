@@ -28,17 +28,25 @@ pub fn page(number: u32) -> PageRequest {
 }
 
 /// A model with a known price of each provider.
-pub fn targets() -> [Target; 2] {
-    [Target::new(Provider::OpenAi, "gpt-5.1"), Target::new(Provider::Anthropic, "claude-haiku-4-5")]
+pub fn targets() -> Vec<Target> {
+    let model = |provider| match provider {
+        Provider::OpenAi => "gpt-5.1",
+        Provider::Anthropic => "claude-haiku-4-5",
+        Provider::Gemini => "gemini-3.8-flash",
+        Provider::Azure => "gpt-4.1",
+        Provider::Mistral => "mistral-ocr-4-1",
+    };
+    Provider::ALL.iter().map(|provider| Target::new(*provider, model(*provider))).collect()
 }
 
-pub fn settings(openai: &str, anthropic: &str) -> VisionSettings {
-    let at = |base_url: &str| ProviderAccess { base_url: base_url.into(), api_key: Some(Secret::new(KEY)) };
-    VisionSettings::new([(Provider::OpenAi, at(openai)), (Provider::Anthropic, at(anthropic))])
+/// Settings with a key, and the base URLs that `base_url` gives.
+pub fn settings(base_url: impl Fn(Provider) -> String) -> VisionSettings {
+    let at = |provider| ProviderAccess::at(base_url(provider), Some(Secret::new(KEY)));
+    VisionSettings::new(Provider::ALL.iter().map(|provider| (*provider, at(*provider))))
 }
 
 pub fn adapter(provider: &ScriptedProvider) -> HttpVision {
-    HttpVision::new(settings(&provider.openai_base_url(), &provider.anthropic_base_url())).unwrap()
+    HttpVision::new(settings(|one| provider.base_url(one))).unwrap()
 }
 
 /// Fails the test instead of blocking the whole run.

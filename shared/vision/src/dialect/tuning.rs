@@ -1,0 +1,120 @@
+//! Settings of a request that suit transcription and that not every model of a provider accepts: the
+//! lowest reasoning effort, and the temperature.
+
+/// The first version in a model's name: `gpt-5.4-mini` is 5.4, `claude-opus-4-20250514` is 4.0.
+pub(super) fn version(model: &str) -> Option<(u32, u32)> {
+    let start = model.find(|c: char| c.is_ascii_digit())?;
+    let mut numbers = model[start..].split(['.', '-']);
+    let number = |text: &str| {
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        text[..digits].parse::<u32>().ok()
+    };
+    let major = number(numbers.next()?)?;
+    // A date is no version.
+    let minor = numbers.next().filter(|text| text.len() <= 2).and_then(number).unwrap_or(0);
+    Some((major, minor))
+}
+
+/// For OpenAI's models, at OpenAI and on Azure. Documented at developers.openai.com/api/docs/guides/reasoning
+/// and in the API reference of chat completions: `none` from GPT-5.1 on, `minimal` for GPT-5, a temperature
+/// only without reasoning.
+pub(super) struct OpenAiTuning {
+    pub(super) reasoning_effort: Option<&'static str>,
+    pub(super) temperature: Option<f32>,
+}
+
+impl OpenAiTuning {
+    pub(super) fn of(model: &str, temperature: Option<f32>) -> Self {
+        let temperature = Some(temperature.unwrap_or(0.0));
+        let is_o_series = model.starts_with('o') && model[1..].starts_with(|c: char| c.is_ascii_digit());
+        let (reasoning_effort, temperature) = match version(model).filter(|_| model.starts_with("gpt-")) {
+            _ if model.contains("-pro") => (None, None),
+            _ if is_o_series => (Some("low"), None),
+            Some((..=4, _)) => (None, temperature),
+            Some((5, 0)) => (Some("minimal"), None),
+            Some((5, _)) => (Some("none"), temperature),
+            Some(_) => (Some("low"), None),
+            // A deployment, or a model of which nothing is known.
+            None => (None, None),
+        };
+        Self { reasoning_effort, temperature }
+    }
+}
+
+/// For Claude, at Anthropic and on Bedrock. Documented in Anthropic's migration guides
+/// (platform.claude.com/docs/en/models): no sampling parameters from 4.7 on, thinking by default from 5 on.
+pub(super) struct ClaudeTuning {
+    pub(super) effort: Option<&'static str>,
+    pub(super) temperature: Option<f32>,
+}
+
+impl ClaudeTuning {
+    pub(super) fn of(model: &str, temperature: Option<f32>) -> Self {
+        match version(model) {
+            Some(version) if version < (4, 7) => {
+                Self { effort: None, temperature: Some(temperature.unwrap_or(0.0)) }
+            }
+            Some((4, _)) | None => Self { effort: None, temperature: None },
+            Some(_) => Self { effort: Some("low"), temperature: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_names() {
+        let table = [
+            ("gpt-5.4-mini", Some((5, 4))),
+            ("gpt-5-mini-2025-08-07", Some((5, 0))),
+            ("gpt-4o", Some((4, 0))),
+            ("claude-sonnet-4-6", Some((4, 6))),
+            ("claude-opus-4-20250514", Some((4, 0))),
+            ("claude-opus-5", Some((5, 0))),
+            ("gemini-3.5-flash-lite", Some((3, 5))),
+            ("qwen-vl", None),
+            ("", None),
+        ];
+        for (model, expected) in table {
+            assert_eq!(version(model), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn openai_models_get_the_lowest_effort_that_they_have() {
+        let table = [
+            ("gpt-5.4", Some("none"), Some(0.0)),
+            ("gpt-5.6-luna", Some("none"), Some(0.0)),
+            ("gpt-5-mini", Some("minimal"), None),
+            ("gpt-4.1", None, Some(0.0)),
+            ("gpt-5.4-pro", None, None),
+            ("gpt-6-astra", Some("low"), None),
+            ("o3", Some("low"), None),
+            ("our-deployment", None, None),
+            ("", None, None),
+        ];
+        for (model, effort, temperature) in table {
+            let tuning = OpenAiTuning::of(model, None);
+            assert_eq!((tuning.reasoning_effort, tuning.temperature), (effort, temperature), "{model}");
+        }
+        assert_eq!(OpenAiTuning::of("gpt-5.4", Some(0.4)).temperature, Some(0.4));
+        assert_eq!(OpenAiTuning::of("gpt-5-mini", Some(0.4)).temperature, None, "it would be refused");
+    }
+
+    #[test]
+    fn claude_gets_a_temperature_or_a_low_effort() {
+        let table = [
+            ("claude-sonnet-4-6", None, Some(0.0)),
+            ("claude-haiku-4-5", None, Some(0.0)),
+            ("claude-opus-4-7", None, None),
+            ("claude-sonnet-5", Some("low"), None),
+            ("claude-opus-5-5", Some("low"), None),
+        ];
+        for (model, effort, temperature) in table {
+            let tuning = ClaudeTuning::of(model, None);
+            assert_eq!((tuning.effort, tuning.temperature), (effort, temperature), "{model}");
+        }
+    }
+}
