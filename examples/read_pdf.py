@@ -105,7 +105,7 @@ def main() -> None:
     options.add_argument("--format", default="markdown", choices=["text", "markdown", "json"])
     options.add_argument("--pages", help="such as 1-10,12,40-")
     options.add_argument("--deadline", help="such as 5m")
-    options.add_argument("--provider", help="called first: openai or anthropic")
+    options.add_argument("--provider", help="called first, such as openai or gemini")
     options.add_argument("--force", action="store_true", help="a new job even if the same was submitted before")
     given = options.parse_args()
 

@@ -8,7 +8,10 @@ use everypage_core::{
     ids::Priority,
     intake::options::OptionOverrides,
     job::selection::PageSelection,
-    providers::target::{Provider, Tier},
+    providers::{
+        failover::FailoverList,
+        target::{Provider, Tier},
+    },
     settings::{AiPages, Patience, parse_duration},
 };
 
@@ -62,6 +65,9 @@ pub struct Documents {
     pub tier: Option<Tier>,
     #[arg(long, value_name = "PROVIDER", help = provider_help())]
     pub provider: Option<Provider>,
+    /// Models in the order in which they are called, such as openai:gpt-5.4,gemini:gemini-3.8-flash [default: $FAILOVER]
+    #[arg(long, value_name = "MODELS")]
+    pub failover: Option<FailoverList>,
     /// Time after which the result is published, complete or not, such as 5m [default: $JOB_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub deadline: Option<Duration>,
@@ -80,7 +86,7 @@ pub struct Documents {
 }
 
 fn provider_help() -> String {
-    format!("Provider to call first: {} [default: $PRIMARY_ENGINE]", Provider::NAMES.join(" or "))
+    format!("Provider to call first: {} [default: $PRIMARY_ENGINE]", Provider::NAMES.join(", "))
 }
 
 impl Documents {
@@ -90,6 +96,7 @@ impl Documents {
             ai_pages: self.ai_pages,
             tier: self.tier,
             provider: self.provider,
+            failover: self.failover.clone(),
             deadline: self.deadline,
             priority: self.priority,
             patience: self.patience,

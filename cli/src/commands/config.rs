@@ -30,7 +30,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             if let Err(problem) = vision(&reading.settings) {
                 faults.push(problem.to_string());
             }
-            if reading.settings.failover_order().providers.is_empty() {
+            if reading.settings.failover_order().is_empty() {
                 warnings.push(no_api_key("no page can be read by AI"));
             }
         }

@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: Heal) -> Result<Exit, Problem> {
     let screen = &context.screen;
     let before = find::job(backend.app(), &args.job.job).await?;
     // A stack has keys of its own.
-    if context.address == Address::Local && context.settings()?.failover_order().providers.is_empty() {
+    if context.address == Address::Local && context.settings()?.failover_order().is_empty() {
         return Err(Problem::Usage(no_api_key("no model can be called")));
     }
     let cancel = ctrl_c::cancellation(screen, backend.later());

@@ -13,7 +13,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     super::only_local(context, "`process` reads documents on this machine; on AWS use `submit`")?;
     let settings = context.settings()?;
     let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
-    if settings.failover_order().providers.is_empty() {
+    if settings.failover_order().is_empty() {
         context.screen.note(&no_api_key("every page gets the text that MuPDF reads"));
     }
     let backend = Backend::open(context).await?;

@@ -8,5 +8,6 @@ mod dead_letters;
 mod endings;
 mod folders;
 mod process;
+mod providers;
 mod provisional;
 mod support;

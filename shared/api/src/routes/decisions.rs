@@ -92,6 +92,9 @@ pub struct ModifyRequest {
     tier: Option<Tier>,
     /// The provider that is called first.
     provider: Option<Provider>,
+    /// Models in the order in which they are called, as `PROVIDER:MODEL`, instead of `provider` and `tier`.
+    #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
+    failover: Option<String>,
     /// The time from now to the result.
     #[schema(example = "10m")]
     deadline: Option<String>,

@@ -18,6 +18,6 @@ pub async fn me(State(api): State<Api>, Known(caller): Known) -> Result<Json<Me>
         max_pages: settings.pdf.max_pages,
         uploads: api.upload_links.is_some(),
         streams: api.streams.is_some(),
-        providers: settings.failover_order().providers.iter().map(|(provider, _)| *provider).collect(),
+        providers: settings.failover_order().providers(),
     }))
 }

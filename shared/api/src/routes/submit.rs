@@ -54,6 +54,10 @@ pub struct JobRequest {
     tier: Option<Tier>,
     /// The provider that is called first.
     provider: Option<Provider>,
+    /// Models in the order in which they are called, as `PROVIDER:MODEL`, instead of `provider` and `tier`.
+    #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
+    #[param(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
+    failover: Option<String>,
     /// The time until the result is published at the latest.
     #[schema(example = "5m")]
     #[param(example = "5m")]

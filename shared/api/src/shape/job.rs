@@ -63,6 +63,10 @@ pub struct Options {
     pub tier: Tier,
     /// The provider that is called first.
     pub provider: Provider,
+    /// The caller's own order of models; absent if the settings decide.
+    #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failover: Option<String>,
     /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
@@ -80,6 +84,7 @@ impl From<&job::JobOptions> for Options {
             ai_pages: options.ai_pages,
             tier: options.tier,
             provider: options.provider,
+            failover: (!options.failover.is_empty()).then(|| options.failover.to_string()),
             deadline: format!("{deadline:#}"),
             patience: options.patience.to_string(),
             priority: options.priority.into(),

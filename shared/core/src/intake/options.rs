@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt::Display, str::FromStr, time::Duration};
 use crate::{
     ids::Priority,
     job::{JobOptions, selection::PageSelection},
-    providers::target::{Provider, Tier},
+    providers::{
+        failover::FailoverList,
+        target::{Provider, Tier},
+    },
     settings::{AiPages, Patience, parse_duration},
 };
 
@@ -21,6 +24,8 @@ pub struct OptionOverrides {
     pub priority: Option<Priority>,
     /// How long a page is tried again after failures that pass.
     pub patience: Option<Patience>,
+    /// Models in the order in which they are called.
+    pub failover: Option<FailoverList>,
     /// Create a new job even if the request is a repetition.
     pub force: bool,
 }
@@ -40,8 +45,8 @@ impl OptionError {
 }
 
 impl OptionOverrides {
-    pub const NAMES: [&str; 8] =
-        ["pages", "ai_pages", "tier", "provider", "deadline", "patience", "priority", "force"];
+    pub const NAMES: [&str; 9] =
+        ["pages", "ai_pages", "tier", "provider", "failover", "deadline", "patience", "priority", "force"];
 
     /// Sets one option; false if there is no option of that name. Names are matched in any case, with `-`
     /// for `_`, because headers and metadata allow no underscore.
@@ -57,6 +62,7 @@ impl OptionOverrides {
             "provider" => self.provider = Some(parse(&name, value)?),
             "priority" => self.priority = Some(parse(&name, value)?),
             "patience" => self.patience = Some(parse(&name, value)?),
+            "failover" => self.failover = Some(parse(&name, value)?),
             "deadline" => {
                 let time = parse_duration(value)
                     .map_err(|accepted| OptionError::new(&name, format!("{value:?} is not {accepted}")))?;
@@ -92,6 +98,7 @@ impl OptionOverrides {
             ("ai_pages", self.ai_pages.map(|ai_pages| ai_pages.to_string())),
             ("tier", self.tier.map(|tier| tier.to_string())),
             ("provider", self.provider.map(|provider| provider.to_string())),
+            ("failover", self.failover.as_ref().map(ToString::to_string)),
             ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
             ("patience", self.patience.map(|patience| patience.to_string())),
             ("priority", self.priority.map(|priority| priority.level().to_string())),
@@ -103,14 +110,17 @@ impl OptionOverrides {
     /// Replaces the options in `default` that are set here.
     pub fn apply_to(&self, default: JobOptions) -> JobOptions {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        // A list of models says which provider is first.
+        let listed = self.failover.as_ref().and_then(|list| list.0.first()).map(|target| target.provider);
         JobOptions {
             pages: self.pages.clone().unwrap_or(default.pages),
             ai_pages: self.ai_pages.unwrap_or(default.ai_pages),
             tier: self.tier.unwrap_or(default.tier),
-            provider: self.provider.unwrap_or(default.provider),
+            provider: self.provider.or(listed).unwrap_or(default.provider),
             job_timeout_ms: self.deadline.map_or(default.job_timeout_ms, milliseconds),
             priority: self.priority.unwrap_or(default.priority),
             patience: self.patience.unwrap_or(default.patience),
+            failover: self.failover.clone().unwrap_or(default.failover),
             ..default
         }
     }
@@ -152,6 +162,7 @@ mod tests {
             ("ai_pages", "all"),
             ("tier", "fast"),
             ("provider", "anthropic"),
+            ("failover", "gemini:gemini-3.8-flash,openai:gpt-5.4"),
             ("deadline", "90s"),
             ("patience", "30s"),
             ("priority", "urgent"),

@@ -27,6 +27,7 @@ fn received() -> JobEvent {
             job_timeout_ms: 300_000,
             priority: Priority::Normal,
             patience: Default::default(),
+            failover: Default::default(),
         },
         traceparent: None,
         idempotency_key: "k".into(),

@@ -9,7 +9,10 @@ use crate::{
     digest::sha256_hex,
     document::ImageStyle,
     ids::Priority,
-    providers::target::{Provider, Tier},
+    providers::{
+        failover::FailoverList,
+        target::{Provider, Tier},
+    },
     settings::{AiPages, Patience, Settings},
 };
 
@@ -28,6 +31,9 @@ pub struct JobOptions {
     pub priority: Priority,
     #[serde(default)]
     pub patience: Patience,
+    /// The caller's own order of models; if empty, that of the settings.
+    #[serde(default, skip_serializing_if = "FailoverList::is_empty")]
+    pub failover: FailoverList,
 }
 
 impl JobOptions {
@@ -38,11 +44,12 @@ impl JobOptions {
             ai_pages: settings.ai_pages,
             image_for_all: settings.image_for_all,
             tier: settings.tier,
-            provider: settings.providers.first().map_or(Provider::default(), |one| one.provider),
+            provider: settings.first_provider(),
             image: settings.image,
             job_timeout_ms: settings.job_timeout.as_millis() as u64,
             priority: settings.priority,
             patience: settings.patience,
+            failover: FailoverList::default(),
         }
     }
 

@@ -57,10 +57,12 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
     })?;
     let options = &job.received.options;
     let settings = tenants::settings(&planner.tenants, &job.received.tenant).await?;
-    let steps = settings.failover_order().starting_with(options.provider).steps(options.tier);
-    let no_ai_reason = steps
-        .is_empty()
-        .then(|| format!("no API key is set ({})", Provider::api_key_variables().join(" or ")));
+    let order = settings.failover_order_of(&options.failover);
+    let steps = order.starting_with(options.provider).steps(options.tier);
+    let no_ai_reason = steps.is_empty().then(|| match options.failover.is_empty() {
+        true => format!("no API key is set ({})", Provider::api_key_variables().join(" or ")),
+        false => format!("no API key is set for any of the models {}", options.failover),
+    });
     let mut messages = Vec::new();
     if no_ai_reason.is_none() {
         let pages = all_pages(planner.blobs.as_ref(), job, survey).await?;

@@ -20,7 +20,7 @@ use crate::{
 /// Renders the images of a range, unless no provider is configured: rendering is the most expensive part of
 /// preparing, and without a provider no image is sent.
 pub async fn render_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
-    if preparer.settings.failover_order().providers.is_empty() {
+    if preparer.settings.failover_order().is_empty() {
         return Ok(());
     }
     render_images(preparer, job, range).await

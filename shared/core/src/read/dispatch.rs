@@ -166,7 +166,7 @@ async fn read(
     // With less patience the page may have to be given up instead.
     if message.rounds > 0
         && job.received.options.patience == Patience::Deadline
-        && let Some(at) = unavailable_until(reader, message).await?
+        && let Some(at) = unavailable_until(reader, &job, message).await?
         && at < deadline
     {
         pass_on(reader, delivery, message, until(now, at)).await?;

@@ -79,7 +79,7 @@ impl PageTask<'_> {
             let settled = Settlement::fallback(reason, vec![], started_at, reader.store.clock.now());
             return Ok(PageOutcome::Settled(settled, None));
         }
-        let steps = steps(&settings, message);
+        let steps = steps(&settings, self.job, message);
         // A scan's OCR layer is often worse than what the model reads: answers are not checked against it.
         let is_sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
         let round = Round {
@@ -148,18 +148,20 @@ impl PageTask<'_> {
 }
 
 /// The models that may be called for a page, in order.
-fn steps(settings: &Settings, message: &PageMessage) -> Vec<Target> {
-    settings.failover_order().starting_with(message.ai_provider).steps(message.model_tier)
+fn steps(settings: &Settings, job: &Job, message: &PageMessage) -> Vec<Target> {
+    let order = settings.failover_order_of(&job.received.options.failover);
+    order.starting_with(message.ai_provider).steps(message.model_tier)
 }
 
 /// When the first model of a page may be called; `None` when one may be now, or when the page has none.
 /// For a page that waits: it need not be claimed to find that it has to wait longer.
 pub(super) async fn unavailable_until(
     reader: &PageReader,
+    job: &Job,
     message: &PageMessage,
 ) -> Result<Option<Timestamp>, StepError> {
     let settings: Arc<Settings> = tenants::settings(&reader.tenants, &message.tenant).await?;
-    let steps = steps(&settings, message);
+    let steps = steps(&settings, job, message);
     reader.paces.refresh(&steps).await;
     let mut soonest: Option<Timestamp> = None;
     let mut are_all_open = true;

@@ -9,7 +9,10 @@ use crate::{
     document::{ImageColor, ImageFormat, ImageStyle},
     ids::Priority,
     ports::pdf::PdfLimits,
-    providers::target::{Models, Provider, ProviderProfile, Tier},
+    providers::{
+        failover::{FailoverList, FailoverOrder},
+        target::{Models, Provider, ProviderProfile, Tier},
+    },
     secret::Secret,
     settings::{
         AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight, Patience,
@@ -59,8 +62,21 @@ impl Reader<'_> {
                 self.warnings.push(format!("{name} is {chosen}, which is not used: {missing} {verb} not set"));
             }
         }
-        providers.sort_by_key(|one| one.provider != primary);
-        providers.retain(|one| one.provider == primary || one.provider == secondary);
+        providers.sort_by_key(|one| (one.provider != primary, one.provider != secondary));
+        let failover = self.parsed(
+            "FAILOVER",
+            FailoverList::default(),
+            FailoverList::ACCEPTED,
+            "models in the order in which they are called, of any providers (default: the tier's and the secondary model of PRIMARY_ENGINE, then of SECONDARY_ENGINE)",
+        );
+        for provider in FailoverOrder::List(failover.0.clone()).providers() {
+            let missing: Vec<&str> =
+                providers.iter().filter(|one| one.provider == provider).flat_map(|one| one.missing()).collect();
+            if !missing.is_empty() {
+                let missing = missing.join(" and ");
+                self.warnings.push(format!("FAILOVER has {provider}, which is not used: set {missing}"));
+            }
+        }
 
         let image = ImageStyle {
             dpi: self.bounded("IMAGE_DPI", 100, 20, 600, "resolution of page images, in dots per inch"),
@@ -120,6 +136,8 @@ impl Reader<'_> {
             job_timeout,
             step_timeout,
             providers,
+            engines: if primary == secondary { 1 } else { 2 },
+            failover,
             tier: self.parsed(
                 "MODEL_TIER",
                 Tier::Primary,

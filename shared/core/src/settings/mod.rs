@@ -23,7 +23,7 @@ use crate::{
     ids::{Priority, TenantId},
     ports::pdf::PdfLimits,
     providers::{
-        failover::FailoverOrder,
+        failover::{FailoverList, FailoverOrder},
         target::{Models, Provider, Tier},
     },
     secret::Secret,
@@ -108,7 +108,7 @@ pub struct Purchasing {
 /// The variables that a tenant may override; see [`crate::tenants`].
 pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
-    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PATIENCE", "PRIMARY_ENGINE", "SECONDARY_ENGINE"]
+    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PATIENCE", "PRIMARY_ENGINE", "SECONDARY_ENGINE", "FAILOVER"]
         .into_iter()
         .chain(models)
         .chain([
@@ -145,8 +145,12 @@ pub struct Settings {
     pub job_timeout: Duration,
     /// For one processing step, such as opening the document.
     pub step_timeout: Duration,
-    /// In order of preference.
+    /// All of them, those of `PRIMARY_ENGINE` and `SECONDARY_ENGINE` first.
     pub providers: Vec<ProviderSettings>,
+    /// How many of them are engines: one if both are the same.
+    pub engines: usize,
+    /// Models in the order in which they are called; if empty, those of the engines.
+    pub failover: FailoverList,
     pub tier: Tier,
     pub ai_pages: AiPages,
     pub image: ImageStyle,
@@ -259,12 +263,31 @@ impl Settings {
         self.tenants.is_empty() || names.into_iter().any(|name| name == tenant.as_str())
     }
 
-    /// The providers that can be called, the preferred one first; without those that have no key.
+    /// The provider whose models are called first unless a job chooses another.
+    pub fn first_provider(&self) -> Provider {
+        let listed = self.failover_order().providers().first().copied().filter(|_| !self.failover.is_empty());
+        let engine = || self.providers.first().map(|one| one.provider);
+        listed.or_else(engine).unwrap_or_default()
+    }
+
+    /// The models that can be called, in order; without those of providers that have no key.
     pub fn failover_order(&self) -> FailoverOrder {
-        let usable = self.providers.iter().filter(|provider| provider.is_usable());
-        FailoverOrder {
-            providers: usable.map(|provider| (provider.provider, provider.models.clone())).collect(),
+        self.failover_order_of(&self.failover)
+    }
+
+    /// The order of a job with a list of its own, if that is not empty.
+    pub fn failover_order_of(&self, list: &FailoverList) -> FailoverOrder {
+        let is_usable = |provider: Provider| {
+            self.providers.iter().any(|one| one.provider == provider && one.is_usable())
+        };
+        let list = if list.is_empty() { &self.failover } else { list };
+        if !list.is_empty() {
+            let usable = list.0.iter().filter(|target| is_usable(target.provider));
+            return FailoverOrder::List(usable.cloned().collect());
         }
+        // `PRIMARY_ENGINE` and `SECONDARY_ENGINE`.
+        let chosen = self.providers.iter().take(self.engines).filter(|one| one.is_usable());
+        FailoverOrder::ByTier(chosen.map(|one| (one.provider, one.models.clone())).collect())
     }
 }
 

@@ -15,7 +15,7 @@ fn nothing_set_gives_the_documented_defaults() {
     assert_eq!(settings.max_inflight_per_model, MaxInflight::Auto);
     assert_eq!(settings.retry_intervals, [1, 4, 16].map(Duration::from_secs));
     assert_eq!(settings.providers[0].provider, Provider::OpenAi);
-    assert!(settings.failover_order().providers.is_empty(), "without a key, no provider can be called");
+    assert!(settings.failover_order().is_empty(), "without a key, no provider can be called");
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn every_error_names_the_variable_the_value_and_what_is_accepted() {
     let faults = read(&[
         ("REQUEST_TIMEOUT", "120"),
         ("IMAGE_DPI", "5"),
-        ("PRIMARY_ENGINE", "gemini"),
+        ("PRIMARY_ENGINE", "grok"),
         ("IMAGE_COLOR", "cmyk"),
         ("OPENAI_BASE_URL", "localhost:1"),
         ("RETRY_INTERVALS", "1s,soon"),
@@ -33,7 +33,7 @@ fn every_error_names_the_variable_the_value_and_what_is_accepted() {
     for (name, value) in [
         ("REQUEST_TIMEOUT", "120"),
         ("IMAGE_DPI", "5"),
-        ("PRIMARY_ENGINE", "gemini"),
+        ("PRIMARY_ENGINE", "grok"),
         ("IMAGE_COLOR", "cmyk"),
         ("OPENAI_BASE_URL", "localhost:1"),
         ("RETRY_INTERVALS", "1s,soon"),
@@ -60,12 +60,40 @@ fn old_names_give_a_warning_and_are_ignored_if_the_new_ones_are_set() {
 #[test]
 fn a_provider_without_a_key_is_used_only_with_its_own_base_url() {
     let one = read(&[("ANTHROPIC_API_KEY", "k")]).unwrap().settings.failover_order();
-    assert_eq!(
-        one.providers.iter().map(|(provider, _)| *provider).collect::<Vec<_>>(),
-        [Provider::Anthropic]
-    );
+    assert_eq!(one.providers(), [Provider::Anthropic]);
     let local = read(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]).unwrap().settings.failover_order();
-    assert_eq!(local.providers.len(), 1);
+    assert_eq!(local.providers(), [Provider::OpenAi]);
+    let key_alone = read(&[("AZURE_OPENAI_API_KEY", "k")]).unwrap().settings.failover_order();
+    assert!(key_alone.is_empty(), "it has no public address");
+}
+
+#[test]
+fn who_sets_one_key_need_not_name_its_provider() {
+    let providers = |pairs: &[(&str, &str)]| read(pairs).unwrap().settings.failover_order().providers();
+    assert_eq!(providers(&[("GEMINI_API_KEY", "k")]), [Provider::Gemini]);
+    let two = [("MISTRAL_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+    assert_eq!(providers(&two), [Provider::Anthropic, Provider::Mistral]);
+    let chosen = [("GEMINI_API_KEY", "k"), ("OPENAI_API_KEY", "k"), ("PRIMARY_ENGINE", "gemini")];
+    assert_eq!(providers(&chosen), [Provider::Gemini, Provider::OpenAi]);
+    let one = [("GEMINI_API_KEY", "k"), ("PRIMARY_ENGINE", "gemini"), ("SECONDARY_ENGINE", "gemini")];
+    assert_eq!(providers(&one), [Provider::Gemini]);
+}
+
+#[test]
+fn a_failover_list_replaces_the_engines() {
+    let keys = [("OPENAI_API_KEY", "k"), ("GEMINI_API_KEY", "k")];
+    let list = "gemini:a,openai:b,mistral:c,gemini:d,openai:e,openai:f";
+    let reading = read(&[keys[0], keys[1], ("FAILOVER", list)]).unwrap();
+    let steps = reading.settings.failover_order().steps(Tier::Primary);
+    let names: Vec<&str> = steps.iter().map(|target| target.model.as_str()).collect();
+    assert_eq!(names, ["a", "b", "d", "e", "f"], "without the one that has no key");
+    assert_eq!(reading.warnings, ["FAILOVER has mistral, which is not used: set MISTRAL_API_KEY"]);
+
+    let own: FailoverList = "openai:x".parse().unwrap();
+    let of_job = reading.settings.failover_order_of(&own).steps(Tier::Primary);
+    assert_eq!(of_job, own.0, "a job's own list replaces it");
+    let faults = read(&[("FAILOVER", "gpt-5.4")]).unwrap_err();
+    assert!(faults[0].contains("FAILOVER") && faults[0].contains("PROVIDER:MODEL"), "{faults:?}");
 }
 
 #[test]
