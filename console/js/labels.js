@@ -139,6 +139,7 @@ const PROVIDER = withFallback({
   gemini: { name: 'Google Gemini' },
   azure: { name: 'Azure OpenAI' },
   mistral: { name: 'Mistral OCR' },
+  bedrock: { name: 'Amazon Bedrock' },
 });
 
 export const providerName = (name) => PROVIDER[name].name;

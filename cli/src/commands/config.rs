@@ -27,7 +27,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
         Ok(reading) => {
             warnings.clone_from(&reading.warnings);
             entries.clone_from(&reading.entries);
-            if let Err(problem) = vision(&reading.settings) {
+            if let Err(problem) = vision(&reading.settings).await {
                 faults.push(problem.to_string());
             }
             if reading.settings.failover_order().is_empty() {

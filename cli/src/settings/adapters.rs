@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "aws")]
+use everypage_core::providers::target::Provider;
 use everypage_core::{
     app::Outside,
     ports::traces::{NoTraces, Traces},
@@ -23,15 +25,15 @@ pub async fn open_local(
     folder: &Path,
     traces: Arc<dyn Traces>,
 ) -> Result<LocalBackend, Problem> {
-    Ok(LocalBackend::open(folder, settings.clone(), outside(settings, traces)?).await?)
+    Ok(LocalBackend::open(folder, settings.clone(), outside(settings, traces).await?).await?)
 }
 
 /// The PDF parser, and the clients of everything outside of the backend.
-pub fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Outside, Problem> {
+pub async fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Outside, Problem> {
     let failed = |error: SetupError| Problem::Failed(error.to_string());
     Ok(Outside {
         pdf: Arc::new(pdf(settings)?),
-        vision: Arc::new(vision(settings)?),
+        vision: Arc::new(vision(settings).await?),
         hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(failed)?),
         payments: Arc::new(HttpPayments::from_settings(settings).map_err(failed)?),
         traces,
@@ -50,8 +52,16 @@ pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
 }
 
 /// Fails when a setting of a provider is wrong.
-pub fn vision(settings: &Settings) -> Result<HttpVision, Problem> {
-    HttpVision::from_settings(settings).map_err(|error| Problem::Usage(error.to_string()))
+pub async fn vision(settings: &Settings) -> Result<HttpVision, Problem> {
+    let vision = HttpVision::from_settings(settings).map_err(|error| Problem::Usage(error.to_string()))?;
+    // To look for credentials takes time: only where Bedrock is used.
+    #[cfg(feature = "aws")]
+    if settings.failover_order().providers().contains(&Provider::Bedrock)
+        && let Some(signer) = everypage_aws::Clients::connect(None, None).await.signer()
+    {
+        return Ok(vision.with_signer(Arc::new(signer)));
+    }
+    Ok(vision)
 }
 
 /// The file of this program, even after an update replaced it.

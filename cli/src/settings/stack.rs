@@ -21,5 +21,5 @@ pub async fn connect(
     let clients = clients.with_upload_timeout(UPLOAD_TIMEOUT);
     let resources = discover(&clients, &address.stack).await?;
     // `heal` renders images here that a deadline left unrendered.
-    Ok(Stack::connect(clients, resources, settings.clone(), adapters::outside(settings, traces)?)?)
+    Ok(Stack::connect(clients, resources, settings.clone(), adapters::outside(settings, traces).await?)?)
 }

@@ -1,6 +1,8 @@
 //! Every provider from the command line, with failover into and out of it.
 
 use everypage_core::providers::target::Provider;
+use everypage_testkit::provider::{AWS_KEY_ID, AWS_SECRET_KEY};
+use futures::future::join_all;
 
 use crate::support::{Bench, report};
 
@@ -11,29 +13,41 @@ async fn bench(rules: &[&str]) -> Bench {
     variables.into_iter().fold(bench, |bench, (name, value)| bench.with(name, &value))
 }
 
+/// OCR has no prompt, so a script does not know its pages.
+fn providers() -> impl Iterator<Item = Provider> {
+    Provider::ALL.iter().copied().filter(|provider| *provider != Provider::Mistral)
+}
+
 #[tokio::test]
-async fn each_provider_reads_pages_and_passes_on_those_that_it_can_not_read() {
-    let rules = [
-        "model=x;page=4=400",
-        "model=x;page=5=refusal",
-        "model=x;page=9=hang",
-        "model=x;page=10;first=1=429;retry-after=1",
-    ];
-    // OCR has no prompt, so the script does not know its pages.
-    for provider in Provider::ALL.iter().filter(|provider| **provider != Provider::Mistral) {
+async fn each_provider_passes_on_the_pages_that_it_can_not_read() {
+    let rules = ["model=x;page=4=400", "model=x;page=5=refusal", "model=x;page=9=hang"];
+    join_all(providers().map(|provider| async move {
         let bench = bench(&rules).await;
         let failover = format!("{provider}:x,openai:backup");
         let ran = bench.run(&["process", &report(), "--failover", &failover]).await.code(0);
         ran.reports("ai openai:backup  4-5, 9").reports(&format!("ai {provider}:x"));
         let calls = bench.provider.calls();
         assert!(calls.iter().all(|call| call.with_key), "{provider}");
-        assert!(calls.iter().any(|call| call.provider == *provider), "{provider}");
-    }
+        assert!(calls.iter().any(|call| call.provider == provider), "{provider}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn each_provider_is_waited_for_when_it_limits_the_rate() {
+    join_all(providers().map(|provider| async move {
+        let bench = bench(&["first=2=429;retry-after=1"]).await;
+        let failover = format!("{provider}:x");
+        let ran = bench.run(&["process", &report(), "--pages", "4-5", "--failover", &failover]).await.code(0);
+        ran.reports(&format!("ai {provider}:x  4-5"));
+    }))
+    .await;
 }
 
 #[tokio::test]
 async fn a_failover_list_is_called_in_its_own_order() {
-    let rules = ["gemini:a=503", "azure:b=bad-key", "mistral:c=429;retry-after=600", "anthropic:d=unknown-model"];
+    let rules =
+        ["gemini:a=503", "azure:b=bad-key", "mistral:c=429;retry-after=600", "anthropic:d=unknown-model"];
     let bench = bench(&rules).await;
     let bench = bench.with("FAILOVER", "gemini:a,azure:b,mistral:c,anthropic:d,gemini:e,openai:f");
     let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
@@ -49,4 +63,14 @@ async fn mistral_ocr_reads_pages_from_their_images() {
     let bench = bench(&[&rule]).await.with("PRIMARY_ENGINE", "mistral");
     let ran = bench.run(&["process", &report(), "--pages", "9"]).await.code(0);
     ran.reports("ai mistral:mistral-ocr-4-1  9").prints("customs house, dry dock");
+}
+
+#[tokio::test]
+async fn bedrock_is_called_with_aws_credentials_and_no_key() {
+    let bench = bench(&[]).await.with("BEDROCK_API_KEY", "").with("PRIMARY_ENGINE", "bedrock");
+    let credentials = [("AWS_ACCESS_KEY_ID", AWS_KEY_ID), ("AWS_SECRET_ACCESS_KEY", AWS_SECRET_KEY)];
+    let bench = credentials.into_iter().fold(bench, |bench, (name, value)| bench.with(name, value));
+    let bench = bench.with("AWS_REGION", "eu-central-1");
+    let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
+    ran.reports("ai bedrock:global.anthropic.claude-sonnet-4-6  5");
 }

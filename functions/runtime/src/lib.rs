@@ -55,9 +55,14 @@ impl Instance {
             warn!("{warning}");
         }
         let settings = reading.settings;
+        let vision = HttpVision::from_settings(&settings).map_err(invalid)?;
+        let vision = match clients.signer() {
+            Some(signer) => vision.with_signer(Arc::new(signer)),
+            None => vision,
+        };
         let outside = Outside {
             pdf: pdf(&settings),
-            vision: Arc::new(HttpVision::from_settings(&settings).map_err(invalid)?),
+            vision: Arc::new(vision),
             hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(invalid)?),
             payments: Arc::new(HttpPayments::from_settings(&settings).map_err(invalid)?),
             traces: traces(&settings)?,

@@ -9,6 +9,8 @@ use aws_config::{
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider, SharedHttpClient};
 use aws_smithy_http_client::tls;
 
+use crate::SigV4;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The services respond in milliseconds: a call that takes this long is better retried.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,6 +32,7 @@ pub struct Clients {
     pub sts: aws_sdk_sts::Client,
     /// The region of the clients; `None` when none is configured.
     pub region: Option<String>,
+    credentials: Option<SharedCredentialsProvider>,
 }
 
 impl Clients {
@@ -71,7 +74,13 @@ impl Clients {
             sqs: aws_sdk_sqs::Client::new(config),
             sts: aws_sdk_sts::Client::new(config),
             region: config.region().map(ToString::to_string),
+            credentials: config.credentials_provider(),
         }
+    }
+
+    /// Signs other requests with the same credentials.
+    pub fn signer(&self) -> Option<SigV4> {
+        Some(SigV4::new(self.credentials.clone()?, self.region.clone()))
     }
 
     /// Sets the time limit of an S3 upload, for callers with a slow connection.

@@ -15,6 +15,7 @@ mod queue;
 mod records;
 mod resources;
 mod secrets;
+mod signer;
 mod stack;
 #[cfg(test)]
 mod test_clients;
@@ -29,5 +30,6 @@ pub use notifier::SnsNotifier;
 pub use queue::SqsQueue;
 pub use records::DynamoRecords;
 pub use resources::{StackResources, VARIABLES, queue_variable};
+pub use signer::SigV4;
 pub use stack::{Stack, StackError};
 pub use vault::KmsVault;

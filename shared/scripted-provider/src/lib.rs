@@ -59,6 +59,7 @@ mod running;
 mod script;
 mod server;
 mod share;
+mod signature;
 
 pub use behaviour::Behaviour;
 pub use bucket::Rate;
@@ -70,6 +71,7 @@ pub use pages::Pages;
 pub use script::{Rule, Script, When};
 pub use server::ScriptedProvider;
 pub use share::Share;
+pub use signature::{AWS_KEY_ID, AWS_SECRET_KEY};
 
 /// The text form of a script's rules, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");

@@ -21,6 +21,8 @@ pub(super) enum Reply {
         status: u16,
         content_type: &'static str,
         retry_after: Option<u32>,
+        /// The kind of an error of AWS.
+        error_type: Option<String>,
         payload: Payload,
     },
 }
@@ -35,6 +37,13 @@ const WEB_PAGE: &str = "<!DOCTYPE html><html><head><title>Sign in</title></head>
 const LOOP_LINES: usize = 400;
 
 impl Reply {
+    fn with_retry_after(mut self, wait: Option<u32>) -> Self {
+        if let Self::Send { retry_after, .. } = &mut self {
+            *retry_after = wait;
+        }
+        self
+    }
+
     /// Expects a `behaviour` whose delays are over and that decides.
     pub(super) fn to(dialect: &dyn Dialect, request: &ModelRequest, behaviour: &Behaviour) -> Self {
         let page = || page_text(request);
@@ -48,9 +57,8 @@ impl Reply {
             Behaviour::AnswerText(text) => json(200, answer(text, Finish::Complete)),
             Behaviour::Status(status) => json(*status, dialect.error(&request.model, *status)),
             Behaviour::RateLimited { retry_after } => {
-                let (body, retry_after) = dialect.rate_limited(&request.model, *retry_after);
-                let payload = Payload::whole(body.to_string());
-                Self::Send { status: 429, content_type: JSON, retry_after, payload }
+                let (body, wait) = dialect.rate_limited(&request.model, *retry_after);
+                json(429, body).with_retry_after(wait)
             }
             Behaviour::Quota => error(dialect.out_of_credit()),
             Behaviour::BadKey => error(dialect.bad_key(&request.model)),
@@ -78,16 +86,19 @@ impl Reply {
     }
 }
 
-fn error((status, body): (u16, Value)) -> Reply {
+pub(super) fn error((status, body): (u16, Value)) -> Reply {
     json(status, body)
 }
 
-fn json(status: u16, body: Value) -> Reply {
-    Reply::Send { status, content_type: JSON, retry_after: None, payload: Payload::whole(body.to_string()) }
+fn json(status: u16, mut body: Value) -> Reply {
+    let error_type = body.as_object_mut().and_then(|body| body.remove("__type"));
+    let error_type = error_type.and_then(|kind| kind.as_str().map(str::to_owned));
+    let payload = Payload::whole(body.to_string());
+    Reply::Send { status, content_type: JSON, retry_after: None, error_type, payload }
 }
 
 fn ok(content_type: &'static str, payload: Payload) -> Reply {
-    Reply::Send { status: 200, content_type, retry_after: None, payload }
+    Reply::Send { status: 200, content_type, retry_after: None, error_type: None, payload }
 }
 
 /// The page's own text, so that a check for it passes, and the model that "read" it.

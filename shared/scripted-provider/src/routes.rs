@@ -15,7 +15,7 @@ use super::{
     body::{self, Body},
     dialect::{DIALECTS, Dialect},
     headers,
-    reply::Reply,
+    reply::{self, Reply},
     request::ModelRequest,
     running::Decision,
     server::Shared,
@@ -82,17 +82,24 @@ async fn play(
     if !pause.is_zero() {
         body::wait(pause).await;
     }
-    match Reply::to(dialect, &request, &behaviour) {
+    let reply = match dialect.denied(path, sent, body) {
+        Some(denied) => reply::error(denied),
+        None => Reply::to(dialect, &request, &behaviour),
+    };
+    match reply {
         Reply::Silence => future::pending().await,
         Reply::Close => {
             call.sent();
             Err(io::Error::other("the script closes the connection"))
         }
-        Reply::Send { status, content_type, retry_after, payload } => {
+        Reply::Send { status, content_type, retry_after, error_type, payload } => {
             call.respond_with(status);
             let mut response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
             if let Some(seconds) = retry_after {
                 response = response.header(RETRY_AFTER, seconds);
+            }
+            if let Some(kind) = error_type {
+                response = response.header("x-amzn-errortype", kind);
             }
             if let Some(length) = payload.announced {
                 response = response.header(CONTENT_LENGTH, length);

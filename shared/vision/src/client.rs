@@ -1,10 +1,13 @@
 //! The adapter: a call goes to the provider that its target names.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::{
-    ports::vision::{Allowance, Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+    ports::{
+        signer::RequestSigner,
+        vision::{Allowance, Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+    },
     providers::target::{Provider, Target},
     settings::Settings,
 };
@@ -40,6 +43,14 @@ impl HttpVision {
         let https = endpoints.values().any(Endpoint::is_https);
         let transport = Transport::new(&settings, https)?;
         Ok(Self { endpoints, models: settings.models, transport })
+    }
+
+    /// Lets providers that are called with AWS credentials sign their requests.
+    pub fn with_signer(mut self, signer: Arc<dyn RequestSigner>) -> Self {
+        for endpoint in self.endpoints.values_mut() {
+            endpoint.signer = Some(signer.clone());
+        }
+        self
     }
 
     /// The adapter as the program's settings configure it.

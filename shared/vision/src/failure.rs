@@ -151,8 +151,11 @@ pub(crate) struct ErrorBody {
 
 impl ErrorBody {
     fn parse(reply: &Reply) -> Self {
+        // AWS names the kind in a header, sometimes followed by a URL.
+        let kind = rate_limit::header(&reply.headers, "x-amzn-errortype");
+        let kind = kind.and_then(|kind| kind.split(':').next()).map(str::to_owned);
         let Ok(body) = serde_json::from_slice::<Value>(&reply.body) else {
-            return Self::default();
+            return Self { kind, ..Self::default() };
         };
         // Google answers some errors with a list of one.
         let body = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
@@ -169,11 +172,12 @@ impl ErrorBody {
             _ => None,
         };
         let details = || error["details"].as_array().into_iter().flatten();
-        let delay = |detail: &Value| rate_limit::number(detail["retryDelay"].as_str()?.strip_suffix('s')?, 1.0);
+        let delay =
+            |detail: &Value| rate_limit::number(detail["retryDelay"].as_str()?.strip_suffix('s')?, 1.0);
         Self {
-            kind: text("type").or_else(|| text("status")),
+            kind: text("type").or_else(|| text("status")).or(kind),
             code: text("code"),
-            message: text("message").or_else(|| text("detail")),
+            message: text("message").or_else(|| text("Message")).or_else(|| text("detail")),
             reasons: details().filter_map(|detail| detail["reason"].as_str()).map(str::to_owned).collect(),
             retry_delay: details().find_map(delay).map(|delay| delay.min(rate_limit::MAX_WAIT)),
         }

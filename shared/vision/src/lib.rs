@@ -1,5 +1,5 @@
 //! Model calls over HTTP: OpenAI (and every server that implements its chat API), Anthropic, Google Gemini,
-//! Azure OpenAI and Mistral OCR.
+//! Azure OpenAI, Mistral OCR and Amazon Bedrock.
 //!
 //! [`HttpVision`] is the adapter; one call passes through these modules:
 //!

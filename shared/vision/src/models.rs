@@ -22,7 +22,8 @@ struct Known {
 /// It has the default models, and cheaper ones whose names start with one of theirs and which it would
 /// cover otherwise. Sources: developers.openai.com/api/docs/pricing, platform.claude.com/docs (pricing),
 /// ai.google.dev/gemini-api/docs/pricing, docs.mistral.ai/models, azure.microsoft.com/pricing (deployments
-/// that are named for their model cost what they cost at OpenAI).
+/// that are named for their model cost what they cost at OpenAI), aws.amazon.com/bedrock/pricing (Claude costs
+/// there what it costs at Anthropic).
 const TABLE: &[(&str, Known)] = &[
     ("gpt-5.6-sol", tokens(5.0, 0.5, 30.0, 128_000)),
     ("gpt-5.6-terra", tokens(2.0, 0.2, 12.0, 128_000)),
@@ -57,6 +58,9 @@ const TABLE: &[(&str, Known)] = &[
     ("gemini-2.5-pro", tokens(1.25, 0.125, 10.0, 65_536)),
     ("gemini-2.5-flash", tokens(0.3, 0.03, 2.5, 65_536)),
     ("gemini-2.5-flash-lite", tokens(0.1, 0.01, 0.4, 65_536)),
+    ("amazon.nova-2-lite", tokens(0.3, 0.075, 2.5, 64_000)),
+    ("amazon.nova-pro", tokens(0.8, 0.2, 3.2, 10_000)),
+    ("amazon.nova-lite", tokens(0.06, 0.015, 0.24, 10_000)),
     ("mistral-ocr-4", pages(0.004)),
     ("mistral-ocr-latest", pages(0.004)),
     ("mistral-ocr-2512", pages(0.002)),
@@ -72,6 +76,19 @@ const fn pages(usd: f64) -> Known {
 
 /// What Anthropic charges for a token that it writes into its cache, compared with one that is not cached.
 const CACHE_WRITE_FACTOR: f64 = 1.25;
+
+/// Prefixes of Bedrock's cross-region inference profiles, and what a profile that stays in one geography costs
+/// compared with the model.
+const GEOGRAPHIES: [&str; 8] = ["global", "us", "eu", "apac", "jp", "au", "ca", "us-gov"];
+const GEOGRAPHY_FACTOR: f64 = 1.1;
+
+impl Known {
+    fn times(self, factor: f64) -> Self {
+        let Price { input, output, page } = self.price;
+        let price = Price { input: input * factor, output: output * factor, page: page * factor };
+        Self { price, cached: self.cached * factor, ..self }
+    }
+}
 
 /// Known models by name; a name also covers its dated and suffixed versions.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,9 +124,24 @@ impl Models {
         Ok(models)
     }
 
+    /// What is known of a model; of one on Bedrock, by its name without geography and maker.
+    fn of(&self, model: &str) -> Option<Known> {
+        if let Some(known) = self.named(model) {
+            return Some(*known);
+        }
+        let profile = model.rsplit_once('/').map_or(model, |(_, profile)| profile);
+        let (geography, name) = match profile.split_once('.') {
+            Some((geography, name)) if GEOGRAPHIES.contains(&geography) => (Some(geography), name),
+            _ => (None, profile),
+        };
+        let known = self.named(name).or_else(|| self.named(name.strip_prefix("anthropic.")?))?;
+        let is_bound = geography.is_some_and(|geography| geography != "global");
+        Some(if is_bound { known.times(GEOGRAPHY_FACTOR) } else { *known })
+    }
+
     /// The longest name that `model` equals or starts with, up to a separator: `gpt-5.1` covers
     /// `gpt-5.1-2025-11-13`, not `gpt-5.10`.
-    fn of(&self, model: &str) -> Option<&Known> {
+    fn named(&self, model: &str) -> Option<&Known> {
         let covers = |name: &str| {
             model.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
         };
@@ -188,11 +220,17 @@ mod tests {
             ("claude-opus-4-5", Some(5.0)),
             ("claude-haiku-4-5@20251001", Some(1.0)),
             ("gemini-3.5-flash-lite", Some(0.3)),
+            ("global.anthropic.claude-sonnet-4-6", Some(3.0)),
+            ("us.anthropic.claude-sonnet-4-6", Some(3.3)),
+            ("anthropic.claude-haiku-4-5-20251001-v1:0", Some(1.0)),
+            ("global.amazon.nova-2-lite-v1:0", Some(0.3)),
+            ("arn:aws:bedrock:us-east-1:1:inference-profile/global.anthropic.claude-sonnet-4-6", Some(3.0)),
             ("qwen2.5-vl", None),
             ("", None),
         ];
         for (model, input) in table {
-            assert_eq!(models.price(model).map(|price| price.input), input, "{model}");
+            let found = models.price(model).map(|price| (price.input * 1000.0).round() / 1000.0);
+            assert_eq!(found, input, "{model}");
         }
     }
 

@@ -1,9 +1,12 @@
 //! The settings of the adapter; nothing here reads the environment.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use everypage_core::{
-    ports::vision::VisionError, providers::target::Provider, secret::Secret, settings::Settings,
+    ports::{signer::RequestSigner, vision::VisionError},
+    providers::target::Provider,
+    secret::Secret,
+    settings::Settings,
 };
 use everypage_outbound::SetupError;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -18,11 +21,12 @@ pub struct ProviderAccess {
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
     pub api_version: Option<String>,
+    pub region: Option<String>,
 }
 
 impl ProviderAccess {
     pub fn at(base_url: impl Into<String>, api_key: Option<Secret>) -> Self {
-        Self { base_url: Some(base_url.into()), api_key, api_version: None }
+        Self { base_url: Some(base_url.into()), api_key, ..Self::default() }
     }
 }
 
@@ -55,6 +59,7 @@ impl VisionSettings {
                 base_url: configured.base_url.clone(),
                 api_key: configured.api_key.clone(),
                 api_version: configured.api_version.clone(),
+                region: configured.region.clone(),
             };
             (configured.provider, access)
         });
@@ -79,18 +84,27 @@ pub(crate) struct Endpoint {
     base: Option<BaseUrl>,
     api_key: Option<Secret>,
     pub(crate) api_version: Option<String>,
+    pub(crate) region: Option<String>,
+    /// For providers that are called with AWS credentials.
+    pub(crate) signer: Option<Arc<dyn RequestSigner>>,
 }
 
 impl Endpoint {
     pub(crate) fn new(provider: Provider, access: ProviderAccess) -> Result<Self, SettingsError> {
         let public = provider.profile().base_url.map(str::to_owned);
-        let base = access.base_url.or(public).map(|url| BaseUrl::check(provider, &url)).transpose()?;
-        Ok(Self { base, api_key: access.api_key, api_version: access.api_version })
+        let base =
+            access.base_url.clone().or(public).map(|url| BaseUrl::check(provider, &url)).transpose()?;
+        let ProviderAccess { api_key, api_version, region, .. } = access;
+        Ok(Self { base, api_key, api_version, region, signer: None })
     }
 
     /// The key without the white space that files and shells leave around it; none if it is blank.
     pub(crate) fn key(&self) -> Option<&str> {
         self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
+    }
+
+    pub(crate) fn has_base_url(&self) -> bool {
+        self.base.is_some()
     }
 
     /// Whether the base URL is not the provider's public one.

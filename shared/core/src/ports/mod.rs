@@ -15,6 +15,7 @@ pub mod payments;
 pub mod pdf;
 pub mod queue;
 pub mod records;
+pub mod signer;
 pub mod traces;
 pub mod uploads;
 pub mod vault;

@@ -126,10 +126,8 @@ mod tests {
     }
 
     fn names(tier: Tier) -> Vec<String> {
-        let failover_order = FailoverOrder::ByTier(vec![
-            (Provider::OpenAi, models("o")),
-            (Provider::Anthropic, models("a")),
-        ]);
+        let failover_order =
+            FailoverOrder::ByTier(vec![(Provider::OpenAi, models("o")), (Provider::Anthropic, models("a"))]);
         failover_order.steps(tier).iter().map(Target::to_string).collect()
     }
 

@@ -41,6 +41,8 @@ pub enum Provider {
     Azure,
     /// Mistral's OCR endpoint: an image in, Markdown out, without a prompt.
     Mistral,
+    /// Amazon Bedrock, by the Converse API. Requests are signed with AWS credentials unless there is a key.
+    Bedrock,
 }
 
 fn unknown_provider(text: &str) -> String {
@@ -56,6 +58,8 @@ pub struct ProviderVariables {
     pub base_url: &'static str,
     /// For an API that has its version in the request.
     pub api_version: Option<&'static str>,
+    /// For an API that has an address in each region.
+    pub region: Option<&'static str>,
 }
 
 impl ProviderVariables {
@@ -75,6 +79,7 @@ macro_rules! variables {
             api_key: concat!($prefix, "_API_KEY"),
             base_url: concat!($prefix, "_BASE_URL"),
             api_version: None,
+            region: None,
         }
     };
 }
@@ -138,6 +143,14 @@ impl Provider {
                 fast_model: "mistral-ocr-2512",
                 access: AccessRule::Key,
             },
+            Self::Bedrock => ProviderProfile {
+                variables: ProviderVariables { region: Some("BEDROCK_REGION"), ..variables!("BEDROCK") },
+                base_url: None,
+                primary_model: "global.anthropic.claude-sonnet-4-6",
+                secondary_model: "global.anthropic.claude-haiku-4-5-20251001-v1:0",
+                fast_model: "global.amazon.nova-2-lite-v1:0",
+                access: AccessRule::KeyOrAws,
+            },
         }
     }
 
@@ -162,6 +175,9 @@ pub enum AccessRule {
     KeyOrBaseUrl,
     /// There is no public base URL: every customer has one.
     KeyAndBaseUrl,
+    /// A key, or AWS credentials, which are found when a call is made. Such a provider is used only where
+    /// it is named.
+    KeyOrAws,
 }
 
 impl AccessRule {
@@ -171,6 +187,7 @@ impl AccessRule {
         let needs_key = match self {
             Self::Key | Self::KeyAndBaseUrl => !has_key,
             Self::KeyOrBaseUrl => !has_key && !has_own_base_url,
+            Self::KeyOrAws => false,
         };
         let needs_base_url = self == Self::KeyAndBaseUrl && !has_own_base_url;
         let mut missing = Vec::new();

@@ -11,7 +11,7 @@ use crate::{
     ports::pdf::PdfLimits,
     providers::{
         failover::{FailoverList, FailoverOrder},
-        target::{Models, Provider, ProviderProfile, Tier},
+        target::{AccessRule, Models, Provider, ProviderProfile, Tier},
     },
     secret::Secret,
     settings::{
@@ -59,7 +59,8 @@ impl Reader<'_> {
             if self.raw(name).is_some() && !missing.is_empty() {
                 let verb = if missing.len() == 1 { "is" } else { "are" };
                 let missing = missing.join(" and ");
-                self.warnings.push(format!("{name} is {chosen}, which is not used: {missing} {verb} not set"));
+                self.warnings
+                    .push(format!("{name} is {chosen}, which is not used: {missing} {verb} not set"));
             }
         }
         providers.sort_by_key(|one| (one.provider != primary, one.provider != secondary));
@@ -70,8 +71,11 @@ impl Reader<'_> {
             "models in the order in which they are called, of any providers (default: the tier's and the secondary model of PRIMARY_ENGINE, then of SECONDARY_ENGINE)",
         );
         for provider in FailoverOrder::List(failover.0.clone()).providers() {
-            let missing: Vec<&str> =
-                providers.iter().filter(|one| one.provider == provider).flat_map(|one| one.missing()).collect();
+            let missing: Vec<&str> = providers
+                .iter()
+                .filter(|one| one.provider == provider)
+                .flat_map(|one| one.missing())
+                .collect();
             if !missing.is_empty() {
                 let missing = missing.join(" and ");
                 self.warnings.push(format!("FAILOVER has {provider}, which is not used: set {missing}"));
@@ -336,7 +340,8 @@ impl Reader<'_> {
         let usable = others.iter().find(|provider| {
             let ProviderProfile { variables, access, .. } = provider.profile();
             let has_key = self.raw(variables.api_key).is_some();
-            access.missing(**provider, has_key, self.raw(variables.base_url).is_some()).is_empty()
+            let missing = access.missing(**provider, has_key, self.raw(variables.base_url).is_some());
+            missing.is_empty() && (has_key || access != AccessRule::KeyOrAws)
         });
         usable.or(others.first()).copied().unwrap_or_default()
     }
@@ -362,10 +367,13 @@ impl Reader<'_> {
             "(the provider's)",
             "base URL of the provider's API, or of a compatible server",
         );
-        let api_version = variables
-            .api_version
-            .and_then(|name| self.text(name, "version of the provider's API (default: the latest, unversioned)"));
-        ProviderSettings { provider, models, api_key, base_url, api_version }
+        let api_version = variables.api_version.and_then(|name| {
+            self.text(name, "version of the provider's API (default: the latest, unversioned)")
+        });
+        let region = variables.region.and_then(|name| {
+            self.text(name, "AWS region of the provider (default: that of the AWS configuration)")
+        });
+        ProviderSettings { provider, models, api_key, base_url, api_version, region }
     }
 
     /// Credits can be bought if both the payment service and the price are set.

@@ -46,6 +46,7 @@ pub struct ProviderSettings {
     /// Set if calls go to another server than the provider's own.
     pub base_url: Option<String>,
     pub api_version: Option<String>,
+    pub region: Option<String>,
 }
 
 impl ProviderSettings {
@@ -108,23 +109,31 @@ pub struct Purchasing {
 /// The variables that a tenant may override; see [`crate::tenants`].
 pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
-    ["REQUEST_TIMEOUT", "STEP_TIMEOUT", "JOB_TIMEOUT", "PATIENCE", "PRIMARY_ENGINE", "SECONDARY_ENGINE", "FAILOVER"]
-        .into_iter()
-        .chain(models)
-        .chain([
-            "MODEL_TIER",
-            "AI_PAGES",
-            "IMAGE_SEND_ALL_PAGES",
-            "AI_SYSTEM_PROMPT",
-            "APPROVAL_THRESHOLD_USD",
-            "CREDITS",
-            "CREDIT_PRICE_USD",
-            "MAX_FILE_BYTES",
-            "MAX_PAGES",
-            "PRIORITY",
-            "DEFAULT_RESPONSIBLE",
-        ])
-        .collect()
+    [
+        "REQUEST_TIMEOUT",
+        "STEP_TIMEOUT",
+        "JOB_TIMEOUT",
+        "PATIENCE",
+        "PRIMARY_ENGINE",
+        "SECONDARY_ENGINE",
+        "FAILOVER",
+    ]
+    .into_iter()
+    .chain(models)
+    .chain([
+        "MODEL_TIER",
+        "AI_PAGES",
+        "IMAGE_SEND_ALL_PAGES",
+        "AI_SYSTEM_PROMPT",
+        "APPROVAL_THRESHOLD_USD",
+        "CREDITS",
+        "CREDIT_PRICE_USD",
+        "MAX_FILE_BYTES",
+        "MAX_PAGES",
+        "PRIORITY",
+        "DEFAULT_RESPONSIBLE",
+    ])
+    .collect()
 });
 
 /// The variables as they were set, including secrets.
@@ -277,9 +286,8 @@ impl Settings {
 
     /// The order of a job with a list of its own, if that is not empty.
     pub fn failover_order_of(&self, list: &FailoverList) -> FailoverOrder {
-        let is_usable = |provider: Provider| {
-            self.providers.iter().any(|one| one.provider == provider && one.is_usable())
-        };
+        let is_usable =
+            |provider: Provider| self.providers.iter().any(|one| one.provider == provider && one.is_usable());
         let list = if list.is_empty() { &self.failover } else { list };
         if !list.is_empty() {
             let usable = list.0.iter().filter(|target| is_usable(target.provider));

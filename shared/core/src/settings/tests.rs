@@ -75,6 +75,8 @@ fn who_sets_one_key_need_not_name_its_provider() {
     assert_eq!(providers(&two), [Provider::Anthropic, Provider::Mistral]);
     let chosen = [("GEMINI_API_KEY", "k"), ("OPENAI_API_KEY", "k"), ("PRIMARY_ENGINE", "gemini")];
     assert_eq!(providers(&chosen), [Provider::Gemini, Provider::OpenAi]);
+    assert!(providers(&[]).is_empty(), "Bedrock needs no key, but has to be named");
+    assert_eq!(providers(&[("PRIMARY_ENGINE", "bedrock")]), [Provider::Bedrock]);
     let one = [("GEMINI_API_KEY", "k"), ("PRIMARY_ENGINE", "gemini"), ("SECONDARY_ENGINE", "gemini")];
     assert_eq!(providers(&one), [Provider::Gemini]);
 }

@@ -88,7 +88,10 @@ impl Dialect for Gemini {
             }
             409 => ("ABORTED", "The operation was aborted."),
             413 => ("INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."),
-            429 => ("RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."),
+            429 => (
+                "RESOURCE_EXHAUSTED",
+                "You exceeded your current quota, please check your plan and billing details.",
+            ),
             503 => ("UNAVAILABLE", "The model is overloaded. Please try again later."),
             504 => ("DEADLINE_EXCEEDED", "The request timed out. Please try again."),
             _ => ("INTERNAL", "An internal error has occurred. Please retry."),

@@ -70,14 +70,18 @@ impl Dialect for Mistral {
             401 => return json!({ "detail": "Unauthorized" }),
             403 => return json!({ "detail": "Forbidden" }),
             404 => ("invalid_model", "1500", format!("Invalid model: {model}")),
-            413 => ("invalid_request_error", "3001", "The document is larger than 52428800 bytes.".to_owned()),
+            413 => {
+                ("invalid_request_error", "3001", "The document is larger than 52428800 bytes.".to_owned())
+            }
             422 => {
                 return json!({ "object": "error", "message": { "detail": [{
                     "type": "missing", "loc": ["body", "document"], "msg": "Field required",
                 }] }, "type": "invalid_request_error", "param": null, "code": null });
             }
             429 => ("rate_limited", "1300", "Rate limit exceeded".to_owned()),
-            503 => ("service_unavailable", "3505", "Service tier capacity exceeded for this model.".to_owned()),
+            503 => {
+                ("service_unavailable", "3505", "Service tier capacity exceeded for this model.".to_owned())
+            }
             _ => ("internal_server_error", "3000", "Service unavailable.".to_owned()),
         };
         json!({

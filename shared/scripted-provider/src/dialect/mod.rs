@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod azure;
+mod bedrock;
 mod gemini;
 mod mistral;
 mod openai;
@@ -16,8 +17,14 @@ use serde_json::Value;
 use crate::{bucket::Level, image::ImageSize, request::ModelRequest};
 
 /// Every dialect that the server speaks.
-pub(crate) static DIALECTS: &[&dyn Dialect] =
-    &[&openai::OpenAi, &anthropic::Anthropic, &gemini::Gemini, &azure::Azure, &mistral::Mistral];
+pub(crate) static DIALECTS: &[&dyn Dialect] = &[
+    &openai::OpenAi,
+    &anthropic::Anthropic,
+    &gemini::Gemini,
+    &azure::Azure,
+    &mistral::Mistral,
+    &bedrock::Bedrock,
+];
 
 /// How an answer ended, before it has the provider's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +46,11 @@ pub(crate) trait Dialect: Sync {
 
     /// Do the headers identify a caller? The key itself is neither checked nor kept.
     fn has_key(&self, headers: &HeaderMap) -> bool;
+
+    /// The response to a call whose signature is wrong, for an API that has them.
+    fn denied(&self, _path: &str, _headers: &HeaderMap, _body: &[u8]) -> Option<(u16, Value)> {
+        None
+    }
 
     /// Reads model, texts and images; whatever is missing or malformed stays empty.
     fn prompt(&self, path: &str, body: &Value) -> Prompt;

@@ -68,9 +68,10 @@ impl Dialect for Gemini {
 fn body<'a>(call: Call<'a>) -> Body<'a> {
     let page = call.page;
     let part = |text: &'a str| Part::Text(text);
-    let image = page.image.as_ref().map(|image| {
-        Part::InlineData(InlineData { mime_type: image.format.mime(), data: Base64(image) })
-    });
+    let image = page
+        .image
+        .as_ref()
+        .map(|image| Part::InlineData(InlineData { mime_type: image.format.mime(), data: Base64(image) }));
     let text = Some(page.context_text.as_str()).filter(|text| !text.trim().is_empty()).map(part);
     let system = Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty());
     Body {
@@ -281,7 +282,9 @@ mod tests {
 
     #[test]
     fn any_other_response_is_rejected() {
-        for body in ["", "null", "[]", "{}", r#"{"candidates":[]}"#, r#"{"candidates":7}"#, r#"{"choices":[]}"#] {
+        for body in
+            ["", "null", "[]", "{}", r#"{"candidates":[]}"#, r#"{"candidates":7}"#, r#"{"choices":[]}"#]
+        {
             assert!(Gemini.parse(body.as_bytes()).is_none(), "{body}");
         }
     }

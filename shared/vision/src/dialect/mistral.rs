@@ -116,9 +116,8 @@ mod tests {
     #[test]
     fn what_is_left_of_the_minute_is_known() {
         let headers = [("x-ratelimit-remaining-req-minute", "7"), ("x-ratelimit-limit-req-minute", "60")];
-        let headers = headers.map(|(name, value)| {
-            (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
-        });
+        let headers = headers
+            .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()));
         let allowance = Mistral.allowance(&headers.into_iter().collect());
         assert_eq!(allowance.requests, Some(Quota { left: 7, limit: Some(60), resets_in: WINDOW }));
         assert_eq!(allowance.tokens, None);

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod azure;
+mod bedrock;
 mod completion;
 mod gemini;
 mod image;
@@ -34,6 +35,7 @@ pub(crate) fn dialect(provider: Provider) -> &'static dyn Dialect {
         Provider::Gemini => &gemini::Gemini,
         Provider::Azure => &azure::Azure,
         Provider::Mistral => &mistral::Mistral,
+        Provider::Bedrock => &bedrock::Bedrock,
     }
 }
 

@@ -113,7 +113,8 @@ fn the_detail_has_the_code_and_the_message_but_no_secret() {
 
 #[test]
 fn a_content_filter_that_answers_400_is_a_refusal() {
-    let is_refusal = |status, body: serde_json::Value| with_call(|call| call.is_refusal(&reply(status, body)));
+    let is_refusal =
+        |status, body: serde_json::Value| with_call(|call| call.is_refusal(&reply(status, body)));
     let blocked = json!({"type": "error", "error": {"type": "invalid_request_error",
         "message": "Output blocked by content filtering policy"}});
     assert!(is_refusal(400, blocked));
@@ -135,10 +136,47 @@ fn errors_that_only_one_provider_has_are_understood() {
     let mistral_name = json!({"object": "error", "message": "Invalid model: x", "type": "invalid_model",
         "param": null, "code": "1500"});
     let mistral_key = json!({"detail": "Unauthorized"});
+    let bedrock = |status, kind: &'static str, message: &str| {
+        let mut reply = reply(status, json!({ "message": message }));
+        reply.headers.insert("x-amzn-errortype", format!("{kind}:http://x").parse().unwrap());
+        with_call_to(Provider::Bedrock, "m", |call| call.failure(&reply))
+    };
+    for (status, kind, message, expected) in [
+        (400, "ValidationException", "The provided model identifier is invalid.", "model"),
+        (
+            400,
+            "ValidationException",
+            "Invocation of model ID m with on-demand throughput isn't supported.",
+            "model",
+        ),
+        (400, "ValidationException", "The image is not valid.", "request"),
+        (400, "ServiceQuotaExceededException", "quota", "exhausted"),
+        (403, "AccessDeniedException", "You don't have access to the model.", "model"),
+        (403, "UnrecognizedClientException", "The security token is invalid.", "provider"),
+        (424, "ModelErrorException", "oops", "transient"),
+        (429, "ThrottlingException", "Too many tokens", "exhausted"),
+        (429, "ModelNotReadyException", "not ready", "transient"),
+    ] {
+        let error = bedrock(status, kind, message);
+        assert_eq!(class(&error), expected, "{error}");
+        assert!(error.to_string().starts_with(&format!("bedrock m: HTTP {status} {kind}: ")), "{error}");
+    }
     let table = [
         (Provider::Gemini, 400, gemini_key, "provider", "HTTP 400 INVALID_ARGUMENT: API key not valid."),
-        (Provider::Gemini, 400, gemini_place, "provider", "HTTP 400 FAILED_PRECONDITION: User location is not supported"),
-        (Provider::Gemini, 400, gemini_image, "request", "HTTP 400 INVALID_ARGUMENT: Unable to process input image"),
+        (
+            Provider::Gemini,
+            400,
+            gemini_place,
+            "provider",
+            "HTTP 400 FAILED_PRECONDITION: User location is not supported",
+        ),
+        (
+            Provider::Gemini,
+            400,
+            gemini_image,
+            "request",
+            "HTTP 400 INVALID_ARGUMENT: Unable to process input image",
+        ),
         (Provider::Gemini, 503, gemini_busy, "transient", "HTTP 503 UNAVAILABLE: overloaded"),
         (Provider::Azure, 404, azure_name, "model", "HTTP 404 DeploymentNotFound: no such deployment"),
         (Provider::Mistral, 400, mistral_name, "model", "HTTP 400 1500: Invalid model: x"),

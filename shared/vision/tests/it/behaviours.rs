@@ -1,12 +1,16 @@
 //! Every behaviour of every provider gives its answer or its class of error.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use everypage_aws::SigV4;
 use everypage_core::{
     ports::vision::{Answer, Finish, PageRequest, Price, Scope, Vision, VisionError},
     providers::target::{Provider, Target},
 };
-use everypage_testkit::provider::{Behaviour, Outcome, Rule, Script, ScriptedProvider};
+use everypage_testkit::provider::{
+    AWS_KEY_ID, AWS_SECRET_KEY, Behaviour, Outcome, Rule, Script, ScriptedProvider,
+};
+use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
 use crate::support::{adapter, page, soon, targets};
 
@@ -30,6 +34,8 @@ fn summary(outcome: &Result<Answer, VisionError>) -> String {
 fn expected_of<'a>(provider: Provider, rule: &str, expected: &'a str) -> &'a str {
     match (provider, rule) {
         (Provider::Mistral, "refusal" | "truncated") => "Complete",
+        // It names no wait.
+        (Provider::Bedrock, "429;retry-after=5") => "exhausted",
         _ => expected,
     }
 }
@@ -97,7 +103,10 @@ async fn an_answer_has_the_text_the_usage_and_the_cost() {
         let answer = soon(adapter.read_page(&target, &page(17))).await.ok().unwrap();
         let price = adapter.price(&target).unwrap();
         if target.provider == Provider::Mistral {
-            assert_eq!(answer.text, format!("This page has no text of its own.\n\n[read by {}]", target.model));
+            assert_eq!(
+                answer.text,
+                format!("This page has no text of its own.\n\n[read by {}]", target.model)
+            );
             assert_eq!(answer.usage.cost_usd, price.page);
             continue;
         }
@@ -120,8 +129,30 @@ async fn announced_limits_are_known_in_every_dialect_that_has_them() {
         provider.set_script(Script::parse([limit]).unwrap());
         let allowance = soon(adapter.read_page(&target, &page(1))).await.ok().unwrap().allowance;
         let left = (allowance.requests.map(|quota| quota.left), allowance.tokens.is_some());
-        let expected = if target.provider == Provider::Gemini { (None, false) } else { (Some(1), true) };
+        let has_headers = !matches!(target.provider, Provider::Gemini | Provider::Bedrock);
+        let expected = if has_headers { (Some(1), true) } else { (None, false) };
         assert_eq!(left, expected, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn bedrock_refuses_a_wrong_signature_and_takes_a_right_one() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    // A colon in the name of a model is encoded twice in what is signed.
+    let nova = Target::new(Provider::Bedrock, "global.amazon.nova-2-lite-v1:0");
+    let answer = soon(adapter(&provider).read_page(&nova, &page(17))).await.ok().unwrap();
+    assert_eq!(answer.text, format!("Net loss on page 17\n\n[read by {}]", nova.model));
+
+    let access = ProviderAccess::at(provider.base_url(Provider::Bedrock), None);
+    let signed_with = |id: &str, secret: &str| {
+        let vision = HttpVision::new(VisionSettings::new([(Provider::Bedrock, access.clone())])).unwrap();
+        vision.with_signer(Arc::new(SigV4::from_keys(id, secret, "eu-central-1")))
+    };
+    for (id, secret) in [(AWS_KEY_ID, "wrong"), ("AKIDOTHER", AWS_SECRET_KEY)] {
+        let error = soon(signed_with(id, secret).read_page(&nova, &page(1))).await.err().unwrap();
+        assert!(matches!(error, VisionError::Configuration { scope: Scope::Provider, .. }), "{error:?}");
+        assert!(error.to_string().contains("HTTP 403 InvalidSignatureException"), "{error}");
+        assert!(!format!("{error:?}").contains(AWS_SECRET_KEY));
     }
 }
 

@@ -32,6 +32,14 @@ async fn without_a_key_no_provider_is_called() {
         for target in targets() {
             let error = soon(official.read_page(&target, &page(1))).await.err().unwrap();
             assert!(matches!(error, VisionError::Configuration { scope: Scope::Provider, .. }), "{error:?}");
+            if target.provider == Provider::Bedrock {
+                assert!(
+                    error.to_string().contains("no AWS region is set")
+                        || error.to_string().contains("there are no AWS credentials"),
+                    "{error}"
+                );
+                continue;
+            }
             let (Target { provider, model }, variables) = (&target, target.provider.profile().variables);
             assert_eq!(error.to_string(), format!("{provider} {model}: {} is not set", variables.api_key));
         }

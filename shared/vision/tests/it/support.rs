@@ -1,14 +1,15 @@
 //! A page to send, the adapter to send it with, and a timeout for what should be quick.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
+use everypage_aws::SigV4;
 use everypage_core::{
     document::ImageFormat,
     ports::vision::{PageRequest, RequestImage},
     providers::target::{Provider, Target},
     secret::Secret,
 };
-use everypage_testkit::provider::ScriptedProvider;
+use everypage_testkit::provider::{AWS_KEY_ID, AWS_SECRET_KEY, ScriptedProvider};
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
 pub const KEY: &str = "hunter2secret";
@@ -35,6 +36,7 @@ pub fn targets() -> Vec<Target> {
         Provider::Gemini => "gemini-3.8-flash",
         Provider::Azure => "gpt-4.1",
         Provider::Mistral => "mistral-ocr-4-1",
+        Provider::Bedrock => "global.anthropic.claude-sonnet-4-6",
     };
     Provider::ALL.iter().map(|provider| Target::new(*provider, model(*provider))).collect()
 }
@@ -45,8 +47,14 @@ pub fn settings(base_url: impl Fn(Provider) -> String) -> VisionSettings {
     VisionSettings::new(Provider::ALL.iter().map(|provider| (*provider, at(*provider))))
 }
 
+/// With a key of every provider but Bedrock, whose requests are signed.
 pub fn adapter(provider: &ScriptedProvider) -> HttpVision {
-    HttpVision::new(settings(|one| provider.base_url(one))).unwrap()
+    let mut settings = settings(|one| provider.base_url(one));
+    if let Some(access) = settings.access.get_mut(&Provider::Bedrock) {
+        access.api_key = None;
+    }
+    let signer = SigV4::from_keys(AWS_KEY_ID, AWS_SECRET_KEY, "eu-central-1");
+    HttpVision::new(settings).unwrap().with_signer(Arc::new(signer))
 }
 
 /// Fails the test instead of blocking the whole run.

@@ -13,7 +13,7 @@ use crate::support::{KEY, page, settings, soon, targets};
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
 /// A valid response of every dialect.
 const ANSWER: &str = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"content":"hi",
-    "candidates":[{"content":{"parts":[{"text":"hi"}]}}],"pages":[{"markdown":"hi"}]}"#;
+    "output":{"message":{"content":[{"text":"hi"}]}},"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"pages":[{"markdown":"hi"}]}"#;
 
 #[tokio::test]
 async fn each_provider_gets_its_path_headers_and_limit() {
@@ -21,7 +21,7 @@ async fn each_provider_gets_its_path_headers_and_limit() {
     let adapter = HttpVision::new(settings(|provider| match provider {
         Provider::OpenAi | Provider::Mistral => format!("{}/v1/", server.url),
         Provider::Gemini => format!("{}/v1beta/", server.url),
-        Provider::Anthropic | Provider::Azure => format!("{}/", server.url),
+        Provider::Anthropic | Provider::Azure | Provider::Bedrock => format!("{}/", server.url),
     }));
     let adapter = adapter.unwrap();
     for target in targets() {
@@ -55,6 +55,10 @@ async fn each_provider_gets_its_path_headers_and_limit() {
 
     assert!(requests[4].starts_with("POST /v1/ocr HTTP/1.1\r\n"), "{}", requests[4]);
     assert_eq!(header(&requests[4], "authorization"), Some(format!("Bearer {KEY}").as_str()));
+    let bedrock = "POST /model/global.anthropic.claude-sonnet-4-6/converse HTTP/1.1\r\n";
+    assert!(requests[5].starts_with(bedrock), "{}", requests[5]);
+    assert_eq!(header(&requests[5], "authorization"), Some(format!("Bearer {KEY}").as_str()));
+
     let document = &body(&requests[4])["document"];
     assert_eq!(document["type"], "image_url");
     assert!(document["image_url"].as_str().unwrap().starts_with("data:image/jpeg;base64,"));
@@ -73,7 +77,8 @@ async fn azure_with_an_api_version_has_the_deployment_in_the_path() {
         assert_eq!(soon(adapter.read_page(&deployment, &page(1))).await.ok().unwrap().text, "hi");
     }
     for request in server.requests() {
-        let expected = "POST /openai/deployments/our%20gpt/chat/completions?api-version=2024-10-21 HTTP/1.1\r\n";
+        let expected =
+            "POST /openai/deployments/our%20gpt/chat/completions?api-version=2024-10-21 HTTP/1.1\r\n";
         assert!(request.starts_with(expected), "{request}");
     }
 }
@@ -87,7 +92,8 @@ async fn no_request_asks_for_a_longer_answer_than_its_model_gives() {
         soon(adapter.read_page(&Target::new(Provider::Anthropic, model), &long)).await.ok().unwrap();
     }
     let limits = server.requests().into_iter().map(|request| {
-        serde_json::from_str::<Value>(request.split_once("\r\n\r\n").unwrap().1).unwrap()["max_tokens"].clone()
+        serde_json::from_str::<Value>(request.split_once("\r\n\r\n").unwrap().1).unwrap()["max_tokens"]
+            .clone()
     });
     assert_eq!(limits.collect::<Vec<_>>(), [64_000, 200_000]);
 }

@@ -65,6 +65,32 @@ fn parameters_allow_exactly_the_providers_and_tiers_of_the_code() {
 }
 
 #[test]
+fn the_worker_may_call_the_default_models_of_bedrock_and_no_others() {
+    let template = template();
+    let arns: BTreeSet<&str> = template
+        .lines()
+        .map(|line| line.trim().trim_end_matches(','))
+        .filter(|line| line.starts_with("arn:aws:bedrock:"))
+        .collect();
+    let profile = Provider::Bedrock.profile();
+    let models = [profile.primary_model, profile.secondary_model, profile.fast_model];
+    let expected: BTreeSet<String> = models
+        .iter()
+        .flat_map(|model| {
+            let base = model.trim_start_matches("global.");
+            [
+                format!("arn:aws:bedrock:*:*:inference-profile/{model}"),
+                format!("arn:aws:bedrock:*::foundation-model/{base}"),
+            ]
+        })
+        .collect();
+    assert_eq!(arns, expected.iter().map(String::as_str).collect());
+    let worker = template.split("  WorkerRole:").nth(1).unwrap();
+    let policy = worker.split("Sid: Bedrock").nth(1).unwrap();
+    assert!(policy.contains("Action: bedrock:InvokeModel") && policy.contains("!Ref BedrockModelArns"));
+}
+
+#[test]
 fn the_queues_redrive_policy_has_the_receive_count_of_the_code() {
     let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
     let counts: Vec<&str> =
