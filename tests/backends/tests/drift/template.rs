@@ -85,9 +85,10 @@ fn the_worker_may_call_the_default_models_of_bedrock_and_no_others() {
         })
         .collect();
     assert_eq!(arns, expected.iter().map(String::as_str).collect());
-    let worker = template.split("  WorkerRole:").nth(1).unwrap();
-    let policy = worker.split("Sid: Bedrock").nth(1).unwrap();
-    assert!(policy.contains("Action: bedrock:InvokeModel") && policy.contains("!Ref BedrockModelArns"));
+    let policy = template.split("  WorkerBedrockPolicy:").nth(1).unwrap();
+    let policy = policy.split("  WorkerFunction:").next().unwrap();
+    assert!(policy.contains("Action: 'bedrock:InvokeModel', Resource: !Ref BedrockModelArns"));
+    assert!(policy.contains("Condition: CallsBedrock") && policy.contains("Roles: [!Ref WorkerRole]"));
 }
 
 #[test]
