@@ -51,8 +51,7 @@ impl Dialect for Mistral {
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
-        let whole =
-            |limit: &str| header(headers, &format!("x-ratelimit-limit-{limit}-minute"))?.parse().ok();
+        let whole = |limit: &str| header(headers, &format!("x-ratelimit-limit-{limit}-minute"))?.parse().ok();
         let quota = |limit: &str| {
             let left = header(headers, &format!("x-ratelimit-remaining-{limit}-minute"))?.parse().ok()?;
             Some(Quota { left, limit: whole(limit), resets_in: WINDOW })
