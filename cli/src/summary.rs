@@ -26,7 +26,7 @@ fn from(page: &PageResult) -> String {
     }
 }
 
-/// Groups pages: AI text first, then MuPDF text as planned, then fallbacks by reason.
+/// Groups pages by the source of their text, and by reason.
 pub fn origins(document: &ResultDocument) -> Vec<Origin> {
     // The order of the table of sources is that of their lines.
     let rank = |source| Source::ALL.iter().position(|known| *known == source);
@@ -115,6 +115,7 @@ mod tests {
         ids::{JobId, PageNumber},
         providers::target::{Provider, Target},
         read::outcome::Settlement,
+        source::TextSource,
     };
     use jiff::Timestamp;
 
@@ -124,8 +125,10 @@ mod tests {
         PageInput {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Image,
-            mupdf_text: Some(text.into()),
-            mupdf_blocks: vec![],
+            own_text: Some(text.into()),
+            own_source: TextSource::Mupdf,
+            awaits_ocr: false,
+            own_blocks: vec![],
             confidence: None,
             fault: None,
             sent_to_ai: settled.is_some(),

@@ -43,6 +43,13 @@ export const PAGE = withFallback({
     symbol: '◷',
     phrase: 'fell back to MuPDF text at the deadline',
   },
+  ocr: { name: 'Read by OCR, as planned', symbol: 'O', phrase: 'was read by OCR, as planned' },
+  ocr_fallback: { name: 'OCR fallback', symbol: '!', phrase: 'fell back to OCR' },
+  ocr_timeout_fallback: {
+    name: 'OCR fallback at the deadline',
+    symbol: '◷',
+    phrase: 'fell back to OCR at the deadline',
+  },
   missing: { name: 'No text', symbol: '✕', phrase: 'has no text' },
 });
 

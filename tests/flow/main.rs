@@ -11,6 +11,7 @@ mod end_now;
 mod failover;
 mod healing;
 mod jobs;
+mod ocr;
 mod verification;
 
 use everypage_core::{finish::result::ResultDocument, source::Source};

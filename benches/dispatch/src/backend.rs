@@ -10,7 +10,7 @@ use everypage_core::{
     ids::TenantId,
     intake::submit::{Submission, submit},
     job::JobOptions,
-    ports::{traces::NoTraces, vision::Vision},
+    ports::{ocr::NoOcr, traces::NoTraces, vision::Vision},
     settings::Settings,
 };
 use everypage_local::LocalBackend;
@@ -78,6 +78,7 @@ pub async fn measure(
         settings(limits)?,
         Outside {
             pdf: Arc::new(FakePdf::default()),
+            ocr: Arc::new(NoOcr),
             vision,
             hooks: Arc::new(RecordingHooks::default()),
             payments: Arc::new(MemoryPayments::default()),

@@ -1,12 +1,16 @@
 //! `everypage config check`: every setting with its value, source and faults.
 
+use everypage_core::{
+    ports::ocr::Ocr,
+    settings::{OcrPages, Settings},
+};
 use serde_json::json;
 
 use crate::{
     args::Listing,
     exit::Exit,
     problem::Problem,
-    settings::{Address, Context, no_api_key, vision},
+    settings::{Address, Context, no_api_key, ocr, vision},
     table::Table,
 };
 
@@ -22,6 +26,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
     let mut faults: Vec<String> = Vec::new();
     let mut warnings: Vec<String> = Vec::new();
     let mut entries = Vec::new();
+    let mut ocr_state = None;
     match &context.reading {
         Err(all) => faults.clone_from(all),
         Ok(reading) => {
@@ -33,6 +38,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             if reading.settings.failover_order().is_empty() {
                 warnings.push(no_api_key("no page can be read by AI"));
             }
+            ocr_state = Some(check_ocr(&reading.settings, &mut warnings).await?);
         }
     }
     let from = |environment: bool| if environment { "environment" } else { "default" };
@@ -44,7 +50,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             })
             .collect();
         screen.print_json(&json!({
-            "data": context.data().ok(), "settings": settings, "warnings": warnings, "faults": faults,
+            "data": context.data().ok(), "ocr": ocr_state, "settings": settings, "warnings": warnings, "faults": faults,
         }))?;
     } else if !entries.is_empty() {
         let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "MEANING"]);
@@ -59,6 +65,9 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             ]);
         }
         screen.print(table.text().as_bytes())?;
+        if let Some(state) = &ocr_state {
+            screen.print_line(&format!("\nOCR: {state}."))?;
+        }
         match context.data() {
             Ok(data) => {
                 screen.print_line(&format!("\nJobs and results are stored in {}.", data.display()))?
@@ -75,5 +84,21 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
     Ok(match faults.is_empty() {
         true => Exit::Complete,
         false => Exit::Usage,
+    })
+}
+
+/// Whether OCR can run, in words; a warning if it is wanted and can't.
+async fn check_ocr(settings: &Settings, warnings: &mut Vec<String>) -> Result<String, Problem> {
+    let languages = settings.ocr_languages.join("+");
+    if settings.ocr == OcrPages::Off {
+        return Ok("off".into());
+    }
+    Ok(match ocr()?.check(&settings.ocr_languages).await {
+        Ok(()) => format!("ready, languages: {languages}"),
+        Err(error) => {
+            warnings
+                .push(format!("{error}; pages without a text layer have no text unless an AI reads them"));
+            format!("not available, languages: {languages}")
+        }
     })
 }

@@ -14,7 +14,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     let settings = context.settings()?;
     let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
     if settings.failover_order().is_empty() {
-        context.screen.note(&no_api_key("every page gets the text that MuPDF reads"));
+        context.screen.note(&no_api_key("every page gets the text that Everypage reads itself"));
     }
     let backend = Backend::open(context).await?;
     documents::run(context, &backend, &args.documents, work, WaitUntil::Done).await

@@ -14,7 +14,7 @@ use everypage_core::{
 };
 use everypage_local::LocalBackend;
 use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError};
-use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_pdf::{ChildCommand, IsolatedPdf, OcrProgram, TesseractOcr};
 use everypage_vision::HttpVision;
 
 use crate::problem::Problem;
@@ -33,6 +33,7 @@ pub async fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Out
     let failed = |error: SetupError| Problem::Failed(error.to_string());
     Ok(Outside {
         pdf: Arc::new(pdf(settings)?),
+        ocr: Arc::new(ocr()?),
         vision: Arc::new(vision(settings).await?),
         hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(failed)?),
         payments: Arc::new(HttpPayments::from_settings(settings).map_err(failed)?),
@@ -51,6 +52,21 @@ pub fn pdf(settings: &Settings) -> Result<IsolatedPdf, Problem> {
     Ok(IsolatedPdf::new(ChildCommand::new(own_program()?).arg("pdf-child"), settings.pdf))
 }
 
+/// Recognizes pages with the program `everypage-ocr`, which is next to this one, or is built when it is first needed.
+pub fn ocr() -> Result<TesseractOcr, Problem> {
+    let own = std::env::current_exe()
+        .map_err(|error| Problem::Failed(format!("this program's own file can't be found: {error}")))?;
+    let mut program = OcrProgram::new(own.with_file_name("everypage-ocr"));
+    if let Some(data) = variable("TESSDATA_PREFIX") {
+        program = program.with_data(data);
+    }
+    // Set by the launcher of a checkout.
+    if let Some(builder) = variable("EVERYPAGE_OCR_BUILDER") {
+        program = program.built_by(builder);
+    }
+    Ok(TesseractOcr::new(program))
+}
+
 /// Fails when a setting of a provider is wrong.
 pub async fn vision(settings: &Settings) -> Result<HttpVision, Problem> {
     let vision = HttpVision::from_settings(settings).map_err(|error| Problem::Usage(error.to_string()))?;
@@ -62,6 +78,11 @@ pub async fn vision(settings: &Settings) -> Result<HttpVision, Problem> {
         return Ok(vision.with_signer(Arc::new(signer)));
     }
     Ok(vision)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the folder of Tesseract and the launcher's are no settings")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The file of this program, even after an update replaced it.

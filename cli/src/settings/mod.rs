@@ -25,7 +25,7 @@ use crate::{
     screen::Screen,
 };
 
-pub use adapters::{open_local, vision};
+pub use adapters::{ocr, open_local, vision};
 pub use address::Address;
 #[cfg(feature = "aws")]
 pub use address::StackAddress;

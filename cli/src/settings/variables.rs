@@ -8,7 +8,7 @@ pub struct Variable {
     pub about: &'static str,
 }
 
-pub const PROGRAM_VARIABLES: [Variable; 5] = [
+pub const PROGRAM_VARIABLES: [Variable; 7] = [
     Variable {
         name: "EVERYPAGE_BACKEND",
         default: "local",
@@ -38,5 +38,17 @@ pub const PROGRAM_VARIABLES: [Variable; 5] = [
         default: "everypage",
         accepted: "a command",
         about: "this program in the commands that it prints; the launcher `./everypage` sets it",
+    },
+    Variable {
+        name: "EVERYPAGE_OCR_BUILDER",
+        default: "(not set)",
+        accepted: "a command",
+        about: "builds the program `everypage-ocr` when the first page needs it; the launcher `./everypage` sets it",
+    },
+    Variable {
+        name: "TESSDATA_PREFIX",
+        default: "(not set)",
+        accepted: "a folder",
+        about: "language data of Tesseract; searched before the folders in which packages install it",
     },
 ];

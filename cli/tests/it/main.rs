@@ -7,6 +7,7 @@ mod credits;
 mod dead_letters;
 mod endings;
 mod folders;
+mod ocr;
 mod process;
 mod providers;
 mod provisional;

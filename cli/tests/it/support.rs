@@ -48,6 +48,8 @@ impl Bench {
             ("ANTHROPIC_BASE_URL", provider.anthropic_base_url()),
             ("ANTHROPIC_API_KEY", "secret-key-of-the-test".into()),
             ("REQUEST_TIMEOUT", "2s".into()),
+            // Whether the OCR program is built makes no difference to the other tests.
+            ("OCR", "off".into()),
         ];
         let folder = tempfile::tempdir().unwrap();
         Self { folder, provider, vars }

@@ -62,6 +62,7 @@ export function details(model) {
             `Result, version ${job.result.version}`,
             fact('Read by AI', count(metadata.final_ai_pages)),
             fact('MuPDF text', count(metadata.final_mupdf_pages)),
+            fact('Read by OCR', count(metadata.final_ocr_pages ?? 0)),
             fact('Deadline fallbacks', count(metadata.final_timeout_fallback_pages)),
             fact('Pages without text', metadata.missing_pages.join(', ') || 'none'),
             fact('Characters', count(metadata.result_text_len)),

@@ -19,6 +19,7 @@ use everypage_core::{
     job::Job,
     notify::relay,
     ports::{
+        ocr::NoOcr,
         pdf::Pdf,
         traces::{NoTraces, Traces},
     },
@@ -62,6 +63,7 @@ impl Instance {
         };
         let outside = Outside {
             pdf: pdf(&settings),
+            ocr: Arc::new(NoOcr),
             vision: Arc::new(vision),
             hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(invalid)?),
             payments: Arc::new(HttpPayments::from_settings(&settings).map_err(invalid)?),

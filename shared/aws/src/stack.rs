@@ -75,13 +75,14 @@ impl Stack {
         let queue = SqsQueue::new(clients.sqs, resources.queues.clone())?;
         let queue = Arc::new(queue.with_dead_letter_queues(&resources.dead_letter_queues));
         let flow = Arc::new(SfnFlow::new(clients.sfn, &resources.state_machine, records.clone()));
-        let Outside { pdf, vision, hooks, payments, traces } = outside;
+        let Outside { pdf, ocr, vision, hooks, payments, traces } = outside;
         let ports = Ports {
             records,
             blobs: blobs.clone(),
             queue: queue.clone(),
             flow: flow.clone(),
             pdf,
+            ocr,
             vision,
             bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &resources.bus)),
             hooks,

@@ -264,6 +264,11 @@ pub mod blob {
         format!("jobs/{job}/images/{first}-{last}.json")
     }
 
+    /// What OCR recognized on a page.
+    pub fn page_ocr(job: &JobId, page: PageNumber) -> String {
+        format!("jobs/{job}/ocr/{page}.json")
+    }
+
     pub fn page_image(job: &JobId, page: PageNumber, extension: &str) -> String {
         format!("jobs/{job}/pages/{page}.{extension}")
     }

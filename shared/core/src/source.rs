@@ -7,17 +7,19 @@ use utoipa::{
 };
 
 /// What produced the text of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumIter)]
 #[strum(serialize_all = "snake_case")]
 pub enum TextSource {
     /// A vision model.
     Ai,
     /// MuPDF, from the text layer of the PDF.
     Mupdf,
+    /// OCR, from the image of a page without a sound text layer.
+    Ocr,
 }
 
 /// Why a page that was planned for AI has text from another source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumIter)]
 pub enum Fallback {
     /// No model returned the page's text, or the job was cancelled.
     NoAnswer,
@@ -26,8 +28,8 @@ pub enum Fallback {
 }
 
 /// The source of a page's text with the reason for a fallback. Its name in results and events is
-/// derived from the two: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// derived from the two: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`, and the same for `ocr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     pub text: TextSource,
     pub fallback: Option<Fallback>,
@@ -39,9 +41,20 @@ impl Source {
     pub const MUPDF_FALLBACK: Self = Self { text: TextSource::Mupdf, fallback: Some(Fallback::NoAnswer) };
     pub const MUPDF_TIMEOUT_FALLBACK: Self =
         Self { text: TextSource::Mupdf, fallback: Some(Fallback::Timeout) };
+    pub const OCR: Self = Self { text: TextSource::Ocr, fallback: None };
+    pub const OCR_FALLBACK: Self = Self { text: TextSource::Ocr, fallback: Some(Fallback::NoAnswer) };
+    pub const OCR_TIMEOUT_FALLBACK: Self = Self { text: TextSource::Ocr, fallback: Some(Fallback::Timeout) };
 
     /// Every source that a page can have.
-    pub const ALL: [Self; 4] = [Self::AI, Self::MUPDF, Self::MUPDF_FALLBACK, Self::MUPDF_TIMEOUT_FALLBACK];
+    pub const ALL: [Self; 7] = [
+        Self::AI,
+        Self::MUPDF,
+        Self::MUPDF_FALLBACK,
+        Self::MUPDF_TIMEOUT_FALLBACK,
+        Self::OCR,
+        Self::OCR_FALLBACK,
+        Self::OCR_TIMEOUT_FALLBACK,
+    ];
 
     /// Whether the page was planned for AI and has text from another source.
     pub fn is_fallback(self) -> bool {
@@ -99,7 +112,8 @@ mod tests {
     #[test]
     fn every_combination_that_can_occur_has_a_name_that_reads_back() {
         let names: Vec<String> = Source::ALL.iter().map(|source| source.name()).collect();
-        assert_eq!(names, ["ai", "mupdf", "mupdf_fallback", "mupdf_timeout_fallback"]);
+        assert_eq!(names[..4], ["ai", "mupdf", "mupdf_fallback", "mupdf_timeout_fallback"]);
+        assert_eq!(names[4..], ["ocr", "ocr_fallback", "ocr_timeout_fallback"]);
         for text in TextSource::iter().filter(|text| *text != TextSource::Ai) {
             for fallback in Fallback::iter().map(Some).chain([None]) {
                 let source = Source { text, fallback };

@@ -99,7 +99,7 @@ impl LocalBackend {
         records.delete_expired(clock.now()).await?;
         let node = UlidIds.fresh();
         let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
-        let Outside { pdf, vision, hooks, payments, traces } = outside;
+        let Outside { pdf, ocr, vision, hooks, payments, traces } = outside;
         let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
         let ports = Ports {
             records,
@@ -107,6 +107,7 @@ impl LocalBackend {
             queue: queue.clone(),
             flow: flow.clone(),
             pdf,
+            ocr,
             vision,
             bus: bus.clone(),
             notifier: Arc::new(LogNotifier),

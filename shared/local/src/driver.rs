@@ -37,7 +37,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, error, error_span, field::Empty, warn};
 
-use crate::flow::LocalFlow;
+use crate::{flow::LocalFlow, recognize::recognize_pages};
 
 /// How often a job is polled for changes by another process (a cancel, an approval).
 const JOB_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -242,7 +242,7 @@ impl Driver {
                     return Ok(None);
                 }
                 State::Approved => {
-                    self.step(|| self.read_pages(&job)).await?;
+                    self.read_and_recognize(&job).await?;
                     return Ok(Some(Cause::Settled));
                 }
                 State::Executed | State::Audited => return Ok(Some(Cause::Settled)),
@@ -300,6 +300,22 @@ impl Driver {
                 () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => {}
             }
         }
+    }
+
+    /// Reads the pages that go to AI, and meanwhile recognizes those without a text layer. The AI is not delayed:
+    /// OCR runs at the lowest priority, and what it has not done when the AI has is done then, until the deadline.
+    async fn read_and_recognize(&self, job: &Job) -> Result<(), StepError> {
+        let ai_is_done = CancellationToken::new();
+        let read = async {
+            self.step(|| self.read_pages(job)).await?;
+            ai_is_done.cancel();
+            Ok(())
+        };
+        let recognized = async {
+            recognize_pages(&self.app, job, &ai_is_done).await;
+            Ok(())
+        };
+        futures::try_join!(read, recognized).map(|((), ())| ())
     }
 
     /// Sends every page that is not settled yet and waits until all are settled.

@@ -11,6 +11,7 @@ mod flow;
 mod liveness;
 mod notifier;
 mod queue;
+mod recognize;
 mod records;
 mod vault;
 

@@ -13,8 +13,10 @@ mod document;
 mod image;
 mod isolation;
 mod layout;
+mod ocr;
 mod page;
 mod precheck;
 
 pub use document::{Document, ReadMode};
 pub use isolation::{ChildCommand, ChildFailures, IsolatedPdf};
+pub use ocr::{OcrProgram, TesseractOcr};

@@ -43,6 +43,12 @@ impl FakeDocument {
         document
     }
 
+    /// `count` pages without a text layer.
+    pub fn scan(count: u32) -> Self {
+        let page = FakePage { text: String::new(), reason: Reason::Scanned };
+        Self { password: None, pages: vec![page; count as usize] }
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }

@@ -16,7 +16,7 @@ use everypage_core::{
     app::{App, Outside},
     ids::{JobId, Priority},
     intake::{accept::object_id, uploads},
-    ports::traces::NoTraces,
+    ports::{ocr::NoOcr, traces::NoTraces},
     settings::Settings,
 };
 use everypage_outbound::{HttpPayments, HttpWebhooks};
@@ -193,6 +193,7 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
     let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
     let outside = Outside {
         pdf: Arc::new(IsolatedPdf::new(child, settings.pdf)),
+        ocr: Arc::new(NoOcr),
         vision: Arc::new(HttpVision::from_settings(&settings).unwrap()),
         hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
         payments: Arc::new(HttpPayments::from_settings(&settings).unwrap()),

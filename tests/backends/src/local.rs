@@ -10,6 +10,7 @@ use everypage_core::{
     app::{App, Outside},
     ids::JobId,
     intake::accept::{Object, accept},
+    ports::ocr::NoOcr,
     secret::Secret,
     settings::Settings,
 };
@@ -68,6 +69,7 @@ impl LocalTestBackend {
         let child = ChildCommand::new(program("everypage-intake")).arg("pdf-child");
         let outside = Outside {
             pdf: Arc::new(IsolatedPdf::new(child, self.settings.pdf)),
+            ocr: Arc::new(NoOcr),
             vision: Arc::new(HttpVision::from_settings(&self.settings).unwrap()),
             hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
             payments: Arc::new(HttpPayments::from_settings(&self.settings).unwrap()),

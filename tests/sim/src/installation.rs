@@ -12,7 +12,7 @@ use std::{
 use everypage_core::{
     app::{App, Ports},
     ids::JobId,
-    ports::{bus::Bus, clock::Clock, ids::Ids, traces::NoTraces},
+    ports::{bus::Bus, clock::Clock, ids::Ids, ocr::NoOcr, traces::NoTraces},
     providers::target::Tier,
     settings::{MaxInflight, Patience, Settings},
 };
@@ -315,6 +315,7 @@ impl Installation {
             queue: self.queue.clone(),
             flow: self.router.clone(),
             pdf: self.reader.clone(),
+            ocr: Arc::new(NoOcr),
             vision: Arc::new(ProcessModels { models: self.models.clone(), node: node.clone() }),
             bus,
             notifier: Arc::new(RecordingNotifier::default()),

@@ -16,7 +16,7 @@ use everypage_core::{
     events::trail,
     ids::PageNumber,
     job::{Job, StepError},
-    prepare::{self, stored_image, stored_range},
+    prepare::{self, recognized_page, stored_image, stored_range},
     read::{outcome::PageEvent, pages},
 };
 
@@ -70,11 +70,17 @@ pub async fn page(
         }
         None => (unpublished_page(app, &job, number).await?, None),
     };
+    let own_text = match recognized_page(app.blobs.as_ref(), &job.id, number).await? {
+        Some((recognized, _)) if mupdf_text.as_ref().is_none_or(|text| text.trim().is_empty()) => {
+            Some(recognized)
+        }
+        _ => mupdf_text.clone(),
+    };
     let text = match text {
         Some(text) => Some(text),
         None => match pages::find(&app.store, &job.id, number).await? {
-            Some(kept) => pages::text(app.blobs.as_ref(), &kept.value).await?.or_else(|| mupdf_text.clone()),
-            None => mupdf_text.clone(),
+            Some(kept) => pages::text(app.blobs.as_ref(), &kept.value).await?.or(own_text),
+            None => own_text,
         },
     };
     let stored = stored_image(app.blobs.as_ref(), &job, number).await?;

@@ -8,7 +8,7 @@ use everypage_core::{
     ids::PageNumber,
     job::{self, Survey},
     plan::route::{PageFacts, Route, route},
-    prepare::{StoredPage, stored_range, wants_image},
+    prepare::{StoredPage, add_recognized, stored_range, wants_image},
     read::pages,
 };
 
@@ -78,6 +78,12 @@ pub async fn unpublished_pages(
             stored.extend(stored_range(app.blobs.as_ref(), &job.id, range).await?.unwrap_or_default());
         }
     }
+    let mut stored = vec![Some(stored)];
+    add_recognized(app.blobs.as_ref(), &job.id, survey.ocr, &mut stored, |page| {
+        !touched.contains_key(&page) && numbers.contains(&page)
+    })
+    .await?;
+    let stored: Vec<StoredPage> = stored.into_iter().flatten().flatten().collect();
     let now = app.store.clock.now();
     Ok(numbers
         .into_iter()
@@ -89,14 +95,16 @@ pub async fn unpublished_pages(
             match record {
                 Some(pages::Page { outcome: Some(outcome), .. }) => page.settled(outcome),
                 Some(record) => page.unsettled(status, record),
-                None if found.is_some_and(|found| is_kept(job, found)) => page.kept(),
+                None if found.is_some_and(|found| !found.awaits_ocr && is_kept(job, found)) => {
+                    page.kept(found.is_some_and(|found| found.is_recognized))
+                }
                 None => page,
             }
         })
         .collect())
 }
 
-/// Whether the plan keeps MuPDF's text for this page.
+/// Whether the plan keeps our own text for this page.
 fn is_kept(job: &job::Job, page: &StoredPage) -> bool {
     let Some(plan) = &job.plan else { return false };
     let facts = PageFacts {

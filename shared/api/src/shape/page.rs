@@ -84,9 +84,10 @@ impl Page {
         Self { classification: reason.map(Reason::classification), reason, ..self }
     }
 
-    /// The page keeps MuPDF's text, as planned.
-    pub fn kept(self) -> Self {
-        Self { status: PageStatus::Settled, source: Some(Source::MUPDF), ..self }
+    /// The page keeps our own text, as planned: what OCR recognized, or MuPDF's.
+    pub fn kept(self, is_recognized: bool) -> Self {
+        let source = if is_recognized { Source::OCR } else { Source::MUPDF };
+        Self { status: PageStatus::Settled, source: Some(source), ..self }
     }
 
     /// A page that a worker has touched and not settled, with the calls so far.

@@ -23,7 +23,7 @@ use crate::{
     plan::Planner,
     ports::{
         blobs::Blobs, bus::Bus, clock::Clock, flow::Flow, hooks::Hooks, ids::Ids, notifier::Notifier,
-        payments::Payments, pdf::Pdf, queue::Queue, records::Records, traces::Traces, vault::Vault,
+        ocr::Ocr, payments::Payments, pdf::Pdf, queue::Queue, records::Records, traces::Traces, vault::Vault,
         vision::Vision,
     },
     prepare::Preparer,
@@ -42,6 +42,7 @@ pub struct Ports {
     pub queue: Arc<dyn Queue>,
     pub flow: Arc<dyn Flow>,
     pub pdf: Arc<dyn Pdf>,
+    pub ocr: Arc<dyn Ocr>,
     pub vision: Arc<dyn Vision>,
     pub bus: Arc<dyn Bus>,
     pub notifier: Arc<dyn Notifier>,
@@ -53,10 +54,11 @@ pub struct Ports {
     pub traces: Arc<dyn Traces>,
 }
 
-/// The ports that are the same for every backend: the PDF parser, the models, and outbound calls.
+/// The ports that are the same for every backend: the PDF parser, OCR, the models, and outbound calls.
 #[derive(Clone)]
 pub struct Outside {
     pub pdf: Arc<dyn Pdf>,
+    pub ocr: Arc<dyn Ocr>,
     pub vision: Arc<dyn Vision>,
     pub hooks: Arc<dyn Hooks>,
     pub payments: Arc<dyn Payments>,
@@ -130,6 +132,7 @@ impl App {
             store: store.clone(),
             blobs: blobs.clone(),
             pdf: ports.pdf,
+            ocr: ports.ocr,
             vault: vault.clone(),
             tenants: tenants.clone(),
             settings: settings.clone(),

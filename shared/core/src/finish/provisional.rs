@@ -40,7 +40,7 @@ fn assemble(job: &Job, now: Timestamp, inputs: Vec<PageSoFar>) -> ResultDocument
     let mut pages = Vec::with_capacity(inputs.len());
     for (input, record) in inputs {
         ai_pages += u32::from(input.sent_to_ai);
-        let is_kept = is_planned && !input.sent_to_ai;
+        let is_kept = is_planned && !input.sent_to_ai && !input.awaits_ocr;
         let status = PageStatus::of(record.as_ref(), is_kept, now);
         let mut page = page_result(input, None);
         page.status = Some(status);

@@ -1,5 +1,7 @@
 //! The result of a job: every page once, in order, under its true number.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,7 +13,7 @@ use crate::{
     money::MicroUsd,
     providers::target::Target,
     read::outcome::{ModelCall, Settlement},
-    source::Source,
+    source::{Fallback, Source, TextSource},
 };
 
 use super::page_status::{PageStatus, WaitingPage};
@@ -103,14 +105,18 @@ pub struct ResultDocument {
 pub struct PageInput {
     pub page: PageNumber,
     pub reason: Reason,
-    pub mupdf_text: Option<String>,
-    /// What MuPDF's text is made of.
-    pub mupdf_blocks: Vec<Block>,
-    /// How sure MuPDF's text is.
+    /// The page's own text, and where it comes from: MuPDF or OCR.
+    pub own_text: Option<String>,
+    pub own_source: TextSource,
+    /// What it is made of.
+    pub own_blocks: Vec<Block>,
+    /// How sure it is.
     pub confidence: Option<Confidence>,
-    /// Why MuPDF could not read it.
+    /// Why there is none.
     pub fault: Option<String>,
     pub sent_to_ai: bool,
+    /// Whether OCR may still change its own text.
+    pub awaits_ocr: bool,
     pub settled: Option<(Settlement, Option<String>)>,
     /// Calls that are part of no settlement.
     pub other_calls: Vec<ModelCall>,
@@ -129,29 +135,30 @@ pub enum Cause {
 pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult {
     let (outcome, ai_text) = input.settled.map_or((None, None), |(outcome, text)| (Some(outcome), text));
     let ai_text = ai_text.filter(|_| outcome.as_ref().is_some_and(Settlement::is_ai));
+    let own = |fallback| Source { text: input.own_source, fallback };
     let source = match (&ai_text, &outcome, input.sent_to_ai) {
         (Some(_), _, _) => Source::AI,
         // Settled by an AI, but its text is gone.
-        (None, Some(outcome), _) if outcome.is_ai() => Source::MUPDF_FALLBACK,
-        (None, Some(outcome), _) => outcome.source,
-        (None, None, false) => Source::MUPDF,
-        (None, None, true) => match cause {
-            None => Source::MUPDF,
-            Some(Cause::Deadline) => Source::MUPDF_TIMEOUT_FALLBACK,
-            Some(Cause::Settled | Cause::Cancelled) => Source::MUPDF_FALLBACK,
-        },
+        (None, Some(outcome), _) if outcome.is_ai() => own(Some(Fallback::NoAnswer)),
+        (None, Some(outcome), _) => own(outcome.source.fallback),
+        (None, None, false) => own(None),
+        (None, None, true) => own(match cause {
+            None => None,
+            Some(Cause::Deadline) => Some(Fallback::Timeout),
+            Some(Cause::Settled | Cause::Cancelled) => Some(Fallback::NoAnswer),
+        }),
     };
     let fallback_reason = match (source, &outcome, cause) {
         (Source::AI, _, _) => None,
-        (Source::MUPDF, _, _) => input.fault,
+        (source, _, _) if !source.is_fallback() => input.fault,
         (_, Some(outcome), _) => outcome.fallback_reason.clone(),
         (_, None, Some(Cause::Deadline)) => Some("the deadline came before an answer".to_owned()),
         (_, None, Some(Cause::Cancelled)) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Some(Cause::Settled) | None) => Some("no answer was stored".to_owned()),
     };
     let (blocks, confidence) =
-        if ai_text.is_some() { (vec![], None) } else { (input.mupdf_blocks, input.confidence) };
-    let text = ai_text.or(input.mupdf_text).filter(|text| !text.trim().is_empty());
+        if ai_text.is_some() { (vec![], None) } else { (input.own_blocks, input.confidence) };
+    let text = ai_text.or(input.own_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
     let has_text = text.is_some() || blank;
     let text = match text {
@@ -244,7 +251,13 @@ pub(super) fn metadata(pages: &[PageResult], ai_pages: u32, cause: Option<Cause>
         cost += page.cost_micro_usd;
     }
     let succeeded = count(Source::AI);
-    let fallbacks = count(Source::MUPDF_FALLBACK) + count(Source::MUPDF_TIMEOUT_FALLBACK);
+    let is_timeout = |page: &PageResult| page.source.fallback == Some(Fallback::Timeout);
+    let timeouts = pages.iter().filter(|page| is_timeout(page)).count() as u32;
+    let fallbacks = pages.iter().filter(|page| page.source.is_fallback()).count() as u32;
+    let mut pages_by_source = BTreeMap::new();
+    for page in pages {
+        *pages_by_source.entry(page.source).or_default() += 1;
+    }
     ResultMetadata {
         total_pages: pages.len() as u32,
         ai_pages,
@@ -256,13 +269,15 @@ pub(super) fn metadata(pages: &[PageResult], ai_pages: u32, cause: Option<Cause>
         result_text_len: pages.iter().map(|page| page.text.chars().count() as u64).sum(),
         ai_pages_succeeded: succeeded,
         mupdf_fallback_count: fallbacks,
-        timeout_occurred: cause == Some(Cause::Deadline) || count(Source::MUPDF_TIMEOUT_FALLBACK) > 0,
+        timeout_occurred: cause == Some(Cause::Deadline) || timeouts > 0,
         cancelled: cause == Some(Cause::Cancelled),
         missing_pages: numbers(&|page| !page.has_text),
-        timeout_fallback_pages: numbers(&|page| page.source == Source::MUPDF_TIMEOUT_FALLBACK),
+        timeout_fallback_pages: numbers(&is_timeout),
         final_ai_pages: succeeded,
         final_mupdf_pages: count(Source::MUPDF) + count(Source::MUPDF_FALLBACK),
-        final_timeout_fallback_pages: count(Source::MUPDF_TIMEOUT_FALLBACK),
+        final_ocr_pages: count(Source::OCR) + count(Source::OCR_FALLBACK),
+        final_timeout_fallback_pages: timeouts,
+        pages_by_source,
         credits: succeeded,
         cost_micro_usd: cost,
         input_tokens: pages.iter().map(|page| page.input_tokens).sum(),

@@ -28,8 +28,10 @@ fn input(
     PageInput {
         page: number(page),
         reason,
-        mupdf_text: text.map(str::to_owned),
-        mupdf_blocks: vec![],
+        own_text: text.map(str::to_owned),
+        own_source: TextSource::Mupdf,
+        awaits_ocr: false,
+        own_blocks: vec![],
         confidence: None,
         fault: None,
         sent_to_ai: sent,

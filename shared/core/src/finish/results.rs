@@ -17,8 +17,9 @@ use crate::{
     keys::blob,
     plan::propose::manifest,
     ports::blobs::{Blobs, Stored},
-    prepare::stored_ranges,
-    read::pages,
+    prepare::{add_recognized, stored_ranges},
+    read::{outcome::Settlement, pages},
+    source::TextSource,
 };
 
 fn key(job: &Job, version: u32, format: Format) -> String {
@@ -79,7 +80,13 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
     let mut unclaimed = pages::unclaimed_calls(store, &job.id).await?;
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
-    for (range, stored) in ranges.iter().zip(stored_ranges(blobs, &job.id, ranges).await?) {
+    let mut stored = stored_ranges(blobs, &job.id, ranges).await?;
+    let is_read_by_ai = |page| {
+        records.get(&page).is_some_and(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai))
+    };
+    let ocr = job.survey.as_ref().map(|survey| survey.ocr).unwrap_or_default();
+    add_recognized(blobs, &job.id, ocr, &mut stored, |page| !is_read_by_ai(page)).await?;
+    for (range, stored) in ranges.iter().zip(stored) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
             let mut found = stored.next_if(|stored| stored.page == page);
@@ -100,11 +107,16 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                     |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
                 ),
                 confidence: found.as_ref().map(|stored| stored.confidence),
-                mupdf_blocks: found
+                own_source: match found.as_ref().is_some_and(|stored| stored.is_recognized) {
+                    true => TextSource::Ocr,
+                    false => TextSource::Mupdf,
+                },
+                awaits_ocr: found.as_ref().is_some_and(|stored| stored.awaits_ocr),
+                own_blocks: found
                     .as_mut()
                     .map(|stored| std::mem::take(&mut stored.blocks))
                     .unwrap_or_default(),
-                mupdf_text: found.map(|stored| stored.text),
+                own_text: found.map(|stored| stored.text),
                 sent_to_ai: sent.contains(&page),
                 settled,
                 other_calls: earlier.chain(unclaimed.remove(&page).unwrap_or_default()).collect(),

@@ -1,5 +1,7 @@
 //! The events of a job and their data.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +9,8 @@ use super::{JobOptions, PageSelection, Plan, State};
 use crate::{
     ids::{PageNumber, TenantId},
     money::MicroUsd,
+    settings::OcrPages,
+    source::Source,
     trace::TraceContext,
 };
 
@@ -29,6 +33,9 @@ pub struct Survey {
     pub unreadable: u32,
     /// False if the deadline passed before every range was prepared.
     pub complete: bool,
+    /// Which pages are recognized by OCR, as the tenant's settings said then.
+    #[serde(default, skip_serializing_if = "OcrPages::is_auto")]
+    pub ocr: OcrPages,
 }
 
 impl Survey {
@@ -83,10 +90,17 @@ pub struct ResultMetadata {
     pub timeout_fallback_pages: Vec<PageNumber>,
     /// Pages with a model's text.
     pub final_ai_pages: u32,
-    /// Pages with our own text, as planned or because no model answered.
+    /// Pages with MuPDF's text, as planned or because no model answered.
     pub final_mupdf_pages: u32,
+    /// Pages with text from OCR, as planned or because no model answered.
+    #[serde(default)]
+    pub final_ocr_pages: u32,
     /// Pages that have our own text because of the deadline.
     pub final_timeout_fallback_pages: u32,
+    /// Number of pages by the source of their text; absent in results of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, u32>)]
+    pub pages_by_source: BTreeMap<Source, u32>,
     /// Credits that the job was charged.
     pub credits: u32,
     /// The cost of all calls.

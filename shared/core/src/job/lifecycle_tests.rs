@@ -56,7 +56,15 @@ fn result(version: u32) -> ResultRef {
 }
 
 fn survey() -> Survey {
-    Survey { document_pages: 1, ranges: vec![], text_only: 1, has_graphics: 0, unreadable: 0, complete: true }
+    Survey {
+        document_pages: 1,
+        ranges: vec![],
+        text_only: 1,
+        has_graphics: 0,
+        unreadable: 0,
+        complete: true,
+        ocr: Default::default(),
+    }
 }
 
 fn every_event() -> Vec<JobEvent> {

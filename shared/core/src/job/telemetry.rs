@@ -34,13 +34,9 @@ pub(crate) fn count_transition(before: &Job, after: &Job, events: &[JobEvent]) {
 }
 
 fn count_published_pages(result: &ResultRef) {
-    let metadata = &result.metadata;
-    let timeout_fallback = metadata.final_timeout_fallback_pages;
-    let fallback = metadata.mupdf_fallback_count.saturating_sub(timeout_fallback);
-    pages(Source::AI, metadata.final_ai_pages);
-    pages(Source::MUPDF, metadata.final_mupdf_pages.saturating_sub(fallback));
-    pages(Source::MUPDF_FALLBACK, fallback);
-    pages(Source::MUPDF_TIMEOUT_FALLBACK, timeout_fallback);
+    for (source, count) in &result.metadata.pages_by_source {
+        pages(*source, *count);
+    }
 }
 
 fn pages(source: Source, count: u32) {

@@ -11,6 +11,7 @@ pub mod flow;
 pub mod hooks;
 pub mod ids;
 pub mod notifier;
+pub mod ocr;
 pub mod payments;
 pub mod pdf;
 pub mod queue;

@@ -5,6 +5,7 @@
 
 mod images;
 mod inspect;
+mod ocr;
 mod ranges;
 mod read_text;
 mod render;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use images::{all_stored_images, stored_image, stored_images};
 pub use inspect::inspect;
+pub use ocr::{Recognition, add_recognized, needs_ocr, recognize_page, recognized_page, to_recognize};
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, render_sharper, wants_image};
@@ -22,7 +24,7 @@ pub use understand::{understand, understand_late, understand_prepared};
 
 use crate::{
     events::Store,
-    ports::{blobs::Blobs, pdf::Pdf, vault::Vault},
+    ports::{blobs::Blobs, ocr::Ocr, pdf::Pdf, vault::Vault},
     settings::Settings,
     tenants::Tenants,
 };
@@ -33,6 +35,7 @@ pub struct Preparer {
     pub store: Store,
     pub blobs: Arc<dyn Blobs>,
     pub pdf: Arc<dyn Pdf>,
+    pub ocr: Arc<dyn Ocr>,
     pub vault: Arc<dyn Vault>,
     pub tenants: Tenants,
     pub settings: Arc<Settings>,

@@ -34,12 +34,29 @@ pub struct StoredPage {
     pub images: Vec<PageBox>,
     #[serde(default)]
     pub confidence: Confidence,
+    /// Whether the text is what OCR recognized, which is stored apart from the ranges.
+    #[serde(skip)]
+    pub is_recognized: bool,
+    /// Whether OCR may still change the text.
+    #[serde(skip)]
+    pub awaits_ocr: bool,
 }
 
 impl From<PageReading> for StoredPage {
     fn from(reading: PageReading) -> Self {
         let PageReading { number, text, page, blocks, images, reason, confidence, image: _, fault } = reading;
-        Self { page: number, reason, text, fault, area: page, blocks, images, confidence }
+        Self {
+            page: number,
+            reason,
+            text,
+            fault,
+            area: page,
+            blocks,
+            images,
+            confidence,
+            is_recognized: false,
+            awaits_ocr: false,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     document::{Classification, ImageStyle, PageImage, Reason},
     ids::{JobId, PageNumber},
-    job::{Job, PageRange, StepError, encode, message::ImageRef, telemetry as job_telemetry},
+    job::{Job, PageRange, StepError, encode, message::ImageRef, passwords, telemetry as job_telemetry},
     keys::blob,
     ports::{
         blobs::Blobs,
@@ -15,13 +15,21 @@ use crate::{
         ranges::{StoredPage, stored_range},
         structure::ensure_findings,
     },
+    settings::OcrPages,
+    tenants,
 };
 
 /// Renders the images of a range, unless no provider is configured: rendering is the most expensive part of
-/// preparing, and without a provider no image is sent.
+/// preparing, and without a provider no image is sent. OCR renders its own, except of an encrypted document, whose
+/// password is deleted by then.
 pub async fn render_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Result<(), StepError> {
     if preparer.settings.failover_order().is_empty() {
-        return Ok(());
+        let settings = tenants::settings(&preparer.tenants, &job.received.tenant).await?;
+        let is_encrypted = settings.ocr != OcrPages::Off
+            && passwords::open(&preparer.store, preparer.vault.as_ref(), &job.id).await?.is_some();
+        if !is_encrypted {
+            return Ok(());
+        }
     }
     render_images(preparer, job, range).await
 }

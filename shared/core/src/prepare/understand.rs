@@ -6,7 +6,6 @@ use crate::{
     events::Store,
     ids::JobId,
     job::{Job, JobEvent, PageRange, State, StepCode, StepError, Survey, jobs},
-    ports::blobs::Blobs,
     prepare::{
         Preparer,
         inspect::{inspect, inspected, selected_ranges},
@@ -14,13 +13,14 @@ use crate::{
         read_text::read_texts,
         structure::store_findings,
     },
+    tenants,
     time::within,
 };
 
 /// Records that the document is understood and deletes its password. An error if a range is not prepared yet.
 pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
     let ranges = inspect(preparer, job).await?;
-    let survey = survey(preparer.blobs.as_ref(), job, ranges).await?;
+    let survey = survey(preparer, job, ranges).await?;
     if !survey.complete {
         return Err(StepError::Broken {
             code: StepCode::NotPrepared,
@@ -54,7 +54,7 @@ pub async fn understand_prepared(preparer: &Preparer, job: &Job) -> Result<Job, 
         return Err(StepError::Broken { code: StepCode::Deadline, reason });
     };
     let ranges = selected_ranges(&preparer.settings, job, pages)?;
-    let survey = survey(preparer.blobs.as_ref(), job, ranges).await?;
+    let survey = survey(preparer, job, ranges).await?;
     record(&preparer.store, &job.id, survey).await
 }
 
@@ -67,7 +67,8 @@ async fn record(store: &Store, job: &JobId, survey: Survey) -> Result<Job, StepE
     Ok(understood.value)
 }
 
-async fn survey(blobs: &dyn Blobs, job: &Job, ranges: Vec<PageRange>) -> Result<Survey, StepError> {
+async fn survey(preparer: &Preparer, job: &Job, ranges: Vec<PageRange>) -> Result<Survey, StepError> {
+    let blobs = preparer.blobs.as_ref();
     let document_pages = inspected(blobs, job).await?.unwrap_or(0);
     let mut survey = Survey {
         document_pages,
@@ -76,6 +77,7 @@ async fn survey(blobs: &dyn Blobs, job: &Job, ranges: Vec<PageRange>) -> Result<
         has_graphics: 0,
         unreadable: 0,
         complete: true,
+        ocr: tenants::settings(&preparer.tenants, &job.received.tenant).await?.ocr,
     };
     let stored = ranges_as_read(blobs, &job.id, &ranges).await?;
     let findings = store_findings(blobs, &job.id, &stored).await?;

@@ -15,8 +15,8 @@ use crate::{
     },
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight, Patience,
-        ProviderSettings, Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight, OcrPages,
+        Patience, ProviderSettings, Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
 
@@ -153,6 +153,12 @@ impl Reader<'_> {
                 &[("graphics", AiPages::Graphics), ("all", AiPages::All)],
                 "pages that go to AI: only those with graphics, or all",
             ),
+            ocr: self.choice(
+                "OCR",
+                &[("auto", OcrPages::Auto), ("off", OcrPages::Off), ("always", OcrPages::Always)],
+                "pages recognized by OCR where no AI reads them: those without a sound text layer, none, or all",
+            ),
+            ocr_languages: self.ocr_languages(),
             image,
             image_for_all: self.flag("IMAGE_SEND_ALL_PAGES", "send an image with every page that goes to AI"),
             context_radius: self.bounded(
@@ -434,6 +440,28 @@ impl Reader<'_> {
             intervals.resize(max_retries, last);
         }
         intervals
+    }
+
+    /// Names of Tesseract's language data, such as `eng+deu`.
+    fn ocr_languages(&mut self) -> Vec<String> {
+        const NAME: &str = "OCR_LANGUAGES";
+        let raw = self.raw(NAME);
+        let text = raw.clone().unwrap_or_else(|| "eng".into());
+        let names: Vec<String> = text.split([',', '+']).map(|name| name.trim().to_owned()).collect();
+        let is_name = |name: &String| {
+            !name.is_empty()
+                && name.len() <= 32
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        let is_valid = names.len() <= 8 && names.iter().all(is_name);
+        if !is_valid {
+            self.fault(NAME, &text, "up to 8 names of Tesseract's language data, such as eng or deu+fra");
+        }
+        let names = if is_valid { names } else { vec!["eng".to_owned()] };
+        let about =
+            "languages of pages that are recognized by OCR; each needs its data, Debian's tesseract-ocr-NAME";
+        self.add_entry(NAME, names.join("+"), raw.is_some(), about);
+        names
     }
 
     fn tenants(&mut self) -> Vec<String> {

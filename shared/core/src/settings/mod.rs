@@ -6,6 +6,7 @@
 mod ai_pages;
 mod breaker_policy;
 mod definitions;
+mod ocr;
 mod pacing;
 mod reader;
 mod strategy;
@@ -14,6 +15,7 @@ use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 pub use ai_pages::AiPages;
 pub use breaker_policy::BreakerPolicy;
+pub use ocr::OcrPages;
 pub use pacing::{Hedging, MaxInflight, Patience};
 use reader::Reader;
 pub use strategy::Strategy;
@@ -125,6 +127,8 @@ pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         "AI_PAGES",
         "IMAGE_SEND_ALL_PAGES",
         "AI_SYSTEM_PROMPT",
+        "OCR",
+        "OCR_LANGUAGES",
         "APPROVAL_THRESHOLD_USD",
         "CREDITS",
         "CREDIT_PRICE_USD",
@@ -162,6 +166,9 @@ pub struct Settings {
     pub failover: FailoverList,
     pub tier: Tier,
     pub ai_pages: AiPages,
+    /// Which pages are recognized by OCR, and in which languages.
+    pub ocr: OcrPages,
+    pub ocr_languages: Vec<String>,
     pub image: ImageStyle,
     pub image_for_all: bool,
     pub context_radius: u32,

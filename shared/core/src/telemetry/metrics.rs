@@ -15,7 +15,7 @@
 //! | `everypage_hedges_total` | `result` | calls that were doubled with another model because they took long: that one answered (`won`) or not (`lost`) |
 //! | `everypage_page_rounds` | | rounds over the models that a settled page took |
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
-//! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
+//! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`, and the same for `ocr`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
 //! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
 //! | `everypage_credits_reserved_total` | | credits reserved for jobs; not recorded while credits are unlimited |
 //! | `everypage_credits_settled_total` | | credits that jobs spent |
@@ -24,6 +24,7 @@
 //! | `everypage_saga_compensations_total` | `result` | steps of purchases that were undone (`done`) or could not be undone (`stuck`) |
 //! | `everypage_timeout_events_total` | `type` | `request`: a model call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
 //! | `everypage_operation_retries_total` | | storage, queue and flow calls that were retried |
+//! | `everypage_ocr_seconds` | | time that OCR took for a page, the wait for an idle core included; not on AWS |
 //! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS, SQS reports this itself |
 //! | `everypage_dlq_depth` | | dead letters that wait for an operator; [`MAX_COUNTED_DEAD_LETTERS`] means that many or more |
 //!
@@ -171,6 +172,17 @@ pub(crate) static PAGE_ROUNDS: Metric<0> = Metric::new(
     "Rounds over the models that a settled page took",
 )
 .of_numbers();
+pub(crate) static OCR_SECONDS: Metric<0> = Metric(Definition {
+    // The functions have no OCR.
+    on_aws: false,
+    ..Metric::<0>::new(
+        "everypage_ocr_seconds",
+        Kind::Histogram(&[0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0]),
+        &[],
+        "Time that OCR took for a page",
+    )
+    .0
+});
 pub(crate) static BREAKERS_OPEN: Metric<0> =
     Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
 pub(crate) static PAGES: Metric<1> = Metric::new(
@@ -237,7 +249,7 @@ pub(crate) static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric.
-pub static ALL: [&Definition; 21] = [
+pub static ALL: [&Definition; 22] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
@@ -247,6 +259,7 @@ pub static ALL: [&Definition; 21] = [
     &INFLIGHT_LIMIT.0,
     &HEDGES.0,
     &PAGE_ROUNDS.0,
+    &OCR_SECONDS.0,
     &BREAKERS_OPEN.0,
     &PAGES.0,
     &JOB_DURATION.0,

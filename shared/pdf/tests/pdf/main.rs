@@ -7,6 +7,7 @@ mod fairness;
 mod hostile;
 mod images;
 mod isolation;
+mod ocr;
 mod pictures;
 mod refusals;
 mod support;

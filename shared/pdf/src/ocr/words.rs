@@ -1,0 +1,238 @@
+//! From recognized words to the layout's input: lines of glyphs on the page.
+
+use everypage_core::{
+    document::{Confidence, PageBox},
+    ports::ocr::OcrReading,
+};
+
+use super::wire::{Page, PixelBox, Word};
+use crate::{
+    layout::{
+        self,
+        content::{Direction, FontStyle, Glyph, GlyphLine, PageContent},
+    },
+    page::Area,
+};
+
+/// More words are not on a page.
+const MAX_WORDS: usize = 20_000;
+/// Below this a mark without letters is dirt or a piece of a line.
+const MIN_MARK_CONFIDENCE: f32 = 0.6;
+/// Below this a word is noise.
+const MIN_CONFIDENCE: f32 = 0.15;
+/// Sizes of lines are measured on the image; those that differ by less than this share are the same.
+const SIZE_TOLERANCE: f32 = 0.2;
+/// The part of a letter's height that is below its line.
+const DESCENT: f32 = 0.2;
+
+/// The resolution of an image of this page.
+pub(super) fn dpi(width_px: u32, page: PageBox) -> u32 {
+    const UNKNOWN: u32 = 200;
+    match page.width() {
+        0 => UNKNOWN,
+        points => (f64::from(width_px) * 72.0 / f64::from(points)).round().clamp(50.0, 2400.0) as u32,
+    }
+}
+
+/// Reads the layout of a page from its words.
+pub(super) fn layout(found: Page, page: PageBox) -> OcrReading {
+    let confidence = confidence(&found.words);
+    let content = content(found, page);
+    OcrReading { blocks: layout::read(content).blocks, confidence }
+}
+
+/// The mean of the words' confidences, by their letters.
+fn confidence(words: &[Word]) -> Confidence {
+    let letters = |word: &Word| word.text.chars().count() as f32;
+    let all: f32 = words.iter().map(letters).sum();
+    let sure: f32 = words.iter().map(|word| letters(word) * word.confidence).sum();
+    Confidence::new(if all > 0.0 { sure / all } else { 0.0 })
+}
+
+fn is_noise(word: &Word) -> bool {
+    let has_letters = word.text.chars().any(char::is_alphanumeric);
+    word.confidence < MIN_CONFIDENCE || (!has_letters && word.confidence < MIN_MARK_CONFIDENCE)
+}
+
+fn content(found: Page, page: PageBox) -> PageContent {
+    let Page { width, height, mut words } = found;
+    words.truncate(MAX_WORDS);
+    words.retain(|word| !is_noise(word));
+    let dpi = dpi(width, page) as f32;
+    let scale = 72.0 / dpi;
+    // An image has whole pixels, and may be a point larger than its page.
+    let sheet = Sheet { width: width as f32 * scale, height: height as f32 * scale };
+    let body = body_size(&words);
+    let lines = words
+        .chunk_by(|a, b| a.line == b.line && a.turns == b.turns)
+        .filter_map(|line| glyph_line(line, &sheet, scale, body))
+        .collect();
+    PageContent { page: Area::new(0.0, 0.0, sheet.width, sheet.height), lines, ..PageContent::default() }
+}
+
+/// The size of most letters, in points.
+fn body_size(words: &[Word]) -> f32 {
+    let mut letters: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
+    for word in words {
+        *letters.entry(word.points).or_default() += word.text.chars().count();
+    }
+    letters.into_iter().max_by_key(|(_, letters)| *letters).map_or(10.0, |(points, _)| points as f32).max(1.0)
+}
+
+/// A page, in points.
+struct Sheet {
+    width: f32,
+    height: f32,
+}
+
+impl Sheet {
+    /// Where an area is once the page is turned clockwise `turns` times.
+    fn upright(&self, area: Area, turns: u8) -> Area {
+        let Area { x0, y0, x1, y1 } = area;
+        let (w, h) = (self.width, self.height);
+        match turns % 4 {
+            1 => Area::new(h - y1, x0, h - y0, x1),
+            2 => Area::new(w - x1, h - y1, w - x0, h - y0),
+            3 => Area::new(y0, w - x1, y1, w - x0),
+            _ => area,
+        }
+    }
+
+    /// The reverse of [`Sheet::upright`].
+    fn original(&self, area: Area, turns: u8) -> Area {
+        let Area { x0, y0, x1, y1 } = area;
+        let (w, h) = (self.width, self.height);
+        match turns % 4 {
+            1 => Area::new(y0, h - x1, y1, h - x0),
+            2 => Area::new(w - x1, h - y1, w - x0, h - y0),
+            3 => Area::new(w - y1, x0, w - y0, x1),
+            _ => area,
+        }
+    }
+}
+
+/// The glyphs of a line, all on one baseline: so a slight skew does not tear it apart.
+fn glyph_line(line: &[Word], sheet: &Sheet, scale: f32, body: f32) -> Option<GlyphLine> {
+    let turns = line.first()?.turns;
+    let areas: Vec<Area> = line.iter().map(|word| sheet.upright(points(word.area, scale), turns)).collect();
+    let size = match line.first()?.points as f32 {
+        0.0 => 1.2 * areas.iter().map(Area::height).fold(0.0, f32::max),
+        size => size,
+    };
+    let size = if (size - body).abs() <= SIZE_TOLERANCE * body { body } else { size };
+    let baseline = baseline(line, &areas, size);
+    let glyph = |c, x0, x1| {
+        let upright = Area::new(x0, baseline - (1.0 - DESCENT) * size, x1, baseline + DESCENT * size);
+        let area = sheet.original(upright, turns);
+        // For a page that lies on its side the layout finds it from the area.
+        Glyph { c, area, baseline, size, is_synthetic: false, style: FontStyle::default() }
+    };
+    let mut glyphs = Vec::new();
+    for (index, (word, area)) in line.iter().zip(&areas).enumerate() {
+        if let Some(before) = index.checked_sub(1).and_then(|before| areas.get(before)) {
+            glyphs.push(glyph(' ', before.x1.min(area.x0), area.x0.max(before.x1)));
+        }
+        let count = word.text.chars().count().max(1) as f32;
+        let width = area.width() / count;
+        glyphs.extend(word.text.chars().enumerate().map(|(at, c)| {
+            let x = area.x0 + at as f32 * width;
+            glyph(c, x, x + width)
+        }));
+    }
+    let direction = match turns % 4 {
+        1 => Direction::Up,
+        2 => Direction::Left,
+        3 => Direction::Down,
+        _ => Direction::Right,
+    };
+    Some(GlyphLine { glyphs, direction })
+}
+
+fn points(area: PixelBox, scale: f32) -> Area {
+    let PixelBox { x0, y0, x1, y1 } = area;
+    let [x0, y0, x1, y1] = [x0, y0, x1, y1].map(|pixels| pixels as f32 * scale);
+    Area::new(x0, y0, x1.max(x0), y1.max(y0))
+}
+
+/// Where most words without descenders end.
+fn baseline(line: &[Word], areas: &[Area], size: f32) -> f32 {
+    let descends =
+        |word: &Word| word.text.contains(['g', 'j', 'p', 'q', 'y', 'Q', ',', ';', '(', ')', '/', '_', '|']);
+    let bottoms = |with: bool| {
+        let mut bottoms: Vec<f32> = line
+            .iter()
+            .zip(areas)
+            .filter(|(word, _)| descends(word) == with)
+            .map(|(_, area)| area.y1)
+            .collect();
+        bottoms.sort_by(f32::total_cmp);
+        bottoms.get(bottoms.len() / 2).copied()
+    };
+    bottoms(false).or_else(|| bottoms(true).map(|bottom| bottom - DESCENT * size)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::document::plain_text;
+
+    use super::*;
+
+    /// A page of 600 x 800 points at 72 dpi with three lines, turned clockwise `turns` times when it was scanned.
+    fn scanned(turns: u8) -> Page {
+        let (width, height) = if turns.is_multiple_of(2) { (600, 800) } else { (800, 600) };
+        // How often it must be turned to be upright, and where its upright areas are on it.
+        let back = (4 - turns) % 4;
+        let sheet = Sheet { width: width as f32, height: height as f32 };
+        let texts = ["The first line of it", "continues for quite a", "while and ends here."];
+        let mut words = Vec::new();
+        for (line, text) in texts.iter().enumerate() {
+            let mut x = 50.0;
+            for text in text.split(' ') {
+                let wide = 6.0 * text.len() as f32;
+                let top = 100.0 + 14.0 * line as f32;
+                let area = sheet.original(Area::new(x, top, x + wide, top + 10.0), back);
+                let pixels = PixelBox {
+                    x0: area.x0.round() as u32,
+                    y0: area.y0.round() as u32,
+                    x1: area.x1.round() as u32,
+                    y1: area.y1.round() as u32,
+                };
+                let (text, line) = (text.to_owned(), line as u32);
+                words.push(Word { text, area: pixels, confidence: 0.9, points: 12, turns: back, line });
+                x += wide + 4.0;
+            }
+        }
+        Page { width, height, words }
+    }
+
+    #[test]
+    fn a_turned_page_reads_like_an_upright_one_and_its_boxes_are_where_they_lay() {
+        for turns in 0..4 {
+            let page = scanned(turns);
+            let (width, height) = (page.width as i32, page.height as i32);
+            let read = layout(page, PageBox([0, 0, width, height]));
+            let text = "The first line of it continues for quite a while and ends here.";
+            assert_eq!(plain_text(&read.blocks), text, "{turns} turns");
+            let area = read.blocks[0].area;
+            // The text is at the top of the sheet, which is at another edge of a turned one.
+            let (x, y) = ((area.left() + area.right()) / 2, (area.top() + area.bottom()) / 2);
+            let is_there = match turns {
+                0 => y < height / 4,
+                1 => x > width * 3 / 4,
+                2 => y > height * 3 / 4,
+                _ => x < width / 4,
+            };
+            assert!(is_there, "{turns} turns: {area:?} of {width} x {height}");
+        }
+    }
+
+    #[test]
+    fn dirt_is_left_out() {
+        let mut page = scanned(0);
+        let dirt = Word { text: "|~".into(), confidence: 0.3, line: 9, ..page.words[0].clone() };
+        page.words.push(dirt);
+        let read = layout(page, PageBox([0, 0, 600, 800]));
+        assert!(!plain_text(&read.blocks).contains('~'));
+        assert!((read.confidence.get() - 0.88).abs() < 0.03);
+    }
+}
