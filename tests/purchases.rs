@@ -26,6 +26,7 @@ use everypage_core::{
     finish::verify::verify_account,
     ids::{PurchaseId, TenantId},
     money::MicroUsd,
+    notices::send,
     notify::relay,
     ports::{
         clock::Clock,
@@ -222,6 +223,7 @@ async fn a_refund_that_keeps_failing_waits_for_an_operator_who_can_retry_it() {
     assert_eq!(bought.steps[0].state, StepState::Undone, "the other steps are undone");
     assert_eq!(amounts(&account(app).await), only_balance(0));
     assert_eq!(purchases::list_manual(&app.store, 10).await.unwrap().len(), 1);
+    send::send_due(&app.notices).await.unwrap();
     let notices = harness.notifier.notices();
     assert_eq!(notices.len(), 1);
     assert!(notices[0].body.contains("could not be undone: take_payment"), "{}", notices[0].body);

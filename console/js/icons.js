@@ -5,6 +5,7 @@ import { svg } from './dom.js';
 const PATHS = {
   jobs: 'M3 2.5h7l3 3v8H3zM10 2.5v3h3M5.5 8.5h5M5.5 11h5',
   deadLetters: 'M2.5 4h11v8.5h-11zM2.5 4.5 8 9l5.5-4.5M6 12.5 10 12.5',
+  notices: 'M4 11.5V7a4 4 0 0 1 8 0v4.5l1 1H3zM6.8 14.2h2.4',
   models: 'M8 1.5v3M8 11.5v3M1.5 8h3M11.5 8h3M4.5 4.5h7v7h-7zM6.8 6.8h2.4v2.4H6.8z',
   stats: 'M2.5 13.5h11M4.5 11V8M8 11V4M11.5 11V6',
   account: 'M1.5 3.5h13v9h-13zM1.5 6.5h13M4 10h2.5',

@@ -16,6 +16,7 @@ import * as deadLetters from './views/dead-letters.js';
 import * as job from './views/job.js';
 import * as jobs from './views/jobs.js';
 import * as models from './views/models.js';
+import * as notices from './views/notices.js';
 import * as page from './views/page.js';
 import * as stats from './views/stats.js';
 
@@ -27,6 +28,7 @@ const ROUTES = [
   [/^\/jobs\/([\w-]+)\/pages\/(\d+)$/, page, 'jobs'],
   [/^\/jobs\/([\w-]+)(?:\/([a-z]+))?$/, job, 'jobs'],
   [/^\/dead-letters$/, deadLetters, 'dead-letters'],
+  [/^\/notices$/, notices, 'notices'],
   [/^\/models$/, models, 'models'],
   [/^\/stats$/, stats, 'stats'],
   [/^\/account$/, account, 'account'],
@@ -35,6 +37,7 @@ const ROUTES = [
 const NAVIGATION = [
   { label: 'Jobs', name: 'jobs', iconName: 'jobs', keys: 'g j' },
   { label: 'Dead letters', name: 'dead-letters', iconName: 'deadLetters', keys: 'g d', forOperators: true },
+  { label: 'Notices', name: 'notices', iconName: 'notices', keys: 'g n', forOperators: true },
   { label: 'Models', name: 'models', iconName: 'models', keys: 'g m', forOperators: true },
   { label: 'Statistics', name: 'stats', iconName: 'stats', keys: 'g s' },
   { label: 'Account', name: 'account', iconName: 'account', keys: 'g a' },

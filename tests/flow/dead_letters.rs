@@ -9,6 +9,7 @@ use everypage_core::{
     finish::{heal, result::Cause, results},
     ids::{JobId, PageNumber, Priority, TenantId},
     job::{Failure, State},
+    notices::send,
     ports::{
         blobs::Blobs,
         clock::Clock,
@@ -149,6 +150,7 @@ async fn a_partly_readable_message_becomes_its_tenants_dead_letter_and_its_page_
         (job.unwrap(), dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0).value);
     assert_eq!((&dead_letter.tenant, &dead_letter.correlation_id), (&tenant, &job.correlation_id));
     assert!(dead_letter.reason.contains("deadline"), "{}", dead_letter.reason);
+    send::send_due(&process.app.notices).await.unwrap();
     let notified = harness.notifier.notices().remove(0).responsible;
     assert_eq!(notified.as_deref(), Some("ann@example.org"));
     let document = process.result(&job).await;
@@ -235,6 +237,7 @@ async fn fail_until_killed(at: Option<usize>) -> (usize, State, usize, usize) {
     harness.faults = Faults::none();
     let process = harness.start("c");
     let dead_letters = dead_letters::waiting(&process.app.store, 10).await.unwrap();
+    send::send_due(&process.app.notices).await.unwrap();
     (calls, process.job(&id).await.state, dead_letters.len(), harness.notifier.notices().len())
 }
 

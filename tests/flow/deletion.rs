@@ -19,6 +19,7 @@ use everypage_core::{
     finish::delete,
     ids::{DeadLetterId, Priority, TenantId},
     job::{Failure, State},
+    notices,
     notify::{deliver as sender, webhooks},
     plan::propose,
     ports::{
@@ -84,6 +85,8 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
         ["of another job"]
     );
     assert_eq!(harness.blobs.keys(), Vec::<String>::new());
+    let notices = notices::all(&process.app.store, 1000).await.unwrap();
+    assert!(notices.iter().all(|notice| !notice.body.contains(id.as_str())), "{notices:?}");
     for item in harness.records.dump() {
         assert!(!item.draft.body.contains(&job.received.document.sha256), "{:?}", item.draft.key);
         assert!(!item.draft.body.contains("report.pdf"), "{:?}", item.draft.key);

@@ -9,6 +9,7 @@ use everypage_core::{
     intake::submit::{Submission, SubmitError, Submitted, submit},
     job::{Job, JobOptions, jobs},
     keys::record,
+    notices::send,
     notify::{deliver, relay},
     ports::{
         blobs::Blobs,
@@ -136,7 +137,7 @@ impl Harness {
             queue: Arc::new(Faulty::new(queue, faults())),
             flow: Arc::new(Faulty::new(flow_port, faults())),
             bus: Arc::new(Faulty::new(bus, faults())),
-            notifier: Arc::new(Faulty::new(notifier, faults())),
+            notifiers: vec![Arc::new(Faulty::new(notifier, faults()))],
             vault: Arc::new(Faulty::new(vault, faults())),
             hooks: Arc::new(Faulty::new(hooks, faults())),
             payments: Arc::new(Faulty::new(payments, faults())),
@@ -213,7 +214,7 @@ impl Process {
         tokio::select! {
             biased;
             job = work => job,
-            _ = futures::future::join3(self.driver.work(), relay::run(&self.app.publisher), deliver::run(&self.app.publisher)) => unreachable!("they run until they are dropped"),
+            _ = futures::future::join4(self.driver.work(), relay::run(&self.app.publisher), deliver::run(&self.app.publisher), send::run(&self.app.notices)) => unreachable!("they run until they are dropped"),
         }
     }
 

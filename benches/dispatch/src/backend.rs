@@ -82,6 +82,7 @@ pub async fn measure(
             vision,
             hooks: Arc::new(RecordingHooks::default()),
             payments: Arc::new(MemoryPayments::default()),
+            notifiers: vec![],
             traces: Arc::new(NoTraces),
         },
     )

@@ -3,7 +3,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use everypage_core::{finish::format::Format, settings::parse_duration};
+use everypage_core::{
+    finish::format::Format,
+    ids::Priority,
+    intake::options::OptionOverrides,
+    job::selection::PageSelection,
+    providers::target::{Provider, Tier},
+    settings::{AiPages, Patience, parse_duration},
+};
 
 use super::{EXIT_CODES, JobArg, Listing};
 
@@ -76,6 +83,15 @@ pub enum Jobs {
         #[command(flatten)]
         listing: Listing,
     },
+    /// Change a plan that needs approval, and so approve it
+    Modify {
+        #[command(flatten)]
+        job: JobArg,
+        #[command(flatten)]
+        changes: PlanChanges,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Reject a plan that needs approval
     Reject {
         #[command(flatten)]
@@ -86,6 +102,48 @@ pub enum Jobs {
         #[command(flatten)]
         listing: Listing,
     },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct PlanChanges {
+    /// Of the selected pages, those that may go to AI, such as 1-10,12; the others keep MuPDF's text
+    #[arg(long, value_name = "PAGES")]
+    pages: Option<PageSelection>,
+    /// Pages to send to AI: graphics (pages with graphics) or all
+    #[arg(long, value_name = "WHICH")]
+    ai_pages: Option<AiPages>,
+    /// Model to call first: primary, fast or secondary
+    #[arg(long)]
+    tier: Option<Tier>,
+    /// Provider to call first
+    #[arg(long, value_name = "PROVIDER")]
+    provider: Option<Provider>,
+    /// Time from now to the result, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    deadline: Option<Duration>,
+    /// How long a page is tried again: deadline, 0 or a time such as 90s
+    #[arg(long, value_name = "TIME")]
+    patience: Option<Patience>,
+    /// Priority: low, normal, high, critical or urgent
+    #[arg(long)]
+    priority: Option<Priority>,
+}
+
+impl PlanChanges {
+    pub fn overrides(self) -> OptionOverrides {
+        let Self { pages, ai_pages, tier, provider, deadline, patience, priority } = self;
+        OptionOverrides {
+            pages,
+            ai_pages,
+            tier,
+            provider,
+            deadline,
+            patience,
+            priority,
+            ..OptionOverrides::default()
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -130,6 +130,14 @@ pub enum Command {
     /// Dead letters: list, inspect, redrive and purge
     #[command(subcommand)]
     Dlq(Dlq),
+    /// List notices to people, newest first: what happened, what to do, and whether it was sent
+    Notices {
+        /// Maximum number of notices
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Circuit breakers: state and cooldown of each model
     Breakers(Listing),
     /// Retry the pages without AI text, and publish a new version of the result

@@ -14,7 +14,7 @@ use everypage_core::{
     },
     ids::JobId,
     job::{Job, State, cancel::cancel, jobs},
-    plan::decide::{Decision, decide},
+    plan::decide::{Decision, decide, modify},
     time::after,
 };
 use serde_json::{Value, json};
@@ -123,17 +123,20 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             needs_approval(&job)?;
             backend.register().await?;
             let job = decide(&app.planner, &job.id, "cli", Decision::Approve).await?;
-            backend.flush().await?;
-            if let Some(failure) = job.failure.as_ref().filter(|_| job.state == State::Rejected) {
-                let sentence = format!("job {} is rejected: {}", job.id, failure.reason);
-                print(context, &job, listing, &sentence)?;
-                return Ok(Exit::Failed);
-            }
-            let next = match backend.is_driven(&job.id).await? {
-                true => "",
-                false => "; `everypage resume` continues it",
-            };
-            print(context, &job, listing, &format!("job {} is approved{next}", job.id))?;
+            return approved(context, &backend, &job, listing, "approved").await;
+        }
+        Jobs::Modify { job, changes, listing } => {
+            let job = find::job(app, &job.job).await?;
+            needs_approval(&job)?;
+            backend.register().await?;
+            let (overrides, now) = (changes.overrides(), app.store.clock.now());
+            let job = modify(&app.planner, &job.id, "cli", |job| {
+                job.received.options = overrides.apply_to(job.received.options.clone());
+                if let Some(time) = overrides.deadline {
+                    job.deadline = after(now, time);
+                }
+            });
+            return approved(context, &backend, &job.await?, listing, "modified and approved").await;
         }
         Jobs::Reject { job, reason, listing } => {
             let job = find::job(app, &job.job).await?;
@@ -144,6 +147,27 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             print(context, &job, listing, &format!("job {} is rejected", job.id))?;
         }
     }
+    Ok(Exit::Complete)
+}
+
+/// Reports a plan that a person approved, or that was rejected all the same, for lack of credits.
+async fn approved(
+    context: &Context,
+    backend: &Backend,
+    job: &Job,
+    listing: Listing,
+    how: &str,
+) -> Result<Exit, Problem> {
+    backend.flush().await?;
+    if let Some(failure) = job.failure.as_ref().filter(|_| job.state == State::Rejected) {
+        print(context, job, listing, &format!("job {} is rejected: {}", job.id, failure.reason))?;
+        return Ok(Exit::Failed);
+    }
+    let next = match backend.is_driven(&job.id).await? {
+        true => "",
+        false => "; `everypage resume` continues it",
+    };
+    print(context, job, listing, &format!("job {} is {how}{next}", job.id))?;
     Ok(Exit::Complete)
 }
 

@@ -13,6 +13,7 @@ mod events;
 mod heal;
 mod jobs;
 mod keys;
+mod notices;
 pub mod password;
 mod process;
 mod purchases;
@@ -38,6 +39,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Events(command) => events::run(&context, command).await,
         Command::Dlq(Dlq::Redrive(args)) => redrive::run(&context, args).await,
         Command::Dlq(command) => dlq::run(&context, command).await,
+        Command::Notices { limit, listing } => notices::run(&context, limit, listing).await,
         Command::Breakers(listing) => breakers::run(&context, listing).await,
         Command::Heal(args) => heal::run(&context, args).await,
         Command::Serve(args) => serve::run(&context, args).await,

@@ -13,7 +13,7 @@ use crate::{
     human,
     problem::Problem,
     screen::Screen,
-    settings::{Context, open_local},
+    settings::{Context, open_to_serve},
 };
 
 pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
@@ -25,7 +25,8 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
     let address = args.listen.unwrap_or((Ipv4Addr::LOCALHOST, settings.port).into());
     // Before any work, so that all of it is counted.
     let prometheus = Prometheus::install().map_err(|error| Problem::Failed(error.to_string()))?;
-    let backend = Arc::new(open_local(&settings, context.data()?, context.traces.clone()).await?);
+    let backend =
+        Arc::new(open_to_serve(&settings, context.data()?, context.traces.clone(), &context.screen).await?);
     let server = Server::bind(backend, address).await?.with_metrics(prometheus).with_grace(args.grace);
     let screen = &context.screen;
     screen.print_line(&format!("http://{}", server.address()))?;

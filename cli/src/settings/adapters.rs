@@ -1,6 +1,7 @@
 //! Puts the adapters together.
 
 use std::{
+    io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,11 +14,13 @@ use everypage_core::{
     settings::Settings,
 };
 use everypage_local::LocalBackend;
-use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError};
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError, notifiers};
 use everypage_pdf::{ChildCommand, IsolatedPdf, OcrProgram, TesseractOcr};
+use everypage_system::SystemClock;
 use everypage_vision::HttpVision;
 
-use crate::problem::Problem;
+use super::terminal::TerminalNotifier;
+use crate::{problem::Problem, screen::Screen};
 
 /// Opens the local backend over `folder`, without running it.
 pub async fn open_local(
@@ -26,6 +29,20 @@ pub async fn open_local(
     traces: Arc<dyn Traces>,
 ) -> Result<LocalBackend, Problem> {
     Ok(LocalBackend::open(folder, settings.clone(), outside(settings, traces).await?).await?)
+}
+
+/// Like [`open_local`], and shows notices on `screen`, if it is a terminal.
+pub async fn open_to_serve(
+    settings: &Settings,
+    folder: &Path,
+    traces: Arc<dyn Traces>,
+    screen: &Screen,
+) -> Result<LocalBackend, Problem> {
+    let mut outside = outside(settings, traces).await?;
+    if std::io::stderr().is_terminal() {
+        outside.notifiers.push(Arc::new(TerminalNotifier(screen.clone())));
+    }
+    Ok(LocalBackend::open(folder, settings.clone(), outside).await?)
 }
 
 /// The PDF parser, and the clients of everything outside of the backend.
@@ -38,6 +55,7 @@ pub async fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Out
         hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(failed)?),
         payments: Arc::new(HttpPayments::from_settings(settings).map_err(failed)?),
         traces,
+        notifiers: notifiers(&settings.notify, Arc::new(SystemClock)).map_err(failed)?,
     })
 }
 

@@ -6,6 +6,7 @@ mod data;
 mod logs;
 #[cfg(feature = "aws")]
 mod stack;
+mod terminal;
 mod variables;
 
 use std::{
@@ -25,7 +26,7 @@ use crate::{
     screen::Screen,
 };
 
-pub use adapters::{ocr, open_local, vision};
+pub use adapters::{ocr, open_local, open_to_serve, vision};
 pub use address::Address;
 #[cfg(feature = "aws")]
 pub use address::StackAddress;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use everypage_core::{dead_letters, ports::clock::Clock};
+use everypage_core::{dead_letters, notices, ports::clock::Clock};
 use everypage_finalize::{Ended, handle};
 use everypage_function::{ErrorName, FailedStep};
 use everypage_testkit::pdf::FakeDocument;
@@ -30,7 +30,7 @@ async fn a_failure_is_recorded_with_its_code_and_repeating_it_changes_nothing() 
     }
     assert_eq!(process.job(&id).await.failure.unwrap().code, "password_wrong");
     assert_eq!(dead_letters::waiting(&process.app.store, 10).await.unwrap().len(), 1);
-    assert_eq!(harness.notifier.notices().len(), 1);
+    assert_eq!(notices::all(&process.app.store, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

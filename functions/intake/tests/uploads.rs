@@ -18,6 +18,7 @@ use everypage_core::{
     digest::sha256_hex,
     ids::{JobId, Priority},
     job::passwords,
+    notices::send,
     secret::Secret,
 };
 use everypage_intake::handle;
@@ -171,6 +172,7 @@ async fn an_object_of_an_unknown_tenant_is_refused_and_the_operator_notified() {
     let dead_letter = dead_letters::waiting(&process.app.store, 10).await.unwrap().remove(0).value;
     assert!(dead_letter.reason.contains("unknown tenant \"acem\""), "{}", dead_letter.reason);
     assert_eq!(dead_letter.tenant.as_str(), "local", "the operator of the installation sees it");
+    send::send_due(&process.app.notices).await.unwrap();
     assert_eq!(harness.notifier.notices()[0].responsible.as_deref(), Some("ann@example.org"));
     bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
     job_of(&stack, "v1").await.unwrap();

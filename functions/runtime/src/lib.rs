@@ -17,6 +17,7 @@ use everypage_core::{
     app::{App, Outside},
     events::nodes,
     job::Job,
+    notices::send,
     notify::relay,
     ports::{
         ocr::NoOcr,
@@ -35,6 +36,9 @@ use tracing::{Span, error_span, warn};
 
 /// How often an instance reports that it is alive; see `sweep::NODE_TIMEOUT`.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Time for notices before the response; the sweep sends what is left.
+const NOTICE_TIME: Duration = Duration::from_secs(5);
 
 /// One instance of a function, from its cold start on.
 pub struct Instance {
@@ -68,6 +72,8 @@ impl Instance {
             hooks: Arc::new(HttpWebhooks::new(settings.webhook_allow_private).map_err(invalid)?),
             payments: Arc::new(HttpPayments::from_settings(&settings).map_err(invalid)?),
             traces: traces(&settings)?,
+            // Notices go to the stack's topic.
+            notifiers: vec![],
         };
         let stack = Stack::connect(clients, resources, settings, outside)?;
         Ok(Self { stack, emf, last_heartbeat: Mutex::new(None) })
@@ -148,6 +154,7 @@ async fn publish_after<T>(app: &App, work: impl Future<Output = T>) -> T {
         // They stay in the outbox, for the next invocation or the sweep.
         warn!(%fault, "events not published yet");
     }
+    send::flush(&app.notices, NOTICE_TIME).await;
     done
 }
 

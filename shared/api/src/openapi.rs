@@ -22,8 +22,8 @@ use crate::{
     Api, format,
     problem::{self, Code, FieldError},
     routes::{
-        account, breakers, decisions, dlq, events, health, jobs, load, me, page, pages, results, stats,
-        submit, webhook,
+        account, breakers, decisions, dlq, events, health, jobs, load, me, notices, page, pages, results,
+        stats, submit, webhook,
     },
 };
 
@@ -127,6 +127,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(dlq::estimate))
         .routes(routes!(dlq::redrive))
         .routes(routes!(dlq::purge))
+        .routes(routes!(notices::list))
         .routes(routes!(breakers::list))
         .routes(routes!(load::load))
         .routes(routes!(events::of_tenant))

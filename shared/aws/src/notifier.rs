@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use aws_sdk_sns::{Client, types::MessageAttributeValue};
 use everypage_core::ports::{
     Fault,
-    notifier::{MAX_SUBJECT_CHARS, Notice, Notifier},
+    notifier::{Channel, MAX_SUBJECT_CHARS, Notice, Notifier},
 };
 
 use crate::fault::fault;
@@ -33,6 +33,10 @@ fn subject(text: &str) -> Option<String> {
 
 #[async_trait]
 impl Notifier for SnsNotifier {
+    fn channel(&self) -> Channel {
+        Channel::Sns
+    }
+
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
         let mut call = self
             .client
@@ -40,8 +44,12 @@ impl Notifier for SnsNotifier {
             .topic_arn(&self.topic)
             .set_subject(subject(&notice.subject))
             .message(&notice.body);
-        let attributes =
-            [("tenant", Some(notice.tenant.as_str())), ("responsible", notice.responsible.as_deref())];
+        let attributes = [
+            ("notice", Some(notice.id.as_str())),
+            ("kind", Some(notice.kind.into())),
+            ("tenant", Some(notice.tenant.as_str())),
+            ("responsible", notice.responsible.as_deref()),
+        ];
         for (name, value) in attributes {
             // SNS rejects empty attributes.
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -56,7 +64,7 @@ impl Notifier for SnsNotifier {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::ids::TenantId;
+    use everypage_core::{ids::TenantId, ports::notifier::NoticeKind};
 
     use super::*;
     use crate::test_clients::{clients, response};
@@ -74,6 +82,8 @@ mod tests {
             "<PublishResponse><PublishResult><MessageId>m</MessageId></PublishResult></PublishResponse>";
         let (clients, sent) = clients(vec![response(200, done)]);
         let notice = Notice {
+            id: "n".into(),
+            kind: NoticeKind::DeadLetter,
             tenant: TenantId::new("acme"),
             responsible: Some("eve@example.org".into()),
             subject: "s".into(),
@@ -82,7 +92,9 @@ mod tests {
         SnsNotifier::new(clients.sns, "arn:topic").notify(&notice).await.unwrap();
         let request = sent.actual_requests().next().unwrap();
         let form = String::from_utf8_lossy(request.body().bytes().unwrap()).into_owned();
-        for part in ["acme", "eve%40example.org", "TopicArn=arn%3Atopic", "Message=b", "Subject=s"] {
+        for part in
+            ["dead_letter", "acme", "eve%40example.org", "TopicArn=arn%3Atopic", "Message=b", "Subject=s"]
+        {
             assert!(form.contains(part), "{form}");
         }
     }

@@ -75,7 +75,8 @@ impl Stack {
         let queue = SqsQueue::new(clients.sqs, resources.queues.clone())?;
         let queue = Arc::new(queue.with_dead_letter_queues(&resources.dead_letter_queues));
         let flow = Arc::new(SfnFlow::new(clients.sfn, &resources.state_machine, records.clone()));
-        let Outside { pdf, ocr, vision, hooks, payments, traces } = outside;
+        let Outside { pdf, ocr, vision, hooks, payments, traces, mut notifiers } = outside;
+        notifiers.push(Arc::new(SnsNotifier::new(clients.sns, &resources.topic)));
         let ports = Ports {
             records,
             blobs: blobs.clone(),
@@ -87,7 +88,7 @@ impl Stack {
             bus: Arc::new(EventBridgeBus::new(clients.eventbridge, &resources.bus)),
             hooks,
             payments,
-            notifier: Arc::new(SnsNotifier::new(clients.sns, &resources.topic)),
+            notifiers,
             vault: Arc::new(KmsVault::new(clients.kms, &resources.key)),
             clock: Arc::new(SystemClock),
             ids: Arc::new(UlidIds),

@@ -29,6 +29,8 @@ use crate::{
 /// | `account#T` | `event#…` / `ledger#…` | its trail, and each change of the balance |
 /// | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
 /// | `purchase#ID` | `method` | the payment method, sealed, until it was charged |
+/// | `notices#T` | `notice#ID` | a notice to a person, waiting or sent |
+/// | `notices#T` | `group#…` | when notices of one kind were last sent |
 /// | `webhook#ID` | `webhook` | one webhook delivery, pending or done |
 /// | `breaker` | a target | its circuit breaker |
 /// | `breaker#…` | `event#…` | the breaker's trail |
@@ -47,6 +49,7 @@ pub mod record {
     pub const JOB_UPLOADS: &str = "upload#";
     pub const TENANT_API_KEYS: &str = "apikey#";
     pub const LEDGER: &str = "ledger#";
+    pub const NOTICES: &str = "notice#";
 
     /// Sort keys and partitions that identify what a record holds.
     pub const PASSWORD: &str = "secret";
@@ -141,6 +144,18 @@ pub mod record {
         Key::new(purchase_partition(id), "method")
     }
 
+    pub fn notices_partition(tenant: &TenantId) -> String {
+        format!("notices#{tenant}")
+    }
+
+    pub fn notice(tenant: &TenantId, id: &str) -> Key {
+        Key::new(notices_partition(tenant), format!("{NOTICES}{id}"))
+    }
+
+    pub fn notice_group(tenant: &TenantId, kind: &str, topic: &str) -> Key {
+        Key::new(notices_partition(tenant), format!("group#{kind}#{topic}"))
+    }
+
     pub fn webhook_delivery(id: &str) -> Key {
         Key::new(format!("webhook#{id}"), "webhook")
     }
@@ -198,6 +213,9 @@ pub mod index {
     pub const DUE_PURCHASES: &str = "purchases#due";
     /// Purchases that wait for an operator.
     pub const MANUAL_PURCHASES: &str = "purchases#manual";
+    pub const DUE_NOTICES: &str = "notices#due";
+    /// Notices that were sent, or given up.
+    pub const ENDED_NOTICES: &str = "notices#ended";
     /// Followed by the node that stored the events.
     pub const OUTBOX: &str = "outbox#";
 
@@ -211,6 +229,10 @@ pub mod index {
 
     pub fn events(tenant: &TenantId) -> String {
         format!("events#{tenant}")
+    }
+
+    pub fn notices(tenant: &TenantId) -> String {
+        format!("notices#{tenant}")
     }
 
     pub fn ledger(tenant: &TenantId) -> String {

@@ -43,6 +43,7 @@ pub mod job;
 pub mod keys;
 pub mod lease;
 pub mod money;
+pub mod notices;
 pub mod notify;
 pub mod observe;
 pub mod plan;

@@ -21,6 +21,9 @@ pub(crate) fn decode<T: DeserializeOwned>(item: &Item) -> Result<Versioned<T>, F
     Ok(Versioned { value, version: item.version })
 }
 
+/// Changes of one transaction where more are to be written.
+pub(crate) const WRITE_BATCH: usize = 90;
+
 /// Items per request when a whole partition is read.
 pub(crate) const BATCH_SIZE: usize = 500;
 

@@ -16,6 +16,7 @@ use everypage_core::{
     finish::{heal, healing},
     ids::JobId,
     job::{Job, jobs},
+    notices::send,
     notify::{deliver, relay},
     ports::{Fault, clock::Clock, ids::Ids},
     read::pages,
@@ -51,6 +52,9 @@ const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for processing the leftover messages of an ended job.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Time limit for notices of a command that ends; what is left is sent by the next process.
+const NOTICE_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -99,7 +103,8 @@ impl LocalBackend {
         records.delete_expired(clock.now()).await?;
         let node = UlidIds.fresh();
         let queue = Arc::new(SqliteQueue::new(database.clone(), clock.clone(), node.clone()));
-        let Outside { pdf, ocr, vision, hooks, payments, traces } = outside;
+        let Outside { pdf, ocr, vision, hooks, payments, traces, mut notifiers } = outside;
+        notifiers.insert(0, Arc::new(LogNotifier));
         let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
         let ports = Ports {
             records,
@@ -110,7 +115,7 @@ impl LocalBackend {
             ocr,
             vision,
             bus: bus.clone(),
-            notifier: Arc::new(LogNotifier),
+            notifiers,
             hooks,
             payments,
             vault: Arc::new(FileVault::open(&folder.join("secret.key"))?),
@@ -207,6 +212,7 @@ impl LocalBackend {
             () = heal::run(&self.app.finisher) => {}
             () = deliver::run(&self.app.publisher) => {}
             () = buy::run(&self.app.billing) => {}
+            () = send::run(&self.app.notices) => {}
             () = drive => {}
         }
         Ok(())
@@ -352,8 +358,11 @@ impl LocalBackend {
         within(self.app.store.clock.as_ref(), limit, emptied).await.unwrap_or(Ok(false))
     }
 
-    /// Publishes events that are stored and unpublished; for commands that do not drive jobs.
+    /// Publishes events that are stored and unpublished, and sends notices; for commands that do not drive
+    /// jobs.
     pub async fn flush(&self) -> Result<(), Fault> {
-        relay::relay_own(&self.app.publisher).await
+        relay::relay_own(&self.app.publisher).await?;
+        send::flush(&self.app.notices, NOTICE_TIME).await;
+        Ok(())
     }
 }

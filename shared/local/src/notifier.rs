@@ -1,9 +1,9 @@
-//! Notices as warnings in the log, where the responsible person reads them.
+//! Notices as warnings in the log.
 
 use async_trait::async_trait;
 use everypage_core::ports::{
     Fault,
-    notifier::{Notice, Notifier},
+    notifier::{Channel, Notice, Notifier},
 };
 use tracing::warn;
 
@@ -11,9 +11,13 @@ pub struct LogNotifier;
 
 #[async_trait]
 impl Notifier for LogNotifier {
+    fn channel(&self) -> Channel {
+        Channel::Log
+    }
+
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
-        let Notice { tenant, responsible, subject, body } = notice;
-        warn!(%tenant, responsible = responsible.as_deref(), subject, body, "notice");
+        let Notice { id, tenant, kind, responsible, subject, body } = notice;
+        warn!(notice = id, %tenant, %kind, responsible = responsible.as_deref(), subject, body, "notice");
         Ok(())
     }
 }

@@ -15,6 +15,8 @@ pub enum SetupError {
     Client(#[source] reqwest::Error),
     #[error("TLS can't be set up: {0}")]
     Tls(#[source] rustls::Error),
+    #[error("notices can't be sent: {1}; check {0}")]
+    Notices(&'static str, String),
     #[error("traces can't be exported: {0}; check OTEL_EXPORTER_OTLP_ENDPOINT")]
     Traces(String),
 }

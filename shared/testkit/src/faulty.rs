@@ -21,7 +21,7 @@ use everypage_core::{
         bus::Bus,
         flow::{Acceptance, Flow},
         hooks::{HookError, Hooks, WebhookRequest},
-        notifier::{Notice, Notifier},
+        notifier::{Channel, Notice, Notifier},
         payments::{Charge, PaymentError, Payments, Refund},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Index, Item, Key, Listing, Records, Written},
@@ -271,6 +271,9 @@ impl Bus for Faulty<dyn Bus> {
 
 #[async_trait]
 impl Notifier for Faulty<dyn Notifier> {
+    fn channel(&self) -> Channel {
+        self.inner.channel()
+    }
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
         self.around("notifier.notify", self.inner.notify(notice)).await
     }

@@ -63,7 +63,26 @@ impl VisionSettings {
             };
             (configured.provider, access)
         });
-        Ok(Self { models: Models::parse(&settings.model_prices)?, ..Self::new(access) })
+        let models = Models::parse(&settings.model_prices)?;
+        if settings.approval_threshold_usd.is_some() {
+            check_prices(settings, &models, "APPROVAL_THRESHOLD_USD")?;
+        }
+        Ok(Self { models, ..Self::new(access) })
+    }
+}
+
+/// A model without a price costs 0, so that no limit of costs would ever hold for it.
+fn check_prices(settings: &Settings, known: &Models, limit: &'static str) -> Result<(), SettingsError> {
+    let mut models: Vec<String> =
+        settings.failover_order().targets().iter().map(|target| target.model.clone()).collect();
+    models.retain(|model| known.price(model).is_none());
+    models.dedup();
+    match models.first() {
+        None => Ok(()),
+        Some(first) => {
+            let example = format!("{first}=2/8");
+            Err(SettingsError::Unpriced { limit, models: models.join(", "), example })
+        }
     }
 }
 
@@ -75,6 +94,10 @@ pub enum SettingsError {
     BaseUrl { provider: Provider, reason: String },
     #[error("MODEL_PRICES can't be used: {0}")]
     Prices(#[from] PricesError),
+    #[error(
+        "{limit} is set, and would not hold for models whose price is not known: {models}; add them to MODEL_PRICES, such as {example} (US dollars per million tokens)"
+    )]
+    Unpriced { limit: &'static str, models: String, example: String },
     #[error(transparent)]
     Http(#[from] SetupError),
 }
@@ -197,6 +220,25 @@ mod tests {
             assert!(error.starts_with("the openai base URL ") && error.contains(reason), "{text}: {error}");
             assert!(!error.contains("hunter2"));
         }
+    }
+
+    #[test]
+    fn a_threshold_that_a_model_without_a_price_would_bypass_is_an_error() {
+        let check = |prices: &str| {
+            let given = [
+                ("OPENAI_API_KEY", "k"),
+                ("OPENAI_PRIMARY_MODEL", "qwen2.5-vl"),
+                ("APPROVAL_THRESHOLD_USD", "2"),
+                ("MODEL_PRICES", prices),
+            ];
+            let read = Settings::read(|name| {
+                given.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+            });
+            VisionSettings::from_settings(&read.unwrap().settings)
+        };
+        let error = check("").unwrap_err().to_string();
+        assert!(error.contains("APPROVAL_THRESHOLD_USD") && error.contains("qwen2.5-vl"), "{error}");
+        assert!(check("qwen2.5-vl=0/0").is_ok());
     }
 
     #[test]

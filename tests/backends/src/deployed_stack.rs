@@ -197,6 +197,7 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
         vision: Arc::new(HttpVision::from_settings(&settings).unwrap()),
         hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
         payments: Arc::new(HttpPayments::from_settings(&settings).unwrap()),
+        notifiers: vec![],
         traces: Arc::new(NoTraces),
     };
     Stack::connect(clients.clone(), resources.unwrap(), settings, outside).unwrap()

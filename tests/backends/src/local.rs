@@ -73,6 +73,7 @@ impl LocalTestBackend {
             vision: Arc::new(HttpVision::from_settings(&self.settings).unwrap()),
             hooks: Arc::new(HttpWebhooks::new(true).unwrap()),
             payments: Arc::new(HttpPayments::from_settings(&self.settings).unwrap()),
+            notifiers: vec![],
             traces: Arc::new(OtlpTraces::from_settings(&self.settings, "everypage").unwrap().unwrap()),
         };
         let backend = LocalBackend::open(self.folder.path(), self.settings.clone(), outside).await.unwrap();

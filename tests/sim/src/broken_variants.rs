@@ -70,10 +70,11 @@ pub enum BrokenVariant {
     UnleasedProbes,
     VisibilityNotExtended,
     LatePagesLeft,
+    NoticesLost,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -104,6 +105,7 @@ impl BrokenVariant {
         Self::UnleasedProbes,
         Self::VisibilityNotExtended,
         Self::LatePagesLeft,
+        Self::NoticesLost,
     ];
 
     pub fn description(self) -> &'static str {
@@ -138,6 +140,7 @@ impl BrokenVariant {
             Self::UnleasedProbes => "a probe takes no lease on its breaker",
             Self::VisibilityNotExtended => "a worker never extends the visibility of its message",
             Self::LatePagesLeft => "pages that are read late are not published",
+            Self::NoticesLost => "notices are not stored with what they are about",
         }
     }
 }
@@ -237,6 +240,11 @@ impl BrokenPort<dyn Records> {
             Change::Put { draft, .. }
                 if self.variant == BrokenVariant::LostPageCallsDropped
                     && draft.key.sort.starts_with(record::UNCLAIMED_CALLS) =>
+            {
+                None
+            }
+            Change::Put { draft, .. }
+                if self.variant == BrokenVariant::NoticesLost && draft.key.sort.starts_with("notice#") =>
             {
                 None
             }

@@ -318,7 +318,7 @@ impl Installation {
             ocr: Arc::new(NoOcr),
             vision: Arc::new(ProcessModels { models: self.models.clone(), node: node.clone() }),
             bus,
-            notifier: Arc::new(RecordingNotifier::default()),
+            notifiers: vec![Arc::new(RecordingNotifier::default())],
             hooks: self.hooks.clone(),
             payments: self.payments.clone(),
             vault: Arc::new(PlainVault::default()),

@@ -23,11 +23,13 @@ use everypage_core::{
     invariants,
     job::{Halt, Job, State},
     money::MicroUsd,
+    notices::{self, Progress, send},
     notify::{deliver, relay},
     ports::clock::Clock,
     providers::target::Target,
     recover::sweep::{NODE_TIMEOUT, collect_dead_messages},
     source::Source,
+    time::within,
 };
 
 use crate::{
@@ -45,6 +47,8 @@ use crate::{
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
 /// Longer than all retries of a webhook.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longer than the time between two messages about dead letters, and than a lease of a killed sender.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The driver of a job polls every second for its cancellation.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -97,6 +101,9 @@ pub async fn check_store(installation: &Installation, inspector: &App) {
     installation.observer.check("outbox", relayed.map(drop).map_err(|fault| fault.to_string()));
     let sent = deliver::run_for(&inspector.publisher, WEBHOOK_TIMEOUT).await;
     installation.observer.check("webhooks", sent.map(drop).map_err(|fault| fault.to_string()));
+    for result in people_are_notified(inspector).await {
+        installation.observer.check("notices", result);
+    }
     let items = installation.records.dump();
     installation.observer.check("store", invariants::nothing_is_held(&items, inspector.store.clock.now()));
     let collected = collect_dead_messages(&inspector.recovery).await;
@@ -127,6 +134,24 @@ pub async fn check_store(installation: &Installation, inspector: &App) {
     }
     let published = installation.observer.seen().events.clone();
     installation.observer.check("events", event_invariants::published_in_order(&published, &stored));
+}
+
+/// Every dead letter and every purchase that waits for a person has a notice, and all notices are sent.
+async fn people_are_notified(inspector: &App) -> Vec<Result<(), String>> {
+    within(inspector.store.clock.as_ref(), NOTICE_TIMEOUT, send::run(&inspector.notices)).await;
+    let notices = notices::all(&inspector.store, 10_000).await.unwrap_or_default();
+    let unsent = notices.iter().filter(|notice| notice.progress != Progress::Sent);
+    let mut results: Vec<_> = unsent.map(|notice| Err(format!("not sent: {notice:?}"))).collect();
+    let letters = dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default();
+    let mut waiting: Vec<String> = letters.iter().map(|letter| letter.value.id.to_string()).collect();
+    let manual = purchases::list_manual(&inspector.store, 100).await.unwrap_or_default();
+    waiting.extend(manual.iter().map(|purchase| purchase.value.id.to_string()));
+    for id in waiting {
+        if !notices.iter().any(|notice| notice.body.contains(&id)) {
+            results.push(Err(format!("{id} waits for a person, and no person was notified")));
+        }
+    }
+    results
 }
 
 async fn purchases(inspector: &App) -> Vec<Purchase> {

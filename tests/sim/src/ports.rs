@@ -170,7 +170,11 @@ pub fn with_chaos(ports: Ports, chaos: Arc<ChaosCalls>) -> Ports {
         queue: Arc::new(to::<dyn Queue>(&chaos, ports.queue)),
         flow: Arc::new(to::<dyn Flow>(&chaos, ports.flow)),
         bus: Arc::new(to::<dyn Bus>(&chaos, ports.bus)),
-        notifier: Arc::new(to::<dyn Notifier>(&chaos, ports.notifier)),
+        notifiers: ports
+            .notifiers
+            .into_iter()
+            .map(|notifier| Arc::new(to::<dyn Notifier>(&chaos, notifier)) as Arc<dyn Notifier>)
+            .collect(),
         hooks: Arc::new(to::<dyn Hooks>(&chaos, ports.hooks)),
         payments: Arc::new(to::<dyn Payments>(&chaos, ports.payments)),
         vault: Arc::new(to::<dyn Vault>(&chaos, ports.vault)),

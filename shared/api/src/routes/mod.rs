@@ -9,6 +9,7 @@ pub mod health;
 pub mod jobs;
 pub mod load;
 pub mod me;
+pub mod notices;
 pub mod page;
 pub mod pages;
 pub mod results;

@@ -7,7 +7,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema, schema::Type},
 };
 
-use super::{Breaker, DeadLetter, Event, Job, LedgerEntry, Page, Purchase};
+use super::{Breaker, DeadLetter, Event, Job, LedgerEntry, Notice, Page, Purchase};
 use crate::cursor;
 
 /// One part of a list. Routes name it by an alias, which the OpenAPI document has as its schema.
@@ -22,6 +22,7 @@ pub type JobList = List<Job>;
 pub type PageList = List<Page>;
 pub type EventList = List<Event>;
 pub type DeadLetterList = List<DeadLetter>;
+pub type NoticeList = List<Notice>;
 pub type BreakerList = List<Breaker>;
 pub type LedgerEntryList = List<LedgerEntry>;
 pub type PurchaseList = List<Purchase>;

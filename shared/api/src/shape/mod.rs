@@ -10,6 +10,7 @@ mod list;
 mod load;
 mod me;
 mod message;
+mod notice;
 mod page;
 mod priority;
 mod progress;
@@ -24,10 +25,12 @@ pub use dead_letter::{DeadLetter, Estimate, Purged, RedriveFailure, Redriven, Su
 pub use event::{Event, EventMetadata};
 pub use job::{Document, Failure, Job, Links, Options, Pages, Plan, Status, Submitted};
 pub use list::{
-    BreakerList, DeadLetterList, EventList, JobList, LedgerEntryList, List, PageList, PurchaseList,
+    BreakerList, DeadLetterList, EventList, JobList, LedgerEntryList, List, NoticeList, PageList,
+    PurchaseList,
 };
 pub use load::{InFlight, Lane, Load};
 pub use me::Me;
+pub use notice::Notice;
 pub use page::{Page, PageDetail, PageImage, Settlement};
 pub use priority::Priority;
 pub use progress::progress;

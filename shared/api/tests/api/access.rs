@@ -8,7 +8,7 @@ use crate::support::{Service, caller, operator, other_tenant, request, user, wit
 #[tokio::test(start_paused = true)]
 async fn requests_without_a_valid_key_are_refused() {
     let service = Service::new(&[]);
-    for path in ["/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/result", "/v1/dlq", "/v1/breakers"] {
+    for path in ["/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/result", "/v1/dlq", "/v1/notices", "/v1/breakers"] {
         let answer = service.send(None, request("GET", path, "", vec![])).await;
         answer.is_problem(401, "unauthenticated");
         assert_eq!(answer.header("www-authenticate"), "Bearer");
@@ -97,7 +97,7 @@ async fn a_job_of_another_tenant_is_unknown() {
 #[tokio::test(start_paused = true)]
 async fn routes_for_operators_are_forbidden_to_users() {
     let service = Service::new(&[]);
-    for path in ["/v1/dlq", "/v1/breakers", "/v1/load"] {
+    for path in ["/v1/dlq", "/v1/notices", "/v1/breakers", "/v1/load"] {
         service.get(user(), path).await.is_problem(403, "forbidden").says("operator");
         assert_eq!(service.get(operator(), path).await.status, 200);
     }

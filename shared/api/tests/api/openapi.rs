@@ -21,7 +21,7 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 /// The routes of the API, so that none is added or removed by accident.
-const ROUTES: [(&str, &str); 35] = [
+const ROUTES: [(&str, &str); 36] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -51,6 +51,7 @@ const ROUTES: [(&str, &str); 35] = [
     ("POST", "/v1/dlq/redrive"),
     ("POST", "/v1/dlq/purge"),
     ("GET", "/v1/breakers"),
+    ("GET", "/v1/notices"),
     ("GET", "/v1/load"),
     ("GET", "/v1/events"),
     ("GET", "/v1/stats"),

@@ -23,6 +23,8 @@ fn notice(message: &Value) -> Notice {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let attribute = |name: &str| text(&message["MessageAttributes"][name]["Value"]);
     Notice {
+        id: attribute("notice").unwrap(),
+        kind: attribute("kind").unwrap().parse().unwrap(),
         tenant: TenantId::new(attribute("tenant").unwrap()),
         responsible: attribute("responsible"),
         subject: text(&message["Subject"]).unwrap_or_default(),

@@ -19,6 +19,7 @@ use crate::{
     finish::Finisher,
     intake::Intake,
     job::Interrupts,
+    notices::Notices,
     notify::Publisher,
     plan::Planner,
     ports::{
@@ -45,7 +46,8 @@ pub struct Ports {
     pub ocr: Arc<dyn Ocr>,
     pub vision: Arc<dyn Vision>,
     pub bus: Arc<dyn Bus>,
-    pub notifier: Arc<dyn Notifier>,
+    /// Each notice is sent by all of them.
+    pub notifiers: Vec<Arc<dyn Notifier>>,
     pub hooks: Arc<dyn Hooks>,
     pub payments: Arc<dyn Payments>,
     pub vault: Arc<dyn Vault>,
@@ -57,6 +59,8 @@ pub struct Ports {
 /// The ports that are the same for every backend: the PDF parser, OCR, the models, and outbound calls.
 #[derive(Clone)]
 pub struct Outside {
+    /// The channels of notices besides the backend's own.
+    pub notifiers: Vec<Arc<dyn Notifier>>,
     pub pdf: Arc<dyn Pdf>,
     pub ocr: Arc<dyn Ocr>,
     pub vision: Arc<dyn Vision>,
@@ -73,9 +77,9 @@ pub struct App {
     pub queue: Arc<dyn Queue>,
     pub flow: Arc<dyn Flow>,
     pub vault: Arc<dyn Vault>,
-    pub notifier: Arc<dyn Notifier>,
     pub vision: Arc<dyn Vision>,
     pub tenants: Tenants,
+    pub notices: Notices,
     pub billing: Billing,
     pub dead_letters: DeadLetters,
     pub interrupts: Interrupts,
@@ -106,11 +110,12 @@ impl App {
             outbox: Arc::new(Outbox::default()),
             heartbeats: Arc::default(),
             stored: watch::Sender::new(()),
+            notice_stored: Arc::default(),
         };
-        let (vault, notifier, vision) = (ports.vault, ports.notifier, ports.vision);
+        let (vault, vision) = (ports.vault, ports.vision);
         let tenants = Tenants::new(store.clone(), settings.clone());
-        let dead_letters =
-            DeadLetters { store: store.clone(), tenants: tenants.clone(), notifier: notifier.clone() };
+        let notices = Notices { store: store.clone(), tenants: tenants.clone(), notifiers: ports.notifiers };
+        let dead_letters = DeadLetters { store: store.clone() };
         let interrupts = Interrupts::default();
         let billing = Billing {
             store: store.clone(),
@@ -118,7 +123,6 @@ impl App {
             settings: settings.clone(),
             vault: vault.clone(),
             payments: ports.payments,
-            notifier: notifier.clone(),
         };
         let intake = Intake {
             store: store.clone(),
@@ -161,7 +165,6 @@ impl App {
             queue: queue.clone(),
             flow: flow.clone(),
             vision: vision.clone(),
-            notifier: notifier.clone(),
             tenants: tenants.clone(),
             settings: settings.clone(),
             dead_letters: dead_letters.clone(),
@@ -191,6 +194,7 @@ impl App {
             vault: vault.clone(),
             settings: settings.clone(),
             billing: billing.clone(),
+            notices: notices.clone(),
             dead_letters: dead_letters.clone(),
             reader: reader.clone(),
             finisher: finisher.clone(),
@@ -203,9 +207,9 @@ impl App {
             queue,
             flow,
             vault,
-            notifier,
             vision,
             tenants,
+            notices,
             billing,
             dead_letters,
             interrupts,

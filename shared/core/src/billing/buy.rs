@@ -30,7 +30,6 @@ use crate::{
     money::MicroUsd,
     ports::{
         Fault,
-        notifier::Notice,
         payments::{Charge, PaymentError, Refund},
     },
     records::Versioned,
@@ -172,7 +171,6 @@ fn can_pay(settings: &Settings) -> bool {
 async fn run_next_task(billing: &Billing, purchase: &Versioned<Purchase>) -> Result<(), Fault> {
     let Some(task) = purchase.value.next_task() else {
         if let Some(end) = purchase.value.end_compensation() {
-            notify_if_manual(billing, &purchase.value, std::slice::from_ref(&end)).await;
             advance(&billing.store, purchase, &[end], &[]).await?;
         }
         return Ok(());
@@ -220,7 +218,6 @@ async fn record_failure(
     warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?failure, "purchase step failed");
     let now = billing.store.clock.now();
     let events = purchase.step_failed(step, failure, now, &billing.settings.retry_intervals);
-    notify_if_manual(billing, purchase, &events).await;
     advance(&billing.store, before, &events, &[]).await?;
     Ok(())
 }
@@ -310,37 +307,6 @@ async fn advance(
         AccountError::Fault(fault) => fault,
         AccountError::Refused(refused) => Fault::broken("account", refused),
     })
-}
-
-/// Notifies the responsible person if the purchase is about to wait for an operator. Called before that
-/// is stored: a crash in between notifies twice, never not at all.
-async fn notify_if_manual(billing: &Billing, purchase: &Purchase, events: &[PurchaseEvent]) {
-    let Some(reason) = events.iter().find_map(|event| match event {
-        PurchaseEvent::Manual { reason } => Some(reason),
-        _ => None,
-    }) else {
-        return;
-    };
-    let (id, order) = (&purchase.id, &purchase.order);
-    let responsible = tenants::settings(&billing.tenants, &order.tenant)
-        .await
-        .ok()
-        .and_then(|settings| settings.responsible.clone());
-    let notice = Notice {
-        tenant: order.tenant.clone(),
-        responsible,
-        subject: "A purchase of credits waits for an operator".to_owned(),
-        body: format!(
-            "Purchase {id} of {} credits for {:.2} USD stopped: {reason}.\n\
-             See: everypage purchases show {id}. Then resume it, roll it back, or resolve it with a note.",
-            order.credits,
-            order.price_micro_usd.usd()
-        ),
-    };
-    if let Err(fault) = billing.notifier.notify(&notice).await {
-        // The purchase is listed and counted until an operator decides.
-        warn!(purchase = %id, %fault, "the responsible person was not notified");
-    }
 }
 
 /// Continues every due purchase, and starts no step after `end`; returns the number of steps, and when

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::{
     events::Store,
-    ports::{notifier::Notifier, payments::Payments, vault::Vault},
+    ports::{payments::Payments, vault::Vault},
     settings::Settings,
     tenants::Tenants,
 };
@@ -25,5 +25,4 @@ pub struct Billing {
     pub settings: Arc<Settings>,
     pub vault: Arc<dyn Vault>,
     pub payments: Arc<dyn Payments>,
-    pub notifier: Arc<dyn Notifier>,
 }

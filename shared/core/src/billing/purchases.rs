@@ -13,8 +13,10 @@ use crate::{
     events::{Store, trail},
     ids::{CorrelationId, EventId, PurchaseId, TenantId},
     keys::{index, record},
+    notices::{self, NewNotice},
     ports::{
         Fault,
+        notifier::NoticeKind,
         records::{Change, Draft, Index, IndexEntry, When, Written},
         vault::Vault,
     },
@@ -131,11 +133,32 @@ async fn write(
     let purchase = purchase.ok_or_else(|| Fault::broken("purchase", "no events to write"))?;
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
+    for event in events {
+        if let PurchaseEvent::Manual { reason } = event {
+            changes.push(notices::change(store, &notice(&purchase, reason))?);
+        }
+    }
     if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
     billing_telemetry::purchase_changed(&purchase, events);
     Ok(Some(Versioned { value: purchase, version: when.next_version() }))
+}
+
+fn notice(purchase: &Purchase, reason: &str) -> NewNotice {
+    let (id, order) = (&purchase.id, &purchase.order);
+    NewNotice {
+        tenant: order.tenant.clone(),
+        kind: NoticeKind::Purchase,
+        topic: String::new(),
+        subject: "A purchase of credits waits for an operator".to_owned(),
+        body: format!(
+            "Purchase {id} of {} credits for {:.2} USD stopped: {reason}.\n\
+             See: everypage purchases show {id}. Then resume it, roll it back, or resolve it with a note.",
+            order.credits,
+            order.price_micro_usd.usd()
+        ),
+    }
 }
 
 fn append(

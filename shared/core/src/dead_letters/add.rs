@@ -1,6 +1,6 @@
-//! Adds a dead letter, once, and notifies the responsible person.
+//! Adds a dead letter, once, together with the notice to the responsible person.
 
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::{
     dead_letters::{self, DeadLetter, DeadLetterEvent, DeadLetters, Subject},
@@ -12,10 +12,9 @@ use crate::{
         Job,
         message::{PageMessage, PartialMessage},
     },
-    ports::{Fault, notifier::Notice, queue::Delivery, records::Change},
+    ports::{Fault, queue::Delivery, records::Change},
     records::Versioned,
     settings::Settings,
-    tenants,
 };
 
 /// A dead letter to add. `id` and `redrive_count` identify it, so that adding it twice has the effect of
@@ -88,13 +87,12 @@ pub fn message_dead_letter_id(body: &str) -> DeadLetterId {
     DeadLetterId::new(format!("message-{}", &sha256_hex(body.as_bytes())[..16]))
 }
 
-/// Notifies the responsible person and writes the dead letter, unless it was added before.
+/// Writes the dead letter and its notice, unless it was added before.
 pub async fn add(dead_letters: &DeadLetters, new: NewDeadLetter) -> Result<(), Fault> {
     let known = dead_letters::find(&dead_letters.store, &new.id).await?;
     if !is_new(&new, known.as_ref()) {
         return Ok(());
     }
-    notify(dead_letters, &new).await;
     let (dead_letter, event) = build(&dead_letters.store, &new, known.as_ref());
     if dead_letters::save(&dead_letters.store, known.as_ref(), dead_letter, event).await? {
         log(&new);
@@ -103,7 +101,7 @@ pub async fn add(dead_letters: &DeadLetters, new: NewDeadLetter) -> Result<(), F
 }
 
 /// The writes that add the dead letter, for a caller that stores them with changes of its own; none if it
-/// was added before. The caller calls [`notify`] first.
+/// was added before.
 pub async fn changes(store: &Store, new: &NewDeadLetter) -> Result<Vec<Change>, Fault> {
     let known = dead_letters::find(store, &new.id).await?;
     if !is_new(new, known.as_ref()) {
@@ -148,22 +146,4 @@ fn build(
 pub fn log(new: &NewDeadLetter) {
     let NewDeadLetter { id, tenant, reason, .. } = new;
     error!(dead_letter = %id, %tenant, reason, "dead letter added");
-}
-
-/// Notifies the responsible person; a failure to do so is logged and does not prevent the dead letter.
-///
-/// Call it before the dead letter is written: after a crash in between, the notice is sent twice rather
-/// than never.
-pub async fn notify(dead_letters: &DeadLetters, new: &NewDeadLetter) {
-    let NewDeadLetter { id, tenant, reason, .. } = new;
-    let settings = tenants::settings(&dead_letters.tenants, tenant).await;
-    let notice = Notice {
-        tenant: tenant.clone(),
-        responsible: settings.ok().and_then(|settings| settings.responsible.clone()),
-        subject: format!("Everypage gave up on {id}"),
-        body: format!("{reason}\nShow it: everypage dlq show {id}\nRedrive it: everypage dlq redrive {id}"),
-    };
-    if let Err(fault) = dead_letters.notifier.notify(&notice).await {
-        warn!(%fault, dead_letter = %id, "notice not sent");
-    }
 }

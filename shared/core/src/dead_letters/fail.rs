@@ -1,4 +1,4 @@
-//! Fails a job that can't be processed: records the failure, adds a dead letter and notifies.
+//! Fails a job that can't be processed: records the failure, adds a dead letter and its notice.
 
 use crate::{
     dead_letters::{
@@ -10,24 +10,16 @@ use crate::{
     job::{Failure, Job, JobEvent, StepError, jobs, passwords},
 };
 
-/// Notifies the responsible person, then stores failure and dead letter in one transaction. A job that is
-/// over stays as it is.
-///
-/// After a crash in between, the notice is sent twice; no job fails without a dead letter.
+/// Stores failure, dead letter and notice in one transaction. A job that is over stays as it is.
 pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> Result<Job, StepError> {
     let reason = format!("{}: {}", failure.code, failure.reason);
     let events = [JobEvent::Failed(failure)];
-    let mut is_notified = false;
     loop {
         let job = jobs::load(&dead_letters.store, id).await?;
         if job.value.is_over() {
             return Ok(job.value);
         }
         let dead_letter = NewDeadLetter::of_job(&job.value, reason.clone());
-        if !is_notified {
-            add::notify(dead_letters, &dead_letter).await;
-            is_notified = true;
-        }
         let mut more = add::changes(&dead_letters.store, &dead_letter).await?;
         more.extend(passwords::delete_change(&dead_letters.store, id).await?);
         if let Some(failed) =

@@ -5,9 +5,7 @@ pub mod fail;
 mod purge;
 mod store;
 
-use std::sync::Arc;
-
-use crate::{events::Store, ports::notifier::Notifier, tenants::Tenants};
+use crate::events::Store;
 
 pub use purge::purge;
 pub use store::*;
@@ -16,6 +14,4 @@ pub use store::*;
 #[derive(Clone)]
 pub struct DeadLetters {
     pub store: Store,
-    pub tenants: Tenants,
-    pub notifier: Arc<dyn Notifier>,
 }

@@ -9,8 +9,10 @@ use crate::{
     ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, TenantId},
     job::{StepCode, StepError, jobs},
     keys::{index, record},
+    notices::{self, NewNotice},
     ports::{
         Fault,
+        notifier::NoticeKind,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
     records::{self, BATCH_SIZE, ListPage, Versioned, decode, encode, read_index},
@@ -160,7 +162,22 @@ pub async fn changes(
         ..Draft::new(record::dead_letter(&dead_letter.id), encode(&dead_letter)?)
     };
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
-    Ok(vec![Change::Put { draft, when }, trail::append(store, &stored)?])
+    let mut changes = vec![Change::Put { draft, when }, trail::append(store, &stored)?];
+    if let DeadLetterEvent::Added { reason, .. } = &event {
+        changes.push(notices::change(store, &notice(&dead_letter, reason))?);
+    }
+    Ok(changes)
+}
+
+fn notice(dead_letter: &DeadLetter, reason: &str) -> NewNotice {
+    let id = &dead_letter.id;
+    NewNotice {
+        tenant: dead_letter.tenant.clone(),
+        kind: NoticeKind::DeadLetter,
+        topic: String::new(),
+        subject: format!("Everypage gave up on {id}"),
+        body: format!("{reason}\nShow it: everypage dlq show {id}\nRedrive it: everypage dlq redrive {id}"),
+    }
 }
 
 pub async fn find(store: &Store, id: &DeadLetterId) -> Result<Option<Versioned<DeadLetter>>, Fault> {

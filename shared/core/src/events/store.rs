@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{
     nodes::{self, Heartbeats},
@@ -10,6 +10,7 @@ use super::{
     trail,
 };
 use crate::{
+    keys::index,
     ports::{
         Fault,
         clock::Clock,
@@ -36,6 +37,8 @@ pub struct Store {
     pub outbox: Arc<Outbox>,
     pub heartbeats: Arc<Heartbeats>,
     pub(crate) stored: watch::Sender<()>,
+    /// Signalled when this process stores a notice that is due.
+    pub notice_stored: Arc<Notify>,
 }
 
 impl Store {
@@ -72,6 +75,9 @@ impl Store {
                 (Written::Applied, Some((_, when))) => self.heartbeats.recorded(when.next_version(), now),
                 _ => {}
             }
+            if written == Written::Applied && changes.iter().any(is_due_notice) {
+                self.notice_stored.notify_one();
+            }
             if written == Written::Applied && self.outbox.add(batch) {
                 self.stored.send_replace(());
             }
@@ -83,4 +89,9 @@ impl Store {
     pub fn watch_stored(&self) -> watch::Receiver<()> {
         self.stored.subscribe()
     }
+}
+
+fn is_due_notice(change: &Change) -> bool {
+    matches!(change, Change::Put { draft, .. }
+        if draft.state_index.as_ref().is_some_and(|entry| entry.partition == index::DUE_NOTICES))
 }

@@ -9,6 +9,7 @@ use crate::{
     intake::uploads,
     job::{Job, JobEvent, Received, StepCode, StepError, jobs},
     keys::{blob, record},
+    notices,
     notify::{webhook, webhooks},
     ports::{blobs::Blobs, records::Change},
 };
@@ -28,6 +29,7 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
     }
     delete_idempotency(store, id, &job.received).await?;
     delete_dead_letters(store, &job, by).await?;
+    notices::delete_about(store, &job.received.tenant, id.as_str()).await?;
     for origin in uploads::origins(store, id).await? {
         blobs.delete(&origin.key).await?;
         blobs.delete(&format!("{}{}", origin.key, uploads::SIDECAR_SUFFIX)).await?;

@@ -8,8 +8,9 @@ use crate::{
     events::{Store, trail},
     ids::{CorrelationId, EventId, JobId, TenantId},
     invariants,
-    job::{Illegal, Job, JobEvent, holds, passwords, telemetry as job_telemetry},
+    job::{Illegal, Job, JobEvent, approval, holds, passwords, telemetry as job_telemetry},
     keys::{index, record},
+    notices,
     ports::{
         Fault,
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
@@ -159,6 +160,9 @@ pub async fn advance_once(
     let (credits, account) = holds::account_changes(store, actor, &before.value, &job, events).await?;
     changes.extend(account);
     changes.extend(more);
+    if let Some(notice) = approval::notice(&before.value, &job) {
+        changes.push(notices::change(store, &notice)?);
+    }
     if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }

@@ -1,5 +1,6 @@
 //! What a job is: its states, options, events and records, and the page messages that it sends out.
 
+mod approval;
 pub mod cancel;
 pub mod credits;
 pub mod end_now;

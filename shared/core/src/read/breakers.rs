@@ -20,6 +20,7 @@ use crate::{
     ids::{CorrelationId, EventId, TenantId},
     invariants,
     keys::record,
+    notices::{self, NewNotice},
     ports::{
         Fault,
         records::{Change, Draft, Key, When, Written},
@@ -200,7 +201,7 @@ pub async fn admit(
 pub async fn given_up(breakers: &Breakers, target: &Target, passes: &Passes) {
     for (guarded, pass) in passes.of(target) {
         if let Some(pass) = pass.as_ref().filter(|pass| pass.probe) {
-            report(breakers, &guarded, |breaker, now| breaker.given_up(pass, now)).await;
+            report(breakers, &guarded, |breaker, now| breaker.given_up(pass, now), None).await;
         }
     }
 }
@@ -239,7 +240,7 @@ async fn admit_one(
                 breakers.cache.put(&name, now, kept.value.breaker).await;
                 return None;
             }
-            Admission::Probe { pass, next } => match store(breakers, guarded, &kept, next).await {
+            Admission::Probe { pass, next } => match store(breakers, guarded, &kept, next, None).await {
                 Ok(true) => return Some(Some(pass)),
                 // Another worker took the probe, or the breaker changed.
                 Ok(false) => continue,
@@ -265,7 +266,7 @@ pub async fn succeeded(breakers: &Breakers, target: &Target, passes: &Passes) ->
             continue;
         }
         let step = |breaker: &Breaker, now| breaker.succeeded(pass, now, &breakers.settings.breaker);
-        has_closed |= report(breakers, &guarded, step).await && pass.probe;
+        has_closed |= report(breakers, &guarded, step, None).await && pass.probe;
     }
     has_closed
 }
@@ -303,20 +304,24 @@ pub async fn failed(
     whole_provider: bool,
     kind: FailureKind,
     cause: &str,
+    notice: Option<&NewNotice>,
 ) -> bool {
     let [model, provider] = passes.of(target);
     let ((guarded, pass), (other, unjudged)) =
         if whole_provider { (provider, model) } else { (model, provider) };
     // The failure is no result for the other breaker's probe: another worker may send it.
     if let Some(pass) = unjudged.as_ref().filter(|pass| pass.probe) {
-        report(breakers, &other, |breaker, now| breaker.given_up(pass, now)).await;
+        report(breakers, &other, |breaker, now| breaker.given_up(pass, now), None).await;
     }
     match pass {
         None => false,
         Some(pass) => {
-            report(breakers, &guarded, |breaker, now| {
-                breaker.failed(pass, kind, cause, now, &breakers.settings.breaker)
-            })
+            report(
+                breakers,
+                &guarded,
+                |breaker, now| breaker.failed(pass, kind, cause, now, &breakers.settings.breaker),
+                notice,
+            )
             .await
         }
     }
@@ -327,6 +332,7 @@ async fn report(
     breakers: &Breakers,
     guarded: &Guarded,
     step: impl Fn(&Breaker, Timestamp) -> Option<Breaker>,
+    notice: Option<&NewNotice>,
 ) -> bool {
     let name = guarded.name();
     // A cached breaker that the step does not change need not be read again.
@@ -349,7 +355,7 @@ async fn report(
             breakers.cache.put(&name, now, kept.value.breaker).await;
             return false;
         };
-        match store(breakers, guarded, &kept, next).await {
+        match store(breakers, guarded, &kept, next, notice).await {
             Ok(true) => return true,
             Ok(false) => continue,
             Err(fault) if contended(breakers, &fault, &mut tries).await => continue,
@@ -378,6 +384,7 @@ async fn store(
     guarded: &Guarded,
     kept: &Versioned<Record>,
     next: Breaker,
+    notice: Option<&NewNotice>,
 ) -> Result<bool, Fault> {
     let name = guarded.name();
     let now = breakers.store.clock.now();
@@ -404,6 +411,9 @@ async fn store(
         );
         changes.push(trail::append(&breakers.store, &event)?);
         head = next_head;
+        if let Some(notice) = notice {
+            changes.push(notices::change(&breakers.store, notice)?);
+        }
     }
     let when = if kept.version == 0 { When::Absent } else { When::Version(kept.version) };
     let body = encode(&Record { breaker: next.clone(), head })?;

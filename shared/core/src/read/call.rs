@@ -17,8 +17,9 @@ use super::{
     telemetry,
 };
 use crate::{
+    notices::NewNotice,
     ports::{
-        notifier::Notice,
+        notifier::NoticeKind,
         vision::{Answer, PageRequest, Scope, VisionError},
     },
     providers::target::Target,
@@ -84,7 +85,7 @@ impl PlannedCall<'_> {
         let mut call = ModelCall::new(&self.target, started, latency.as_millis() as u64);
         let Admitted { slot, passes } = self.admitted;
         let in_flight = reader.slots.in_flight_estimate(&target);
-        let report = Report { task: self.task, settings: self.settings, target: &target, passes };
+        let report = Report { task: self.task, target: &target, passes };
         let mut ended = Ended { call: call.clone(), text: None, is_out_of_time: false, is_stopped: false };
         // The slot is released when its result is known: the next page must not call a model that has just
         // asked for a pause.
@@ -192,7 +193,6 @@ impl PlannedCall<'_> {
 /// Reports what a call says about its model.
 struct Report<'a> {
     task: &'a PageTask<'a>,
-    settings: &'a Settings,
     target: &'a Target,
     passes: Passes,
 }
@@ -233,17 +233,16 @@ impl Report<'_> {
                 drop(call);
                 let whole_provider = *scope == Scope::Provider;
                 // It does not repair itself: the responsible person is notified, once per opening.
-                if self.break_on(FailureKind::Configuration, whole_provider, detail).await {
-                    self.notify(detail).await;
-                }
+                let notice = self.bad_key(whole_provider, detail);
+                self.break_on(FailureKind::Configuration, whole_provider, detail, Some(&notice)).await;
             }
             VisionError::Transient { detail, retry_after } => {
                 reader.paces.failed(call, *retry_after).await;
-                self.break_on(FailureKind::Transient, false, detail).await;
+                self.break_on(FailureKind::Transient, false, detail, None).await;
             }
             VisionError::Unknown { detail } => {
                 drop(call);
-                self.break_on(FailureKind::Transient, false, detail).await;
+                self.break_on(FailureKind::Transient, false, detail, None).await;
             }
         }
     }
@@ -252,16 +251,23 @@ impl Report<'_> {
         let reader = self.task.reader;
         reader.paces.timed_out(call, in_flight, is_models_limit).await;
         if is_models_limit {
-            self.break_on(FailureKind::Transient, false, detail).await;
+            self.break_on(FailureKind::Transient, false, detail, None).await;
         } else {
             // The page has little time: that says nothing about the model.
             breakers::given_up(&reader.breakers, self.target, &self.passes).await;
         }
     }
 
-    async fn break_on(&self, kind: FailureKind, whole_provider: bool, cause: &str) -> bool {
+    /// `notice` is stored if this opens the breaker.
+    async fn break_on(
+        &self,
+        kind: FailureKind,
+        whole_provider: bool,
+        cause: &str,
+        notice: Option<&NewNotice>,
+    ) {
         let breakers = &self.task.reader.breakers;
-        breakers::failed(breakers, self.target, &self.passes, whole_provider, kind, cause).await
+        breakers::failed(breakers, self.target, &self.passes, whole_provider, kind, cause, notice).await;
     }
 
     async fn given_up(&self, span: &mut Option<Open<'_>>) {
@@ -270,16 +276,15 @@ impl Report<'_> {
         breakers::given_up(&reader.breakers, self.target, &self.passes).await;
     }
 
-    async fn notify(&self, detail: &str) {
-        let target = self.target;
-        let notice = Notice {
+    fn bad_key(&self, whole_provider: bool, detail: &str) -> NewNotice {
+        let Target { provider, .. } = self.target;
+        let what = if whole_provider { provider.to_string() } else { self.target.to_string() };
+        NewNotice {
             tenant: self.task.message.tenant.clone(),
-            responsible: self.settings.responsible.clone(),
-            subject: format!("Everypage can't use {target}"),
+            kind: NoticeKind::BadKey,
+            subject: format!("Everypage can't use {what}"),
             body: format!("{detail}\nCheck the settings: everypage config check"),
-        };
-        if let Err(fault) = self.task.reader.notifier.notify(&notice).await {
-            warn!(%fault, %target, "notice not sent");
+            topic: what,
         }
     }
 }

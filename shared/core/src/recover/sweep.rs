@@ -5,7 +5,7 @@
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Pages that were read late are published, if the process that was to do it died.
 //! - Events that a dead process left unpublished are published.
-//! - Webhooks are delivered.
+//! - Webhooks are delivered, and notices are sent.
 //! - Purchases of credits that were interrupted continue.
 //! - Gauges are measured.
 //!
@@ -22,6 +22,7 @@ use crate::{
     dead_letters::{self, DeadLetter, add, fail::fail},
     finish::{finalize::finalize, heal, result::Cause},
     job::{Failure, Halt, Job, State, StepError, jobs, message::PageMessage},
+    notices,
     notify::{deliver, relay},
     observe::measure::measure,
     ports::{Fault, queue::Delivery},
@@ -69,13 +70,14 @@ pub struct Swept {
 
 pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
-    let (repaired, dead, healed, relayed, webhooks, purchases) = tokio::join!(
+    let (repaired, dead, healed, relayed, webhooks, purchases, noticed) = tokio::join!(
         repair_jobs(recovery),
         collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
         relay::relay_silent(&recovery.publisher, NODE_TIMEOUT),
         deliver::run_for(&recovery.publisher, OUTBOUND_TIME),
         buy::run_for(&recovery.billing, OUTBOUND_TIME),
+        notices::send::send_due(&recovery.notices),
     );
     match repaired {
         Ok(repaired) => {
@@ -104,6 +106,9 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
     match purchases {
         Ok(count) => swept.purchases = count,
         Err(fault) => missed(&mut swept, "purchases", &fault),
+    }
+    if let Err(fault) = noticed {
+        missed(&mut swept, "notices", &fault);
     }
     if let Err(fault) = measure(&recovery.store, recovery.queue.as_ref(), &recovery.reader.breakers).await {
         missed(&mut swept, "gauges", &fault);

@@ -15,8 +15,9 @@ use crate::{
     },
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight, OcrPages,
-        Patience, ProviderSettings, Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
+        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight,
+        NotifyEmail, NotifySettings, NotifyWebhook, OcrPages, Patience, ProviderSettings, Purchasing,
+        Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
 
@@ -134,6 +135,9 @@ impl Reader<'_> {
             ));
         }
         let limits = PdfLimits::default();
+        let responsible = self
+            .text("DEFAULT_RESPONSIBLE", "person who is notified of dead letters, such as an email address");
+        let notify = self.notify(responsible.as_deref());
         Settings {
             variables: Variables::default(),
             request_timeout,
@@ -301,10 +305,8 @@ impl Reader<'_> {
                 ],
                 "priority of jobs that set none",
             ),
-            responsible: self.text(
-                "DEFAULT_RESPONSIBLE",
-                "person who is notified of dead letters, such as an email address",
-            ),
+            responsible,
+            notify,
             environment: self
                 .text("ENVIRONMENT", "name of this installation in events (default: local)")
                 .unwrap_or_else(|| "local".into()),
@@ -416,6 +418,47 @@ impl Reader<'_> {
             return None;
         }
         Some(price)
+    }
+
+    /// The channels of notices; each needs all of its variables.
+    fn notify(&mut self, responsible: Option<&str>) -> NotifySettings {
+        let url = self.hidden_url(
+            "NOTIFY_URL",
+            &["https", "http"],
+            "URL that is called with each notice to people: dead letters, plans that need approval, bad keys …",
+        );
+        let secret = self.secret("NOTIFY_SECRET", "secret that signs the calls to NOTIFY_URL");
+        let webhook = match (url, secret) {
+            (Some(url), Some(secret)) => Some(NotifyWebhook { url, secret }),
+            (Some(_), None) => {
+                self.faults.push(
+                    "NOTIFY_URL is set and NOTIFY_SECRET is not; set it to a random text, with which notices are signed, such as the output of: openssl rand -base64 24"
+                        .into(),
+                );
+                None
+            }
+            (None, _) => None,
+        };
+        let server = self.hidden_url(
+            "NOTIFY_SMTP_URL",
+            &["smtps", "smtp"],
+            "mail server for notices: smtps://user:password@host, or smtp://host:587?tls=required",
+        );
+        let from = self.text("NOTIFY_FROM", "sender of notices by e-mail (default: the recipient)");
+        let is_address = |text: &&str| text.contains('@');
+        let email = server.and_then(|server| match responsible.filter(is_address) {
+            Some(to) => {
+                Some(NotifyEmail { server, from: from.unwrap_or_else(|| to.to_owned()), to: to.to_owned() })
+            }
+            None => {
+                self.faults.push(format!(
+                    "NOTIFY_SMTP_URL is set and DEFAULT_RESPONSIBLE is {}; accepted: the e-mail address of the person who gets notices",
+                    responsible.map_or("not set".to_owned(), |given| format!("{given:?}"))
+                ));
+                None
+            }
+        });
+        NotifySettings { webhook, email }
     }
 
     fn intervals(&mut self) -> Vec<Duration> {

@@ -78,6 +78,29 @@ impl LogSettings {
     }
 }
 
+/// How notices reach people on one machine.
+#[derive(Clone, Debug, Default)]
+pub struct NotifySettings {
+    /// A URL that is called with each notice, signed with `secret`.
+    pub webhook: Option<NotifyWebhook>,
+    pub email: Option<NotifyEmail>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NotifyWebhook {
+    pub url: Secret,
+    pub secret: Secret,
+}
+
+#[derive(Clone, Debug)]
+pub struct NotifyEmail {
+    /// The mail server with its credentials: `smtps://user:password@host`.
+    pub server: Secret,
+    pub from: String,
+    /// The recipient of notices of tenants whose responsible person is no e-mail address.
+    pub to: String,
+}
+
 /// Export of traces; the variables are those of every OpenTelemetry program.
 #[derive(Clone, Debug)]
 pub struct TraceSettings {
@@ -197,6 +220,7 @@ pub struct Settings {
     /// Tenants that are allowed besides `tenant`; if empty, every tenant is.
     pub tenants: Vec<String>,
     pub responsible: Option<String>,
+    pub notify: NotifySettings,
     /// The priority of jobs that set none.
     pub priority: Priority,
     pub environment: String,

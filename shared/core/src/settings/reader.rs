@@ -48,6 +48,26 @@ impl<'a> Reader<'a> {
         url
     }
 
+    /// A URL that may hold credentials, and is never shown.
+    pub fn hidden_url(
+        &mut self,
+        name: &'static str,
+        schemes: &[&str],
+        about: &'static str,
+    ) -> Option<Secret> {
+        let url = self.secret(name, about);
+        let has_scheme = |url: &Secret| {
+            schemes
+                .iter()
+                .any(|scheme| url.expose().strip_prefix(scheme).is_some_and(|rest| rest.starts_with("://")))
+        };
+        if url.as_ref().is_some_and(|url| !has_scheme(url)) {
+            let accepted: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://")).collect();
+            self.fault(name, "(hidden)", &format!("a URL that starts with {}", accepted.join(" or ")));
+        }
+        url
+    }
+
     /// The value as it is set; an empty value counts as not set.
     pub fn raw(&mut self, name: &str) -> Option<String> {
         let value =

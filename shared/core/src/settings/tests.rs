@@ -125,3 +125,26 @@ fn any_tenant_is_allowed_unless_tenants_lists_names() {
         assert!(faults[0].contains("TENANTS") && faults[0].contains("accepted"), "{faults:?}");
     }
 }
+
+#[test]
+fn a_channel_of_notices_needs_all_of_its_variables_and_shows_no_secret() {
+    let faults = read(&[("NOTIFY_URL", "https://chat.example/T0/token")]).unwrap_err();
+    assert!(faults[0].contains("NOTIFY_SECRET") && !faults[0].contains("token"), "{faults:?}");
+    let faults = read(&[("NOTIFY_SMTP_URL", "smtps://me:pass@mail.example")]).unwrap_err();
+    assert!(faults[0].contains("DEFAULT_RESPONSIBLE is not set"), "{faults:?}");
+    let faults =
+        read(&[("NOTIFY_SMTP_URL", "mail:pass@x"), ("DEFAULT_RESPONSIBLE", "a@b.example")]).unwrap_err();
+    assert!(faults[0].contains("smtps://") && !faults[0].contains("pass@x"), "{faults:?}");
+    let reading = read(&[
+        ("NOTIFY_URL", "https://chat.example/T0/token"),
+        ("NOTIFY_SECRET", "hush"),
+        ("NOTIFY_SMTP_URL", "smtps://me:pass@mail.example"),
+        ("DEFAULT_RESPONSIBLE", "ops@example.org"),
+    ])
+    .unwrap();
+    let email = reading.settings.notify.email.unwrap();
+    assert_eq!((email.from.as_str(), email.to.as_str()), ("ops@example.org", "ops@example.org"));
+    for entry in reading.entries {
+        assert!(!["token", "hush", "pass"].iter().any(|secret| entry.value.contains(secret)), "{entry:?}");
+    }
+}

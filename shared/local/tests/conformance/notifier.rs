@@ -40,6 +40,8 @@ fn notice(line: &Value) -> Notice {
     let field = |name: &str| line[name].as_str().map(str::to_owned);
     assert_eq!((field("level").unwrap().as_str(), field("message").unwrap().as_str()), ("WARN", "notice"));
     Notice {
+        id: field("notice").unwrap(),
+        kind: field("kind").unwrap().parse().unwrap(),
         tenant: TenantId::new(field("tenant").unwrap()),
         responsible: field("responsible"),
         subject: field("subject").unwrap(),

@@ -1,6 +1,7 @@
-//! Webhooks and payments over real sockets.
+//! Webhooks, notices and payments over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a failed setup should fail the test")]
 
+mod notices;
 mod payments;
 mod webhooks;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use everypage_core::{
     ids::TenantId,
-    ports::notifier::{MAX_SUBJECT_CHARS, Notice, Notifier},
+    ports::notifier::{MAX_SUBJECT_CHARS, Notice, NoticeKind, Notifier},
 };
 
 /// The recipient of the notifier's notices.
@@ -36,6 +36,8 @@ impl Subject {
 
 fn notice() -> Notice {
     Notice {
+        id: "01H".into(),
+        kind: NoticeKind::DeadLetter,
         tenant: TenantId::new("acme"),
         responsible: Some("eve@example.org".into()),
         subject: "Everypage gave up on a page".into(),

@@ -13,7 +13,7 @@ use everypage_core::{
         Fault,
         bus::Bus,
         hooks::{HookError, Hooks, WebhookRequest},
-        notifier::{Notice, Notifier},
+        notifier::{Channel, Notice, Notifier},
         traces::Traces,
     },
     trace::Span,
@@ -53,6 +53,10 @@ impl RecordingNotifier {
 
 #[async_trait]
 impl Notifier for RecordingNotifier {
+    fn channel(&self) -> Channel {
+        Channel::Log
+    }
+
     async fn notify(&self, notice: &Notice) -> Result<(), Fault> {
         self.notices.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(notice.clone());
         Ok(())
