@@ -16,6 +16,7 @@ mod limit;
 mod lookup;
 mod openapi;
 mod problem;
+mod range;
 mod request;
 mod result_cache;
 mod routes;
@@ -179,6 +180,7 @@ pub fn router_with(api: Api, others: Router<Api>) -> Router {
         false => router,
     };
     router
+        .layer(middleware::from_fn(range::ranges))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(middleware::from_fn(problem::for_every_error))
         .layer(PropagateRequestIdLayer::x_request_id())

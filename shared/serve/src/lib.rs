@@ -4,6 +4,7 @@ mod access_log;
 mod connections;
 mod console;
 mod guard;
+mod transfer;
 
 use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -99,7 +100,9 @@ impl Server {
             api = api.with_metrics(Arc::new(move || prometheus.render()));
         }
         let router = everypage_api::router_with(api, console::routes());
-        Ok(access_log::layer(guard::layer(router, app.clone(), self.open), app.store.clock.clone()))
+        let router = guard::layer(router, app.clone(), self.open);
+        let router = transfer::layer(router, &app.settings.cors_origins);
+        Ok(access_log::layer(router, app.store.clock.clone()))
     }
 
     /// Compacts histograms, which otherwise grow until the next scrape.

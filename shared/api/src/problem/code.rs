@@ -52,6 +52,7 @@ codes! {
     NothingToHeal, CONFLICT, "No result to heal";
     NotConfirmed, CONFLICT, "Confirmation missing or wrong";
     FileTooLarge, PAYLOAD_TOO_LARGE, "Request body too large";
+    RangeNotSatisfiable, RANGE_NOT_SATISFIABLE, "Range outside of the response";
     AnswerTooLarge, PAYLOAD_TOO_LARGE, "Response too large for the gateway";
     UnsupportedMediaType, UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     BadOptions, UNPROCESSABLE_ENTITY, "Invalid options";

@@ -25,6 +25,7 @@ use crate::{
     Api, DOWNLOAD_LINK_TTL, MAX_RENDERINGS, MAX_RESPONSE,
     auth::Known,
     problem::{Code, Problem},
+    range::IN_PARTS,
     shape::{Page, PageDetail, PageImage, Settlement},
 };
 
@@ -121,6 +122,7 @@ async fn settlements(app: &App, job: &Job, number: PageNumber) -> Result<Vec<Set
     responses(
         (status = 200, description = "The image", content(
             (inline(Image) = "image/jpeg"), (inline(Image) = "image/png")), headers(("etag" = String))),
+        (status = 206, description = "The requested part of the image (`Range`)"),
         (status = 303, description = "The image is too large for a response: download it from `Location`, which is valid for five minutes",
             headers(("location" = String))),
         (status = 304, description = "The client has this image")))]
@@ -165,7 +167,7 @@ pub async fn image(
             }
         }
     };
-    Ok((common, [(CONTENT_TYPE, media_type)], bytes).into_response())
+    Ok((common, [IN_PARTS], [(CONTENT_TYPE, media_type)], bytes).into_response())
 }
 
 /// The bytes of an image.

@@ -22,6 +22,7 @@ use crate::{
     auth::Known,
     format::{self, Format},
     problem::{self, Code, Problem},
+    range::IN_PARTS,
 };
 
 /// The name of the route in the OpenAPI document.
@@ -48,7 +49,8 @@ pub struct ResultParams {
 /// Get the result: the text of every page
 ///
 /// A version never changes once it is published: use its `ETag` with `If-None-Match`. A heal publishes a new
-/// version, which is then the latest.
+/// version, which is then the latest. A part of the bytes can be requested with `Range`, and `If-Range` with the
+/// `ETag`.
 ///
 /// With `provisional=true` the document can be had from the moment its text is read: each page from its best
 /// source so far. The JSON format has `provisional: true` and the `status` of each page. Nothing is stored by
@@ -57,6 +59,7 @@ pub struct ResultParams {
     responses(
         (status = 200, description = "The result",
             headers(("etag" = String), ("everypage-result-version" = u32), ("everypage-result-provisional" = bool))),
+        (status = 206, description = "The requested part of the result (`Range`)"),
         (status = 303, description = "The result is too large for a response: download it from `Location`, which is valid for five minutes",
             headers(("location" = String))),
         (status = 304, description = "The client has this version in this format"),
@@ -97,7 +100,7 @@ pub async fn result(
         let link = downloads.link(&key, format.mime(), DOWNLOAD_LINK_TTL).await?;
         return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
     }
-    Ok((common, [(CONTENT_TYPE, format.mime())], bytes).into_response())
+    Ok((common, [IN_PARTS], [(CONTENT_TYPE, format.mime())], bytes).into_response())
 }
 
 /// The document as it stands, in a response that no cache keeps.

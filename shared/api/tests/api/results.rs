@@ -109,3 +109,32 @@ async fn a_missing_result_has_a_reason() {
     service.process.finish(&JobId::new(&id)).await;
     service.get(user(), &format!("/v1/jobs/{id}/result")).await.is_problem(404, "no_result").says("no pages");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_a_result_or_an_image_can_be_requested() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::graphics(1)).await;
+    for path in [format!("/v1/jobs/{id}/result?format=json"), format!("/v1/jobs/{id}/pages/1/image")] {
+        let whole = service.get(user(), &path).await;
+        assert_eq!(whole.header("accept-ranges"), "bytes", "{path}");
+        let (length, tag) = (whole.body.len(), whole.header("etag").to_owned());
+        let part = get(&service, &path, "range", "bytes=1-2").await;
+        assert_eq!((part.status.as_u16(), part.body.as_slice()), (206, &whole.body[1..=2]), "{path}");
+        assert_eq!(part.header("content-range"), format!("bytes 1-2/{length}"));
+        assert_eq!(part.header("etag"), tag);
+        assert_eq!(part.header("content-type"), whole.header("content-type"));
+        let beyond = get(&service, &path, "range", &format!("bytes={length}-")).await;
+        beyond.is_problem(416, "range_not_satisfiable");
+        assert_eq!(beyond.header("content-range"), format!("bytes */{length}"));
+        // A part of another version would be put together with the wrong bytes.
+        for (version, status) in [(tag.as_str(), 206), ("\"other\"", 200), (&format!("W/{tag}"), 200)] {
+            let asked = with_header(request("GET", &path, "", vec![]), "range", "bytes=0-0");
+            let answer = service.send(Some(user()), with_header(asked, "if-range", version)).await;
+            assert_eq!(answer.status, status, "{version}");
+        }
+        let head = with_header(request("HEAD", &path, "", vec![]), "range", "bytes=0-0");
+        assert_eq!(service.send(Some(user()), head).await.status, 200);
+    }
+    // No route without the header answers with a part.
+    assert_eq!(get(&service, "/v1/me", "range", "bytes=0-0").await.status, 200);
+}

@@ -337,6 +337,7 @@ impl Reader<'_> {
                 1_000_000,
                 "API requests per second that one caller may make on average; 0 for no limit",
             ),
+            cors_origins: self.cors_origins(),
         }
     }
 
@@ -524,6 +525,27 @@ impl Reader<'_> {
             );
         }
         names
+    }
+
+    fn cors_origins(&mut self) -> Vec<String> {
+        const NAME: &str = "CORS_ORIGINS";
+        let about = "origins whose web pages may use the API of `serve`, separated by commas (default: none)";
+        let Some(text) = self.text(NAME, about) else { return vec![] };
+        let origins: Vec<String> = text.split(',').map(|origin| origin.trim().to_owned()).collect();
+        let is_origin = |origin: &String| {
+            let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+            host.is_some_and(|host| {
+                !host.is_empty()
+                    && host
+                        .chars()
+                        .all(|c| c.is_ascii_graphic() && !matches!(c, '/' | '?' | '#' | '@' | '*' | '\\'))
+            })
+        };
+        if !origins.iter().all(is_origin) {
+            let accepted = "origins without a path, separated by commas, such as https://app.example.com";
+            self.fault(NAME, &text, accepted);
+        }
+        origins
     }
 
     fn trace_endpoint(&mut self) -> Option<String> {

@@ -232,6 +232,8 @@ pub struct Settings {
     pub webhook_allow_private: bool,
     /// API requests per second that one caller may make on average; 0 for no limit.
     pub rate_limit: u32,
+    /// Web pages of these origins may use the API of `serve`.
+    pub cors_origins: Vec<String>,
 }
 
 /// One variable with its effective value; for `everypage config check`.

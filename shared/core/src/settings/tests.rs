@@ -114,6 +114,21 @@ fn a_chosen_provider_without_a_key_gives_a_warning() {
 }
 
 #[test]
+fn origins_have_a_scheme_and_no_path() {
+    let read =
+        |origins: &str| read(&[("CORS_ORIGINS", origins)]).map(|reading| reading.settings.cors_origins);
+    assert_eq!(read("").unwrap(), Vec::<String>::new());
+    let two = ["https://app.example.com", "http://localhost:3000"];
+    assert_eq!(read(&two.join(" , ")).unwrap(), two);
+    for wrong in
+        ["*", "app.example.com", "https://", "https://a/", "https://a/b", "https://a,", "https://*.a"]
+    {
+        let faults = read(wrong).unwrap_err();
+        assert!(faults[0].contains("CORS_ORIGINS") && faults[0].contains("accepted"), "{faults:?}");
+    }
+}
+
+#[test]
 fn any_tenant_is_allowed_unless_tenants_lists_names() {
     let read = |tenants: &str| read(&[("TENANTS", tenants)]).map(|reading| reading.settings);
     let allows = |tenants: &str, tenant: &str| read(tenants).unwrap().allows_tenant(&TenantId::new(tenant));
