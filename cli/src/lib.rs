@@ -15,6 +15,7 @@ mod enter_key;
 mod exit;
 mod find;
 mod human;
+mod mcp;
 mod output;
 mod page_counts;
 mod page_groups;

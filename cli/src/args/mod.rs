@@ -46,6 +46,11 @@ everything and other machines are refused; from then on every request needs a ke
 SIGINT or SIGTERM stops the server: it finishes the pages in progress, and the next start resumes \
 the rest. A second signal stops it immediately.";
 
+const MCP: &str = "\
+Speaks over standard input and output; an assistant starts it. For example, in a configuration with \
+`mcpServers`: {\"everypage\": {\"command\": \"everypage\", \"args\": [\"mcp\"]}}. \
+Tools: read_document, read_pages, read_page, search, job_status, list_jobs.";
+
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
 
@@ -149,6 +154,9 @@ pub enum Command {
     /// Serve the HTTP API and the web console, and process the jobs that arrive
     #[command(after_help = SERVE)]
     Serve(Serve),
+    /// Serve documents to an assistant: tools and resources of the Model Context Protocol
+    #[command(after_help = MCP)]
+    Mcp,
     /// Show and check the settings
     #[command(subcommand)]
     Config(Config),

@@ -148,6 +148,18 @@ impl Backend {
         }
     }
 
+    /// Does the backend's own work until `stop` is requested: on one machine, the jobs of this process.
+    pub async fn work_until(&self, stop: &CancellationToken) -> Result<(), Problem> {
+        match self {
+            Self::Local(local) => Ok(local.run_until(stop).await?),
+            #[cfg(feature = "aws")]
+            Self::Aws(_) => {
+                stop.cancelled().await;
+                Ok(())
+            }
+        }
+    }
+
     /// Creates the job, or finds the one that the same request created.
     #[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only uploads can be cancelled"))]
     pub async fn accept(&self, request: Request, cancel: &CancellationToken) -> Result<Submitted, Problem> {

@@ -13,6 +13,7 @@ mod events;
 mod heal;
 mod jobs;
 mod keys;
+mod mcp;
 mod notices;
 pub mod password;
 mod process;
@@ -43,6 +44,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Breakers(listing) => breakers::run(&context, listing).await,
         Command::Heal(args) => heal::run(&context, args).await,
         Command::Serve(args) => serve::run(&context, args).await,
+        Command::Mcp => mcp::run(&context).await,
         Command::Resume => resume::run(&context).await,
         Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
