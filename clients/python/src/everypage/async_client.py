@@ -131,7 +131,7 @@ class AsyncEverypage(BaseClient):
             case Call():
                 api = await self.api()
                 client = api.get_async_httpx_client()
-                response = await self._send(lambda: client.request(**step.operation._get_kwargs(**step.arguments)))
+                response = await self._send(lambda: client.request(**step.request()))
                 return response if step.raw else flows.parse(step, api, response)
             case Fetch():
                 async with httpx.AsyncClient(timeout=self._timeout, follow_redirects=True, **self._httpx_args) as other:

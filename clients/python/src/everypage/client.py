@@ -182,7 +182,7 @@ class Everypage(BaseClient):
         match step:
             case Call():
                 api = self._connect()
-                response = self._send(lambda: api.get_httpx_client().request(**step.operation._get_kwargs(**step.arguments)))
+                response = self._send(lambda: api.get_httpx_client().request(**step.request()))
                 return response if step.raw else flows.parse(step, api, response)
             case Fetch():
                 with httpx.Client(timeout=self._timeout, follow_redirects=True, **self._httpx_args) as other:

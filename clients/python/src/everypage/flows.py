@@ -46,6 +46,9 @@ ENDED = frozenset({Status.SUCCESS, Status.FAILED, Status.REJECTED, Status.CANCEL
 #: A service with upload links (AWS) takes larger documents only through them.
 MAX_BODY = 4_000_000
 
+#: The server looks at the document itself.
+BYTES = "application/octet-stream"
+
 #: The first pause between two looks at a job, and the longest.
 FIRST_PAUSE = 0.1
 MAX_PAUSE = 2.0
@@ -84,6 +87,15 @@ class Call:
     operation: types.ModuleType
     arguments: dict[str, Any]
     raw: bool = False
+    #: Of a body of bytes: the generated code takes one of those that the route accepts.
+    content_type: str | None = None
+
+    def request(self) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`."""
+        made = self.operation._get_kwargs(**self.arguments)
+        if self.content_type:
+            made["headers"]["Content-Type"] = self.content_type
+        return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,10 +145,11 @@ def submit(source: DocumentSource, options: Options) -> Flow[Job]:
     if len(document.content) > MAX_BODY and (yield Call(get_me, {})).uploads:
         return (yield from upload(document, arguments, password))
     # Bytes and no open file, so that the request can be repeated.
-    payload = File(document.content, document.name, "application/pdf")
+    payload = File(document.content, document.name, BYTES)
+    if password is UNSET:
+        return (yield Call(submit_job, {**arguments, "body": payload}, content_type=BYTES))
     # A form takes a password of any characters, a header does not.
-    body = payload if password is UNSET else JobForm(file=payload, password=password)
-    return (yield Call(submit_job, {**arguments, "body": body}))
+    return (yield Call(submit_job, {**arguments, "body": JobForm(file=payload, password=password)}))
 
 
 def upload(document: Document, arguments: dict[str, Any], password: Any) -> Flow[Job]:
