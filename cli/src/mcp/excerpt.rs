@@ -69,28 +69,18 @@ pub fn excerpt(pages: &[PageResult], from: Place, max_chars: usize) -> (Vec<Page
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everypage_core::{
-        document::Reason,
-        finish::result::{Cause, PageInput, assemble},
-        ids::{JobId, PageNumber},
-    };
-    use jiff::Timestamp;
+    use serde_json::json;
 
-    pub fn pages(texts: &[&str]) -> Vec<PageResult> {
-        let input = |(index, text): (usize, &&str)| PageInput {
-            page: PageNumber::new(index as u32 + 1).unwrap(),
-            reason: Reason::Text,
-            mupdf_text: Some((*text).to_owned()),
-            mupdf_blocks: vec![],
-            confidence: None,
-            fault: None,
-            sent_to_ai: false,
-            settled: None,
-            other_calls: vec![],
+    fn pages(texts: &[&str]) -> Vec<PageResult> {
+        let page = |(index, text): (usize, &&str)| {
+            let page = json!({
+                "page": index + 1, "source": "mupdf", "classification": "TEXT_ONLY", "reason": "text",
+                "calls": [], "latency_ms": 0, "input_tokens": 0, "output_tokens": 0, "cost_micro_usd": 0,
+                "has_text": true, "text": text,
+            });
+            serde_json::from_value(page).unwrap()
         };
-        let about = ("a.pdf".to_owned(), "sha".to_owned());
-        let inputs = texts.iter().enumerate().map(input);
-        assemble(JobId::new("j"), 1, about, Timestamp::UNIX_EPOCH, Cause::Settled, inputs).pages
+        texts.iter().enumerate().map(page).collect()
     }
 
     #[test]
