@@ -80,6 +80,11 @@ pub enum ModelFault {
         calls: usize,
         retry_after: Option<Duration>,
     },
+    /// Takes this many calls per time, refilled continuously, and announces what is left.
+    HasQuota {
+        calls: u64,
+        per: Duration,
+    },
     /// One call in this many fails.
     FailsSometimes(u64),
     /// One call in this many hangs.
@@ -238,6 +243,9 @@ impl fmt::Display for PlannedFault {
                     ModelFault::RefusesMoreThan { calls, retry_after } => {
                         let wait = retry_after.map(|wait| format!(", retry after {}", time(wait)));
                         format!("refuses more than {calls} calls at once{}", wait.unwrap_or_default())
+                    }
+                    ModelFault::HasQuota { calls, per } => {
+                        format!("takes {calls} calls per {} and announces what is left", time(*per))
                     }
                     ModelFault::FailsSometimes(one_in) => format!("fails {}", chance(*one_in)),
                     ModelFault::HangsSometimes(one_in) => format!("hangs at {}", chance(*one_in)),

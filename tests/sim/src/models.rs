@@ -1,6 +1,7 @@
 //! The models of a run, with the faults that its plan injects.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -10,7 +11,7 @@ use everypage_core::{
     plan::context,
     ports::{
         clock::Clock,
-        vision::{Allowance, Answer, Finish, PageRequest, Price, Scope, Usage, Vision, VisionError},
+        vision::{Allowance, Answer, Finish, PageRequest, Price, Quota, Scope, Usage, Vision, VisionError},
     },
     providers::target::Target,
 };
@@ -27,12 +28,14 @@ pub struct Models {
     observer: Arc<Observer>,
     failover_order: Vec<Target>,
     rng: Mutex<StdRng>,
+    /// What is used of each model's quota, and when that was so.
+    used: Mutex<HashMap<Target, (f64, Duration)>>,
 }
 
 impl Models {
     pub fn new(plan: &Arc<RunPlan>, observer: &Arc<Observer>, failover_order: Vec<Target>) -> Self {
         let rng = Mutex::new(StdRng::seed_from_u64(!plan.seed));
-        Self { plan: plan.clone(), observer: observer.clone(), failover_order, rng }
+        Self { plan: plan.clone(), observer: observer.clone(), failover_order, rng, used: Mutex::default() }
     }
 
     fn rng(&self) -> MutexGuard<'_, StdRng> {
@@ -43,15 +46,44 @@ impl Models {
         self.rng().random_range(from..to)
     }
 
-    fn active_fault(&self, target: &Target) -> Option<ModelFault> {
-        let index = self.failover_order.iter().position(|known| known == target)?;
+    fn active_faults(&self, target: &Target) -> impl Iterator<Item = ModelFault> {
+        let index = self.failover_order.iter().position(|known| known == target);
         let now = self.observer.now();
-        self.plan.faults.iter().find_map(|fault| match fault {
-            PlannedFault::Model { model, window, kind } if *model == index && window.covers(now) => {
+        self.plan.faults.iter().filter_map(move |fault| match fault {
+            PlannedFault::Model { model, window, kind } if Some(*model) == index && window.covers(now) => {
                 Some(*kind)
             }
             _ => None,
         })
+    }
+
+    fn active_fault(&self, target: &Target) -> Option<ModelFault> {
+        self.active_faults(target).find(|fault| !matches!(fault, ModelFault::HasQuota { .. }))
+    }
+
+    /// Takes a call from the model's quota; otherwise how long the caller should wait. With what is left.
+    fn take_from_quota(&self, target: &Target) -> (Result<(), Duration>, Allowance) {
+        let quota = self.active_faults(target).find_map(|fault| match fault {
+            ModelFault::HasQuota { calls, per } => Some((calls, per)),
+            _ => None,
+        });
+        let Some((calls, per)) = quota else { return (Ok(()), Allowance::default()) };
+        // In milliseconds, as headers have it: what is below is the machine's and differs between runs.
+        let milliseconds = |seconds: f64| Duration::from_millis((seconds * 1000.0).ceil() as u64);
+        let now = Duration::from_millis(self.observer.now().as_millis() as u64);
+        let one = per.as_secs_f64() / calls as f64;
+        let mut all = self.used.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (used, at) = all.entry(target.clone()).or_insert((0.0, now));
+        *used = (*used - now.saturating_sub(*at).as_secs_f64() / one).max(0.0);
+        *at = now;
+        let over = *used + 1.0 - calls as f64;
+        let taken = if over > 0.0 { Err(milliseconds(over * one)) } else { Ok(*used += 1.0) };
+        let left = Quota {
+            left: (calls as f64 - *used).max(0.0) as u64,
+            limit: Some(calls),
+            resets_in: milliseconds(*used * one),
+        };
+        (taken, Allowance { requests: Some(left), tokens: None })
     }
 
     /// The fault of one call: a model that only sometimes has it may have none.
@@ -98,6 +130,13 @@ impl Vision for ProcessModels {
             return Err(VisionError::Request { detail: "the request contains no page".into() });
         };
         let call = observer.called(&self.node, target, document, page);
+        let (taken, allowance) = models.take_from_quota(target);
+        if let Err(wait) = taken {
+            observer.count_fault("model: has quota");
+            observer.clock.sleep(Duration::from_millis(models.draw(1, 500))).await;
+            let retry_after = Some(wait).filter(|_| models.draw(0, 2) == 0);
+            return Err(VisionError::Exhausted { detail: "429".into(), retry_after, allowance });
+        }
         let (fault, started) = (models.fault_of_call(target), observer.now());
         if let Some(fault) = fault {
             observer.count_fault(&format!("model: {}", name(&fault)));
@@ -122,15 +161,11 @@ impl Vision for ProcessModels {
                 return Err(VisionError::Exhausted {
                     detail: "429".into(),
                     retry_after: Some(wait),
-                    allowance: Allowance::default(),
+                    allowance,
                 });
             }
             Some(ModelFault::IsRateLimitedSilently) => {
-                return Err(VisionError::Exhausted {
-                    detail: "429".into(),
-                    retry_after: None,
-                    allowance: Allowance::default(),
-                });
+                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: None, allowance });
             }
             Some(ModelFault::RejectsTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });
@@ -148,7 +183,7 @@ impl Vision for ProcessModels {
         // Each call has tokens and a cost of its own, by which it is found in the results.
         let input_tokens = call.answered();
         let usage = Usage { input_tokens, output_tokens: 100, cost_usd: input_tokens as f64 / 1e6 };
-        Ok(Answer { text, finish, usage, allowance: Allowance::default() })
+        Ok(Answer { text, finish, usage, allowance })
     }
 
     fn price(&self, _target: &Target) -> Option<Price> {

@@ -432,7 +432,9 @@ impl Observer {
             let body: Value = serde_json::from_str(&draft.body).unwrap_or_default();
             let limit = body["limit"].as_u64().unwrap_or_default() as usize;
             let now = self.now();
-            self.log(|| format!("limit of {} is {limit}, paused until {}", key.sort, body["paused_until"]));
+            // Less than a second is the machine's, and differs between runs.
+            let paused = body["paused_until"].as_str().and_then(|time| time.get(..19)).unwrap_or("never");
+            self.log(|| format!("limit of {} is {limit}, paused until {paused}", key.sort));
             let mut seen = self.seen();
             let limits = seen.limits.entry(key.sort.clone()).or_default();
             if limits.last().is_none_or(|(_, last)| *last != limit) {

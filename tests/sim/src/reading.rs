@@ -113,7 +113,7 @@ fn available_from(installation: &Installation, model: usize, deadline: Duration)
         ModelFault::RejectsTheKey if order[faulty].provider == order[model].provider => Some(deadline),
         _ if faulty != model => None,
         // It takes some calls at any time.
-        ModelFault::RefusesMoreThan { .. } => None,
+        ModelFault::RefusesMoreThan { .. } | ModelFault::HasQuota { .. } => None,
         ModelFault::IsRateLimited(wait) => Some(until + wait),
         ModelFault::IsSlow(by) => Some(until + by),
         _ => Some(until),
@@ -140,6 +140,11 @@ fn needed_time(installation: &Installation, model: usize, deadline: Duration) ->
                     limit.min(calls as u32)
                 };
                 pause += retry_after.unwrap_or(Duration::from_secs(4)) * 2;
+            }
+            // Several processes may each take too little of it, or too much and be refused.
+            ModelFault::HasQuota { calls, per } if faulty == model => {
+                pause += (per / calls.max(1) as u32 + Duration::from_secs(1)) * plan.skews.len() as u32 * 4;
+                limit = 1;
             }
             ModelFault::Hangs | ModelFault::IsSlow(_) | ModelFault::HangsSometimes(_) => silent += 1,
             _ => {}

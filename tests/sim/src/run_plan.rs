@@ -109,12 +109,19 @@ pub const MODELS: usize = 4;
 
 impl RunPlan {
     pub fn from_seed(seed: u64) -> Self {
+        let mut plan = Self::from_seed_v5(seed);
+        plan.add_quotas(&mut StdRng::seed_from_u64(seed.rotate_left(30)));
+        plan
+    }
+
+    /// An earlier version of [`RunPlan::from_seed`].
+    pub fn from_seed_v5(seed: u64) -> Self {
         let mut plan = Self::from_seed_v4(seed);
         plan.add_pace(&mut StdRng::seed_from_u64(seed.rotate_left(50)));
         plan
     }
 
-    /// An earlier version of [`RunPlan::from_seed`].
+    /// An earlier version of [`RunPlan::from_seed_v5`].
     pub fn from_seed_v4(seed: u64) -> Self {
         let mut plan = Self::from_seed_v3(seed);
         let mut rng = StdRng::seed_from_u64(seed.rotate_left(10));
@@ -332,6 +339,19 @@ impl RunPlan {
             };
             let from = if rng.random_bool(0.5) { Duration::ZERO } else { seconds(rng, 0, 20) };
             let window = Window { from, until: from + seconds(rng, 1, self.timeout.as_secs()) };
+            self.faults.push(PlannedFault::Model { model, window, kind });
+        }
+    }
+
+    /// Models that take so many calls per time and announce what is left, in some runs.
+    fn add_quotas(&mut self, rng: &mut StdRng) {
+        if !rng.random_ratio(1, 5) {
+            return;
+        }
+        let (calls, per) = (rng.random_range(1..=12), seconds(rng, 1, 10));
+        for model in 0..rng.random_range(1..=MODELS) {
+            let window = Window { from: Duration::ZERO, until: self.timeout };
+            let kind = ModelFault::HasQuota { calls, per };
             self.faults.push(PlannedFault::Model { model, window, kind });
         }
     }

@@ -50,6 +50,7 @@ fn seeds_that_failed_once_pass_now() {
             RunPlan::from_seed_v2(seed),
             RunPlan::from_seed_v3(seed),
             RunPlan::from_seed_v4(seed),
+            RunPlan::from_seed_v5(seed),
             RunPlan::from_seed(seed),
         ] {
             let verdict = run(&plan, None, false);

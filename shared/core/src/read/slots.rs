@@ -145,9 +145,15 @@ impl Slots {
     /// Takes a slot if one is free, for a call that the provider's headers leave room for.
     pub async fn try_take(&self, target: &Target) -> Result<Option<Slot>, Fault> {
         let pool = self.pool(target);
-        // Counted, so that the page that takes more slots takes one for each page that wants one.
-        let _waiter = Waiter::new(&pool);
-        self.take_once(&pool, target).await
+        let taken = {
+            // Counted, so that the page that takes more slots takes one for each page that wants one.
+            let _waiter = Waiter::new(&pool);
+            self.take_once(&pool, target).await?
+        };
+        if taken.is_none() {
+            self.give_back_surplus(&pool, target).await;
+        }
+        Ok(taken)
     }
 
     async fn take_once(&self, pool: &Arc<Pool>, target: &Target) -> Result<Option<Slot>, Fault> {
@@ -211,6 +217,21 @@ impl Slots {
 
     /// Waits for a slot until `deadline` or `stop`.
     pub async fn take(
+        &self,
+        target: &Target,
+        priority: Priority,
+        deadline: Timestamp,
+        stop: &CancellationToken,
+    ) -> Result<Option<Slot>, Fault> {
+        let taken = self.wait_for_slot(target, priority, deadline, stop).await?;
+        if taken.is_none() {
+            // It may have been the page that the unused slots of this process were for.
+            self.give_back_surplus(&self.pool(target), target).await;
+        }
+        Ok(taken)
+    }
+
+    async fn wait_for_slot(
         &self,
         target: &Target,
         priority: Priority,
@@ -383,7 +404,12 @@ impl Slots {
     pub async fn release(&self, slot: Slot) {
         let (target, pool) = (slot.target.clone(), slot.pool.clone());
         drop(slot);
-        let (limit, node) = (self.paces.limit(&target).await, &self.store.node);
+        self.give_back_surplus(&pool, &target).await;
+    }
+
+    /// Gives slots back that no page of this process needs.
+    async fn give_back_surplus(&self, pool: &Pool, target: &Target) {
+        let (limit, node) = (self.paces.limit(target).await, &self.store.node);
         let now = self.store.clock.now();
         let is_surplus = |state: &PoolState| {
             let has = state.valid(now);
@@ -399,7 +425,7 @@ impl Slots {
         if !is_surplus(&pool.state.lock()) {
             return;
         }
-        if let Err(fault) = self.give_back(&pool, &target, limit).await {
+        if let Err(fault) = self.give_back(pool, target, limit).await {
             tracing::warn!(%fault, "slots not given back, they expire by themselves");
         }
     }
