@@ -13,7 +13,7 @@ import tempfile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The program that the wheel carries, for `uvx everypage process x.pdf`; without it, the wheel is the client alone.
+# The programs that the wheel carries, for `uvx everypage process x.pdf`; without them, the wheel is the client alone.
 BINARY = "EVERYPAGE_BINARY"
 # What the program runs on, such as manylinux_2_28_x86_64.
 PLATFORM = "EVERYPAGE_PLATFORM"
@@ -25,11 +25,12 @@ class BuildHook(BuildHookInterface):
         generated = pathlib.Path(self.scratch.name) / "generated"
         generate(pathlib.Path(self.root), generated)
         build_data["force_include"][str(generated)] = "everypage/generated"
-        if binary := os.environ.get(BINARY):
+        if binaries := os.environ.get(BINARY):
             platform = os.environ.get(PLATFORM) or sysconfig.get_platform().replace("-", "_")
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform}"
-            build_data["shared_scripts"][binary] = "everypage"
+            for binary in binaries.split(os.pathsep):
+                build_data["shared_scripts"][binary] = pathlib.Path(binary).name
 
     def finalize(self, version: str, build_data: dict, artifact: str) -> None:
         self.scratch.cleanup()
