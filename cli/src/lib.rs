@@ -47,6 +47,8 @@ pub fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    // Its parsers run as the same user, and its environment has the keys.
+    everypage_pdf::protect_memory();
     let screen = Screen::new(cli.global.quiet);
     let exit = start(cli, &screen).unwrap_or_else(|problem| {
         screen.error(&problem.to_string());

@@ -41,6 +41,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             ocr_state = Some(check_ocr(&reading.settings, &mut warnings).await?);
         }
     }
+    let confinement = everypage_pdf::confinement();
     let from = |environment: bool| if environment { "environment" } else { "default" };
     if listing.json {
         let settings: Vec<_> = entries
@@ -51,6 +52,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             .collect();
         screen.print_json(&json!({
             "data": context.data().ok(), "ocr": ocr_state, "settings": settings, "warnings": warnings, "faults": faults,
+            "confinement": { "landlock": confinement.landlock, "seccomp": confinement.seccomp },
         }))?;
     } else if !entries.is_empty() {
         let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "MEANING"]);
@@ -74,6 +76,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             }
             Err(problem) => faults.push(problem.to_string()),
         }
+        screen.print_line(&format!("Processes that parse documents are confined by {confinement}."))?;
     }
     for warning in &warnings {
         screen.warn(warning);

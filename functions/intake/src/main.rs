@@ -14,6 +14,8 @@ fn main() -> ExitCode {
     let done = if std::env::args().nth(1).as_deref() == Some(CHILD_ARGUMENT) {
         everypage_pdf::child::run().map_err(Error::from)
     } else {
+        // Its parsers run as the same user, and its environment has the role's credentials.
+        everypage_pdf::protect_memory();
         serve()
     };
     match done {

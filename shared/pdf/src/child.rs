@@ -1,18 +1,17 @@
 //! The main loop of a parser process: it reads frames from stdin and writes frames to stdout.
 
 use std::{
-    ffi::OsString,
     fs::{File, OpenOptions},
-    io,
-    os::unix::ffi::OsStringExt,
-    path::PathBuf,
+    io::{self, Read, Seek, SeekFrom},
     process,
     sync::mpsc,
     thread,
 };
 
-use everypage_core::{ports::pdf::PdfLimits, secret::Secret};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use everypage_core::{
+    ports::pdf::{PdfError, PdfLimits},
+    secret::Secret,
+};
 
 use crate::{
     Document, ReadMode,
@@ -28,16 +27,20 @@ const PIPE_BYTES: usize = 1 << 20;
 /// Serves one parent until it closes the pipe. Call it first in `main`, before any thread or runtime is
 /// started and before anything is printed.
 pub fn run() -> io::Result<()> {
-    set_limit(Resource::Core, 0)?;
-    let mut replies = take_stdout()?;
+    everypage_confine::close_descriptors();
+    let (mut replies, file) = take_descriptors()?;
+    let mut file = Some(file);
+    everypage_confine::drop_rights();
     let requests = receive_requests();
     let mut document = None;
-    for (request, body) in requests {
+    for request in requests {
         match request {
             Request::Open { password, limits } => {
-                // The old one is closed first, so that two are never open at the same time.
-                document = None;
-                let reply = match open(body, password, &limits) {
+                let Some(file) = file.take() else {
+                    return Err(io::Error::other("a process opens one document"));
+                };
+                everypage_confine::seal(limits.max_memory_bytes);
+                let reply = match open(file, password, &limits) {
                     Ok(opened) => {
                         let pages = opened.page_count();
                         document = Some(opened);
@@ -62,27 +65,37 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-fn open(path: Vec<u8>, password: Option<String>, limits: &PdfLimits) -> Result<Document, WireError> {
-    set_limit(Resource::As, limits.max_memory_bytes)
-        .map_err(|error| WireError::Unavailable(format!("the memory limit can't be set: {error}")))?;
-    let path = PathBuf::from(OsString::from_vec(path));
-    Ok(Document::open(&path, password.map(Secret::new).as_ref(), limits)?)
+fn open(file: File, password: Option<String>, limits: &PdfLimits) -> Result<Document, WireError> {
+    let bytes = read_whole(file, limits)?;
+    Ok(Document::from_bytes(bytes, password.map(Secret::new).as_ref(), limits)?)
 }
 
-/// Sets the process's soft limit of a resource, capped by its hard limit.
-fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
-    let Rlimit { maximum, .. } = getrlimit(resource);
-    let current = Some(maximum.map_or(limit, |maximum| limit.min(maximum)));
-    Ok(setrlimit(resource, Rlimit { current, maximum })?)
+/// Reads the document into memory, which is limited.
+fn read_whole(mut file: File, limits: &PdfLimits) -> Result<Vec<u8>, PdfError> {
+    let unreadable = |error: io::Error| PdfError::Unavailable(format!("the file can't be read: {error}"));
+    let length = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    file.rewind().map_err(unreadable)?;
+    // MuPDF makes a copy of its own.
+    let limit = limits.max_memory_bytes / 2;
+    let too_large = PdfError::TooLarge { bytes: length, limit };
+    let mut bytes = Vec::new();
+    if length > limit || bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX)).is_err() {
+        return Err(too_large);
+    }
+    file.take(length).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
 }
 
-/// Reserves stdout for frames: later prints go to `/dev/null`.
-fn take_stdout() -> io::Result<File> {
+/// Reserves stdout for frames and takes the document from descriptor 2: later prints go to `/dev/null`.
+fn take_descriptors() -> io::Result<(File, File)> {
     let replies = rustix::io::dup(rustix::stdio::stdout())?;
-    rustix::stdio::dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+    let document = rustix::io::dup(rustix::stdio::stderr())?;
+    let null = OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
     // Where the system allows no larger pipe, the default size is enough.
     let _ = rustix::pipe::fcntl_setpipe_size(&replies, PIPE_BYTES);
-    Ok(replies.into())
+    Ok((replies.into(), document.into()))
 }
 
 /// Reads requests on a separate thread, which exits the process when the parent ends, even during a
@@ -90,11 +103,11 @@ fn take_stdout() -> io::Result<File> {
 ///
 /// `PR_SET_PDEATHSIG` would not do: it fires when the parent's *thread* ends, and runtimes end
 /// threads at will.
-fn receive_requests() -> mpsc::Receiver<(Request, Vec<u8>)> {
+fn receive_requests() -> mpsc::Receiver<Request> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut input = io::stdin().lock();
-        while let Ok(request) = frame::read(&mut input) {
+        while let Ok((request, _)) = frame::read(&mut input) {
             if sender.send(request).is_err() {
                 break;
             }

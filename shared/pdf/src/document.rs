@@ -17,6 +17,8 @@ use crate::{
     precheck,
 };
 
+const PDF_MEDIA_TYPE: &str = "application/pdf";
+
 /// More text on one page is an attack: War and Peace has 3 MB.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
@@ -43,17 +45,28 @@ enum Content {
 }
 
 impl Document {
-    /// Opens a file and checks the document-wide limits. A PDF is read as needed, not into memory.
+    /// Opens a file and checks the document-wide limits.
     pub fn open(file: &Path, password: Option<&Secret>, limits: &PdfLimits) -> Result<Self, PdfError> {
-        let (_, kind) = precheck::check(file, limits)?;
+        precheck::check(file, limits)?;
+        let unreadable = |error| PdfError::Unavailable(format!("the file can't be read: {error}"));
+        Self::from_bytes(std::fs::read(file).map_err(unreadable)?, password, limits)
+    }
+
+    /// Opens a document in memory and checks the document-wide limits.
+    pub fn from_bytes(
+        bytes: Vec<u8>,
+        password: Option<&Secret>,
+        limits: &PdfLimits,
+    ) -> Result<Self, PdfError> {
+        let kind = precheck::kind(&bytes)?;
         let (content, pages) = match kind.is_image() {
             true => {
-                let image = ImageFile::open(file, kind, limits)?;
+                let image = ImageFile::open(bytes, kind, limits)?;
                 let pages = image.page_count();
                 (Content::Image(image), pages)
             }
             false => {
-                let (pdf, pages) = open_pdf(file, password)?;
+                let (pdf, pages) = open_pdf(bytes, password)?;
                 (Content::Pdf(pdf), pages)
             }
         };
@@ -203,9 +216,11 @@ impl Document {
     }
 }
 
-fn open_pdf(file: &Path, password: Option<&Secret>) -> Result<(mupdf::Document, u32), PdfError> {
+fn open_pdf(bytes: Vec<u8>, password: Option<&Secret>) -> Result<(mupdf::Document, u32), PdfError> {
     let corrupt = |error| PdfError::Corrupt(message(error));
-    let mut pdf = mupdf::Document::open(file.as_os_str()).map_err(corrupt)?;
+    let mut pdf = mupdf::Document::from_bytes(&bytes, PDF_MEDIA_TYPE).map_err(corrupt)?;
+    // MuPDF has its own copy.
+    drop(bytes);
     if !pdf.is_pdf() {
         return Err(PdfError::NotAPdf("its content has another format".into()));
     }

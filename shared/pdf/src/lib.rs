@@ -18,5 +18,6 @@ mod page;
 mod precheck;
 
 pub use document::{Document, ReadMode};
+pub use everypage_confine::{Support as Confinement, kernel_support as confinement, protect_memory};
 pub use isolation::{ChildCommand, ChildFailures, IsolatedPdf};
 pub use ocr::{OcrProgram, TesseractOcr};

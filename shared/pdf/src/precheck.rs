@@ -22,7 +22,7 @@ pub(crate) struct FileIdentity {
 }
 
 /// Refuses a file that is missing, empty, too large or not a document by its header.
-pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<(FileIdentity, DocumentKind), PdfError> {
+pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<FileIdentity, PdfError> {
     let unreadable = |error: io::Error| PdfError::Unavailable(format!("the file can't be read: {error}"));
     let file = File::open(path).map_err(unreadable)?;
     let meta = file.metadata().map_err(unreadable)?;
@@ -37,16 +37,19 @@ pub(crate) fn check(path: &Path, limits: &PdfLimits) -> Result<(FileIdentity, Do
     }
     let mut start = Vec::new();
     file.take(DocumentKind::HEADER_BYTES as u64).read_to_end(&mut start).map_err(unreadable)?;
-    let Some(kind) = DocumentKind::detect(&start) else {
-        return Err(PdfError::NotAPdf(detected_type(&start)));
-    };
-    let identity = FileIdentity {
+    kind(&start)?;
+    Ok(FileIdentity {
         path: path.to_owned(),
         inode: (meta.dev(), meta.ino()),
         bytes: meta.len(),
         modified: (meta.mtime(), meta.mtime_nsec()),
-    };
-    Ok((identity, kind))
+    })
+}
+
+/// What a document is, by its first bytes.
+pub(crate) fn kind(bytes: &[u8]) -> Result<DocumentKind, PdfError> {
+    let start = bytes.get(..DocumentKind::HEADER_BYTES).unwrap_or(bytes);
+    DocumentKind::detect(start).ok_or_else(|| PdfError::NotAPdf(detected_type(start)))
 }
 
 /// Describes the file's actual type: senders confuse files more often than they send broken ones.

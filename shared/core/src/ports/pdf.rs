@@ -87,7 +87,9 @@ pub enum PdfError {
     PasswordWrong,
     #[error("the PDF has no pages")]
     NoPages,
-    #[error("the file has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES)")]
+    #[error(
+        "the file has {bytes} bytes; the limit is {limit} (MAX_FILE_BYTES, and half of PDF_MAX_MEMORY_BYTES)"
+    )]
     TooLarge { bytes: u64, limit: u64 },
     #[error("the document has {pages} pages; the limit is {limit} (MAX_PAGES)")]
     TooManyPages { pages: u32, limit: u32 },

@@ -5,7 +5,7 @@
 mod tags;
 mod webp;
 
-use std::{cell::RefCell, path::Path};
+use std::cell::RefCell;
 
 use everypage_core::{
     document::DocumentKind,
@@ -46,9 +46,7 @@ pub(crate) struct Picture {
 
 impl ImageFile {
     /// Finds the pictures. The first must have a readable header; the others are read when they are drawn.
-    pub fn open(path: &Path, kind: DocumentKind, limits: &PdfLimits) -> Result<Self, PdfError> {
-        let bytes = std::fs::read(path)
-            .map_err(|error| PdfError::Unavailable(format!("the file can't be read: {error}")))?;
+    pub fn open(bytes: Vec<u8>, kind: DocumentKind, limits: &PdfLimits) -> Result<Self, PdfError> {
         let pictures = match kind {
             DocumentKind::Tiff => {
                 let tags = Tags::parse(&bytes);

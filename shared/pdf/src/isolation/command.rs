@@ -1,6 +1,6 @@
 //! The command that starts a parser process.
 
-use std::{ffi::OsString, path::PathBuf, process::Stdio};
+use std::{ffi::OsString, fs::File, path::PathBuf, process::Stdio};
 
 /// A command whose `main` calls [`child::run`](crate::child::run); usually the current executable with
 /// a hidden subcommand.
@@ -27,15 +27,16 @@ impl ChildCommand {
         self
     }
 
-    pub(super) fn spawn(&self) -> std::io::Result<tokio::process::Child> {
+    /// Starts the process with the open document as its descriptor 2: it has no right to open any file, and
+    /// MuPDF's warnings, which would go there, quote the file and don't help the user at the terminal.
+    pub(super) fn spawn(&self, document: File) -> std::io::Result<tokio::process::Child> {
         tokio::process::Command::new(&self.program)
             .args(&self.args)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // MuPDF's warnings quote the file and don't help the user at the terminal.
-            .stderr(Stdio::null())
+            .stderr(document)
             // The parent handles Ctrl-C at the terminal: it may still need this page.
             .process_group(0)
             // Ends the process of a read that was cancelled or dropped; the runtime reaps it.

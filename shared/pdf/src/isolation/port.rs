@@ -69,7 +69,7 @@ impl IsolatedPdf {
 
     async fn check<'a>(&'a self, document: PdfSource<'a>) -> Result<OpenSource<'a>, PdfError> {
         let (path, limits) = (document.file.to_owned(), self.limits);
-        let (identity, _) = tokio::task::spawn_blocking(move || precheck::check(&path, &limits))
+        let identity = tokio::task::spawn_blocking(move || precheck::check(&path, &limits))
             .await
             .map_err(|error| PdfError::Unavailable(error.to_string()))??;
         Ok(OpenSource {

@@ -1,12 +1,6 @@
 //! One parser process, as the parent handles it.
 
-use std::{
-    io,
-    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
-    path::Path,
-    process::ExitStatus,
-    time::Duration,
-};
+use std::{fs::File, io, os::unix::process::ExitStatusExt, path::Path, process::ExitStatus, time::Duration};
 
 use everypage_core::{
     document::PageReading,
@@ -101,8 +95,9 @@ fn signal_name(signal: i32) -> String {
 }
 
 impl ParserProcess {
-    pub fn spawn(command: &ChildCommand) -> io::Result<Self> {
-        let mut process = command.spawn()?;
+    /// Starts a process for one document.
+    pub fn spawn(command: &ChildCommand, document: &Path) -> io::Result<Self> {
+        let mut process = command.spawn(File::open(document)?)?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(io::Error::other("the child has no pipes"));
         };
@@ -125,19 +120,17 @@ impl ParserProcess {
         }
     }
 
-    /// Opens a document. After an error the process can't be used again.
+    /// Opens its document. After an error the process can't be used again.
     pub async fn open(
         &mut self,
-        file: &Path,
         password: Option<&Secret>,
         limits: &PdfLimits,
         time: Duration,
     ) -> Result<(), OpenError> {
         let password = password.map(|secret| secret.expose().to_owned());
         let request = Request::Open { password, limits: *limits };
-        let path = file.as_os_str().as_bytes();
         let reply = timeout(time, async {
-            frame::send(&mut self.input, &request, path).await?;
+            frame::send(&mut self.input, &request, &[]).await?;
             frame::receive::<Reply>(&mut self.output).await
         });
         let failure = match reply.await {

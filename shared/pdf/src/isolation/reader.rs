@@ -155,11 +155,11 @@ impl<'a> Reader<'a> {
 
     async fn open(&self) -> Result<ParserProcess, PdfError> {
         let OpenSource { command, document, limits, open_timeout, .. } = *self.source;
-        let mut process = ParserProcess::spawn(command).map_err(|error| {
+        let mut process = ParserProcess::spawn(command, document.file).map_err(|error| {
             PdfError::Unavailable(format!("the parser process can't be started: {error}"))
         })?;
         process.lower_priority(self.lane.nice());
-        match process.open(document.file, document.password, limits, open_timeout).await {
+        match process.open(document.password, limits, open_timeout).await {
             Ok(()) => Ok(process),
             Err(error) => {
                 process.kill().await;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// No `Debug`: it may contain a password.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The body is the file's path, which need not be UTF-8.
+    /// Opens the document, which the child has as a descriptor.
     Open { password: Option<String>, limits: PdfLimits },
     /// The child sends one [`Reply::Page`] per page, in order.
     Read { pages: Vec<PageNumber>, options: ReadOptions, careful: bool },

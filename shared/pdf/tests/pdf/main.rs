@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod classify;
+mod confinement;
 mod fairness;
 mod hostile;
 mod images;
