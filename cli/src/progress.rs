@@ -428,6 +428,7 @@ pub fn call_result(result: CallResult) -> &'static str {
         CallResult::Truncated => "truncated its answer",
         CallResult::Repeating => "repeated itself",
         CallResult::Incomplete => "omitted text",
+        CallResult::Invented => "invented text",
         CallResult::BreakerOpen => "in cooldown",
         CallResult::CutOff => "was cut off",
     }

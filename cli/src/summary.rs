@@ -130,6 +130,7 @@ mod tests {
             awaits_ocr: false,
             own_blocks: vec![],
             confidence: None,
+            doubts: vec![],
             fault: None,
             sent_to_ai: settled.is_some(),
             other_calls: vec![],
@@ -141,7 +142,8 @@ mod tests {
     fn pages_are_grouped_by_the_source_of_their_text() {
         let at = Timestamp::UNIX_EPOCH;
         let read = |model: &str| {
-            let outcome = Settlement::read_by(Target::new(Provider::OpenAi, model), "words", vec![], at, at);
+            let outcome =
+                Settlement::read_by(Target::new(Provider::OpenAi, model), "words", None, vec![], at, at);
             Some((outcome, Some("words".to_owned())))
         };
         let failed = Some((Settlement::fallback("no model answered".into(), vec![], at, at), None));

@@ -81,6 +81,7 @@ export const MODEL_CALL = withFallback({
   truncated: { name: 'Truncated', symbol: '…', tone: 'warn' },
   repeating: { name: 'Repetitive answer', symbol: '↻', tone: 'warn' },
   incomplete: { name: 'Incomplete answer', symbol: '◔', tone: 'warn' },
+  invented: { name: 'Another text than the page', symbol: '≠', tone: 'warn' },
   breaker_open: { name: 'Skipped, breaker open', symbol: '↷', tone: 'quiet' },
   cut_off: { name: 'Cut off, no longer needed', symbol: '✂', tone: 'quiet' },
 });
@@ -128,6 +129,31 @@ export const STEP_STATE = withFallback({
   stuck: { name: 'rollback failed', symbol: '✕' },
 });
 
+/** Kinds of blocks on a page. */
+export const BLOCK = withFallback({
+  heading: { name: 'Heading' },
+  paragraph: { name: 'Paragraph' },
+  list_item: { name: 'List item' },
+  table: { name: 'Table' },
+  code: { name: 'Code' },
+  caption: { name: 'Caption' },
+  footnote: { name: 'Footnote' },
+  figure: { name: 'Figure' },
+  page_header: { name: 'Running header, not in the text' },
+  page_footer: { name: 'Running footer, not in the text' },
+  page_number: { name: 'Page number, not in the text' },
+  margin: { name: 'Margin, not in the text' },
+});
+
+/** What lowers the confidence of our own reading, by the names of the API. */
+export const DOUBT = {
+  scan: "the text comes from the scan's own text layer",
+  picture: 'pictures cover part of the page',
+  borderless_table: 'a table has no lines, its columns are known by their alignment only',
+  broken_characters: 'some characters have no meaning in their font',
+  equation: 'an equation could not be put into a line',
+};
+
 /** Reasons for a page's classification. */
 export const REASON = {
   text: 'plain text',
@@ -137,6 +163,7 @@ export const REASON = {
   scanned: 'scanned',
   no_text_layer: 'no text layer',
   garbage_text: 'unusable text layer',
+  equation: 'contains equations',
   unreadable: "can't be parsed",
 };
 
@@ -162,6 +189,7 @@ export const TIERS = [
 
 export const AI_PAGES = [
   ['graphics', 'Pages with graphics'],
+  ['unsure', 'Only pages with a low confidence'],
   ['all', 'All pages'],
 ];
 

@@ -187,6 +187,41 @@ async fn a_model_that_leaves_words_out_is_called_once_more_with_a_sharper_image(
     }
 }
 
+const LAYER: &str = "the committee met on tuesday to discuss the annual report and a budget for next year while \
+                     members asked for clearer statements of risk and closed early";
+const OTHER: &str = "our newsletter introduces three colleagues who joined marketing last spring and explains why \
+                     parking permits must be renewed online before friday because paper forms disappear";
+
+/// One page with a sound text layer, read by models that answer as `answer` says; the page of its result.
+async fn page_read_with(answer: fn(&str) -> &'static str) -> everypage_core::finish::result::PageResult {
+    let harness = Harness::new(&[]);
+    harness.vision.set_behaviour(move |target, _| Reply::Answer(answer(&target.model).into()));
+    let process = harness.start("a");
+    let mut document = FakeDocument::graphics(1);
+    document.pages[0].text = LAYER.into();
+    let id = process.submit(&document).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    process.result(&job).await.pages.remove(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_invents_a_page_is_not_called_again_for_it() {
+    let page = page_read_with(|model| if model == "gpt-5.4" { OTHER } else { LAYER }).await;
+    let results: Vec<CallResult> = page.calls.iter().map(|call| call.result).collect();
+    assert_eq!(results, [CallResult::Invented, CallResult::Answered], "{:?}", page.calls);
+    assert!(page.calls[0].detail.contains("of the answer is not on the page"), "{}", page.calls[0].detail);
+    assert_eq!(page.read_by.model.as_deref(), Some("gpt-5.4-mini"));
+    assert_eq!(page.confidence.map(|confidence| confidence.get()), Some(1.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_two_models_give_is_accepted_against_the_text_layer() {
+    let page = page_read_with(|_| OTHER).await;
+    let results: Vec<CallResult> = page.calls.iter().map(|call| call.result).collect();
+    assert_eq!(results, [CallResult::Invented, CallResult::Answered], "{:?}", page.calls);
+    assert_eq!((page.text.as_str(), page.confidence), (OTHER, None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rejected_api_key_sends_one_notice() {
     let harness = Harness::new(&[]);

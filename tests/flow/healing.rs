@@ -186,7 +186,7 @@ impl FaultInjector for PageSettledDuringFinalize {
             .unwrap();
         let Claim::Granted(held) = claim else { panic!("no other worker holds the page") };
         let target = Target::new(Provider::OpenAi, "gpt-5.4");
-        let outcome = Settlement::read_by(target, "at last", vec![], now, now);
+        let outcome = Settlement::read_by(target, "at last", None, vec![], now, now);
         pages::settle(&worker.store, worker.blobs.as_ref(), &job, &held, 0, outcome, Some("at last".into()))
             .await
             .unwrap()

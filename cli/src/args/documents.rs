@@ -57,7 +57,7 @@ pub struct Documents {
     /// Pages to read, such as 1-10,12,40-
     #[arg(long, value_name = "PAGES")]
     pub pages: Option<PageSelection>,
-    /// Pages to send to AI: graphics (pages with graphics) or all [default: $AI_PAGES; on AWS, here and below, the stack's]
+    /// Pages to send to AI: graphics (pages with graphics), unsure (only those whose own reading has a low confidence) or all [default: $AI_PAGES; on AWS, here and below, the stack's]
     #[arg(long, value_name = "WHICH")]
     pub ai_pages: Option<AiPages>,
     /// Model to call first: primary, fast or secondary [default: $MODEL_TIER]

@@ -303,7 +303,10 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
         ));
     }
     if let Some(plan) = &job.plan {
-        rows.push(("plan", format!("{} for AI", human::count(plan.ai_pages as usize, "page", "pages"))));
+        let pages = human::count(plan.ai_pages as usize, "page", "pages");
+        let reasons = Some(plan.reasons_in_words(options.ai_pages)).filter(|words| !words.is_empty());
+        let reasons = reasons.map(|words| format!(": {words}")).unwrap_or_default();
+        rows.push(("plan", format!("{pages} for AI{reasons}")));
         rows.extend(plan.no_ai_reason.clone().map(|reason| ("no AI", reason)));
         if job.state == State::Proposed {
             rows.extend(plan.approval.clone().map(|reason| ("approval", reason)));

@@ -1,12 +1,13 @@
-// One page: its image next to its text, and its model calls.
+// One page: its image with the blocks on it, next to its text, and its model calls.
 
 import { get } from '../api.js';
 import { h, setText } from '../dom.js';
 import { count, duration, money } from '../format.js';
 import { icon } from '../icons.js';
 import { describeWait } from '../job/waiting.js';
-import { isOpen, PAGE, pageState, REASON } from '../labels.js';
+import { DOUBT, isOpen, PAGE, pageState, REASON } from '../labels.js';
 import { every } from '../live.js';
+import { linkedBlocks } from '../page/blocks.js';
 import { calls } from '../page/calls.js';
 import { image } from '../page/image.js';
 import { selection } from '../page/selection.js';
@@ -24,7 +25,9 @@ export async function show(root, [id, digits], signal) {
   let pages = known?.id === id ? known.pages : selection('all', Infinity);
   const addressOf = (page) => `#/jobs/${id}/pages/${page}`;
   const goTo = (page) => pages.has(page) && (location.hash = addressOf(page));
-  const content = text(number);
+  const blocks = linkedBlocks();
+  const content = text(number, blocks);
+  const picture = image(number, signal);
   // Set before anything is fetched, so that paging through a document does not wait for each page.
   setViewShortcuts([
     ['ArrowLeft', 'Previous page', () => goTo(pages.before(number))],
@@ -32,6 +35,8 @@ export async function show(root, [id, digits], signal) {
     ['k', 'Previous page', () => goTo(pages.before(number))],
     ['j', 'Next page', () => goTo(pages.after(number))],
     ['m', 'Switch between result and MuPDF text', content.toggle],
+    ['v', 'Switch between rendered and plain text', content.toggleView],
+    ['b', 'Show or hide the outlines of blocks', picture.toggleOutlines],
     ['Escape', 'Back to the job', () => (location.hash = `#/jobs/${id}`)],
   ]);
   const [job, first] = await Promise.all([get(path, signal), get(`${path}/pages/${number}`, signal)]);
@@ -42,7 +47,7 @@ export async function show(root, [id, digits], signal) {
 
   const state = h('span', { class: 'swatch-name' });
   const message = h('p', { class: 'message' });
-  const picture = image(number, signal);
+  const trust = h('p', { class: 'hint confidence' });
   const history = calls(job.created_at);
   root.append(
     h(
@@ -59,6 +64,7 @@ export async function show(root, [id, digits], signal) {
       pager(number, pages, last, addressOf, goTo),
     ),
     message,
+    trust,
     h('div', { class: 'side-by-side' }, picture.element, content.element),
     history.element,
   );
@@ -70,12 +76,14 @@ export async function show(root, [id, digits], signal) {
       h('span', {}, label.name),
     );
     setText(message, summary(page));
+    setText(trust, confidence(page));
+    trust.hidden = !trust.textContent;
     content.render(page);
     history.render(page.settlements, page.status === 'settled' ? [] : page.calls);
   }
 
   render(first);
-  picture.draw(first.image);
+  picture.draw(first.image, first.blocks?.length && first.box && blocks.outlines(first.blocks, first.box));
   if (!isOpen(job) || first.status === 'settled') return;
   const over = new AbortController();
   const refresh = async () => {
@@ -121,4 +129,13 @@ function summary(page) {
     page.cost_micro_usd > 0 && money(page.cost_micro_usd),
   ];
   return parts.filter(Boolean).join(' · ');
+}
+
+/** How sure the text is, and why it is not surer. */
+function confidence(page) {
+  if (page.confidence === undefined) return page.source === 'ai' ? 'Not checked: the page has no text to compare it with.' : '';
+  const share = `${Math.round(page.confidence * 100)} %`;
+  if (page.source === 'ai') return `Checked: the AI's text has ${share} of the words and numbers of the page's own text.`;
+  const doubts = (page.doubts ?? []).map((doubt) => DOUBT[doubt] ?? doubt);
+  return `Confidence ${share}${doubts.length ? `: ${doubts.join('; ')}` : ''}.`;
 }

@@ -13,7 +13,7 @@ use mupdf::{DisplayList, pdf::PdfPage};
 use crate::{
     image::ImageFile,
     layout::{self, PageLayout},
-    page::{self, Area, Graphics, TextContent},
+    page::{self, Area, Drawing, Graphics, TextContent},
     precheck,
 };
 
@@ -21,6 +21,10 @@ const PDF_MEDIA_TYPE: &str = "application/pdf";
 
 /// More text on one page is an attack: War and Peace has 3 MB.
 const MAX_TEXT_BYTES: usize = 8 << 20;
+
+/// Larger drawings are no check marks, and a page with more small ones is no form.
+const MAX_MARK_POINTS: f32 = 24.0;
+const MAX_MARKS: usize = 2_000;
 
 /// How a page's graphics are collected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +129,7 @@ impl Document {
             Err(fault) => (None, Some(format!("the page could not be rendered: {fault}"))),
         };
         let images: Vec<PageBox> = graphics.images.iter().take(MAX_IMAGES).map(layout::page_box).collect();
-        let confidence = page::confidence(reason, &text, &layout);
+        let (confidence, doubts) = page::confidence(reason, &graphics, &text, &layout);
         Ok(PageReading {
             number,
             text: plain_text(&layout.blocks),
@@ -134,6 +138,7 @@ impl Document {
             images,
             reason,
             confidence,
+            doubts,
             image,
             fault,
         })
@@ -195,6 +200,9 @@ impl Document {
         content.rules.clone_from(&graphics.rules);
         content.fills = graphics.fills.iter().map(|fill| fill.area).collect();
         content.images.clone_from(&graphics.images);
+        let is_small = |drawing: &&Drawing| drawing.area.longer() <= MAX_MARK_POINTS;
+        content.marks =
+            graphics.drawings.iter().filter(is_small).take(MAX_MARKS).map(|drawing| drawing.area).collect();
         content.clusters = page::clusters(graphics, &text.lines, &[]);
         content.tags.clone_from(&graphics.tags);
         Ok((layout::read(content), text))
@@ -243,6 +251,7 @@ pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
         images: Vec::new(),
         reason: Reason::Unreadable,
         confidence: Confidence::new(0.0),
+        doubts: Vec::new(),
         image: None,
         fault: Some(fault),
     }

@@ -151,6 +151,7 @@ impl Pdf for FakePdf {
                     blocks: vec![],
                     images: vec![],
                     confidence: Confidence::default(),
+                    doubts: vec![],
                     reason: page.reason,
                     image: (wanted && page.reason != Reason::Unreadable).then_some(image),
                     fault: None,

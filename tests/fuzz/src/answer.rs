@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use everypage_core::{
     ports::vision::{Answer, PageRequest, VisionError},
     providers::target::{Provider, Target},
-    read::answer::judge,
+    read::{answer::judge, reference::Reference},
     secret::Secret,
 };
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
@@ -46,7 +46,7 @@ pub fn answer(data: &[u8]) {
     match vision.interpret(&target, &request, status, headers, body.to_vec()) {
         Ok(Answer { text, finish, usage, .. }) => {
             assert!(usage.cost_usd.is_finite() && usage.cost_usd >= 0.0, "{usage:?}");
-            let _ = judge(&text, finish, Some(LAYER));
+            let _ = judge(&text, finish, Some(&Reference::of_text(LAYER)));
         }
         Err(error) => {
             let message = error.to_string();

@@ -162,7 +162,10 @@ fn refused(page: &PageResult, target: &Target) -> bool {
     use CallResult::*;
     page.calls.iter().any(|call| {
         call.target == *target
-            && matches!(call.result, Request | Refusal | Empty | Incomplete | Truncated | Repeating | Unknown)
+            && matches!(
+                call.result,
+                Request | Refusal | Empty | Incomplete | Invented | Truncated | Repeating | Unknown
+            )
     })
 }
 

@@ -11,12 +11,13 @@ use axum::{
 };
 use everypage_core::{
     app::App,
+    document::PageBox,
     document::Reason,
     event::{self, Aggregate},
     events::trail,
     ids::PageNumber,
     job::{Job, StepError},
-    prepare::{self, recognized_page, stored_image, stored_range},
+    prepare::{self, StoredPage, recognized_page, stored_image, stored_range},
     read::{outcome::PageEvent, pages},
 };
 
@@ -59,7 +60,10 @@ pub async fn page(
 ) -> Result<Json<PageDetail>, Problem> {
     let (app, job) = (&api.app, api.job(&caller, &id).await?);
     let number = number(&job, &page)?;
-    let mupdf_text = mupdf_text(app, &job, number).await?;
+    let (mupdf_text, blocks, area) = match stored_page(app, &job, number).await? {
+        Some(StoredPage { text, blocks, area, .. }) => (Some(text), blocks, area),
+        None => (None, Vec::new(), PageBox::default()),
+    };
     let settlements = settlements(app, &job, number).await?;
     let (page, text) = match api.results.latest(app, &job).await? {
         Some(document) => {
@@ -92,7 +96,7 @@ pub async fn page(
         width_px: stored.as_ref().map(|image| image.width_px),
         height_px: stored.as_ref().map(|image| image.height_px),
     });
-    Ok(Json(PageDetail { page, text, mupdf_text, image, settlements }))
+    Ok(Json(PageDetail { page, text, mupdf_text, blocks, area, image, settlements }))
 }
 
 async fn unpublished_page(app: &App, job: &Job, number: PageNumber) -> Result<Page, Problem> {
@@ -101,10 +105,10 @@ async fn unpublished_page(app: &App, job: &Job, number: PageNumber) -> Result<Pa
     Ok(found.into_iter().next().unwrap_or_else(|| Page::planned(number)))
 }
 
-async fn mupdf_text(app: &App, job: &Job, number: PageNumber) -> Result<Option<String>, StepError> {
+async fn stored_page(app: &App, job: &Job, number: PageNumber) -> Result<Option<StoredPage>, StepError> {
     let Some(range) = job.survey.as_ref().and_then(|survey| survey.range_of(number)) else { return Ok(None) };
     let stored = stored_range(app.blobs.as_ref(), &job.id, range).await?.unwrap_or_default();
-    Ok(stored.into_iter().find(|page| page.page == number).map(|page| page.text))
+    Ok(stored.into_iter().find(|page| page.page == number))
 }
 
 /// Every settlement of the page: the first, and one for each redrive or heal.

@@ -95,10 +95,10 @@ pub async fn unpublished_pages(
             match record {
                 Some(pages::Page { outcome: Some(outcome), .. }) => page.settled(outcome),
                 Some(record) => page.unsettled(status, record),
-                None if found.is_some_and(|found| !found.awaits_ocr && is_kept(job, found)) => {
-                    page.kept(found.is_some_and(|found| found.is_recognized))
-                }
-                None => page,
+                None => match found.filter(|found| !found.awaits_ocr && is_kept(job, found)) {
+                    Some(found) => page.kept(found),
+                    None => page,
+                },
             }
         })
         .collect())
@@ -110,6 +110,7 @@ fn is_kept(job: &job::Job, page: &StoredPage) -> bool {
     let facts = PageFacts {
         number: page.page,
         reason: page.reason,
+        confidence: page.confidence,
         has_image: wants_image(job, page),
         has_text: !page.text.trim().is_empty(),
     };

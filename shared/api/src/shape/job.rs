@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use everypage_core::{
+    document::Reason,
     job::{self, State},
     providers::target::{Provider, Tier},
     settings::AiPages,
@@ -120,6 +123,11 @@ pub struct Plan {
     pub ai_pages: u32,
     /// Pages that go to AI with an image.
     pub image_pages: u32,
+    /// Why pages go to AI: how many for each reason of their classification. Those of `text` were asked for
+    /// (`ai_pages=all`), or our own reading of them has a low confidence (`ai_pages=unsure`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false, example = json!({"scanned": 3, "image": 5}))]
+    pub reasons: BTreeMap<Reason, u32>,
     /// Credits that the job reserves.
     pub estimated_credits: u32,
     /// Millionths of a US dollar.
@@ -294,6 +302,7 @@ impl From<job::Job> for Job {
                 provider: plan.provider,
                 ai_pages: plan.ai_pages,
                 image_pages: plan.image_pages,
+                reasons: plan.reasons,
                 estimated_credits: plan.estimated_credits,
                 estimated_cost_micro_usd: plan.estimated_cost_micro_usd.0,
                 approval: plan.approval,

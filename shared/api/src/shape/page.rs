@@ -1,10 +1,11 @@
 use everypage_core::{
-    document::{Classification, Reason},
+    document::{Block, Classification, Confidence, Doubt, PageBox, Reason},
     finish::{
         page_status::{PageStatus, WaitingPage},
         result::PageResult,
     },
     ids::PageNumber,
+    prepare::StoredPage,
     providers::target::Provider,
     read::{
         outcome::{self, ModelCall},
@@ -35,6 +36,14 @@ pub struct Page {
     /// Why the page was classified so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// How sure the text is, 0 to 1: our own reading by what was found on the page, a model's by how far it agrees
+    /// with our own. Absent where a model's text could not be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// What makes our own reading less sure; empty where a model read the page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub doubts: Vec<Doubt>,
     /// The provider that read the page, when `source` is `ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
@@ -69,6 +78,8 @@ impl Page {
             source: None,
             classification: None,
             reason: None,
+            confidence: None,
+            doubts: Vec::new(),
             provider: None,
             model: None,
             fallback_reason: None,
@@ -85,9 +96,10 @@ impl Page {
     }
 
     /// The page keeps our own text, as planned: what OCR recognized, or MuPDF's.
-    pub fn kept(self, is_recognized: bool) -> Self {
-        let source = if is_recognized { Source::OCR } else { Source::MUPDF };
-        Self { status: PageStatus::Settled, source: Some(source), ..self }
+    pub fn kept(self, stored: &StoredPage) -> Self {
+        let source = if stored.is_recognized { Source::OCR } else { Source::MUPDF };
+        let (confidence, doubts) = (Some(stored.confidence), stored.doubts.clone());
+        Self { status: PageStatus::Settled, source: Some(source), confidence, doubts, ..self }
     }
 
     /// A page that a worker has touched and not settled, with the calls so far.
@@ -108,6 +120,7 @@ impl Page {
             source: Some(settlement.source),
             cost_micro_usd: settlement.cost().0,
             provider: settlement.target.as_ref().map(|target| target.provider),
+            confidence: settlement.confidence,
             model: settlement.target.map(|target| target.model),
             fallback_reason: settlement.fallback_reason,
             calls: settlement.calls,
@@ -180,6 +193,13 @@ pub struct PageDetail {
     /// The text that MuPDF read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mupdf_text: Option<String>,
+    /// What MuPDF's text is made of, in reading order: headings, paragraphs, tables, figures; running headers and
+    /// footers, which are not part of the text, included.
+    pub blocks: Vec<Block>,
+    /// The page itself, in the units of its blocks.
+    #[serde(rename = "box", skip_serializing_if = "PageBox::is_empty")]
+    #[schema(required = false)]
+    pub area: PageBox,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<PageImage>,
     /// Oldest first; empty for pages that were not sent to a model.
@@ -195,6 +215,8 @@ impl From<PageResult> for Page {
             source: Some(page.source),
             classification: Some(page.classification),
             reason: Some(page.reason),
+            confidence: page.confidence,
+            doubts: page.doubts,
             provider: page.read_by.provider,
             model: page.read_by.model,
             fallback_reason: page.fallback_reason,

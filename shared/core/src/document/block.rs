@@ -1,5 +1,7 @@
 //! The blocks of a page: headings, paragraphs, tables and the rest, in reading order.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -128,7 +130,7 @@ impl Block {
     /// Appends the block's text as plain text: a table as rows of cells, separated by tabs.
     pub fn write_text(&self, out: &mut String) {
         match &self.table {
-            None => out.push_str(&self.text),
+            None => out.push_str(&with_marks(&self.text)),
             Some(table) => {
                 for (index, row) in table.rows.iter().enumerate() {
                     if index > 0 {
@@ -139,13 +141,21 @@ impl Block {
                         if column > 0 {
                             out.push('\t');
                         }
-                        out.push_str(&cell.text.replace('\n', " "));
+                        out.push_str(&with_marks(&cell.text).replace('\n', " "));
                     }
                     out.truncate(start + out[start..].trim_end_matches('\t').len());
                 }
             }
         }
     }
+}
+
+/// The text with check boxes as `[ ]` and `[x]`.
+pub(super) fn with_marks(text: &str) -> Cow<'_, str> {
+    if !text.contains(['☐', '☒', '☑']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace('☐', "[ ]").replace(['☒', '☑'], "[x]"))
 }
 
 /// The text of a page from its blocks, without page headers, footers and numbers.

@@ -1,6 +1,6 @@
 //! Blocks as Markdown.
 
-use super::{Block, BlockKind, Table};
+use super::{Block, BlockKind, Table, block::with_marks};
 
 /// The blocks of a page as Markdown, without page headers, footers and numbers.
 pub fn markdown(blocks: &[Block]) -> String {
@@ -46,8 +46,8 @@ fn list_item(block: &Block) -> String {
         return text;
     }
     match first {
-        '☐' => format!("{indent}- [ ] {rest}"),
-        '☒' | '☑' => format!("{indent}- [x] {rest}"),
+        '☐' => format!("{indent}- [ ] {}", with_marks(rest)),
+        '☒' | '☑' => format!("{indent}- [x] {}", with_marks(rest)),
         first if !first.is_alphanumeric() && !matches!(first, '(' | '[' | '~' | '"' | '“') => {
             format!("{indent}- {rest}")
         }
@@ -70,10 +70,11 @@ fn paragraph(text: &str) -> String {
 /// Escapes what would make a heading, a list or a quotation of a plain line.
 fn escaped(line: &str) -> String {
     let line = line.trim();
+    let line = &with_marks(line);
     let is_special = line.starts_with('#')
         || line.starts_with('>')
         || ["- ", "* ", "+ "].iter().any(|start| line.starts_with(start));
-    if is_special { format!("\\{line}") } else { line.to_owned() }
+    if is_special { format!("\\{line}") } else { line.to_string() }
 }
 
 fn one_line(text: &str) -> String {
@@ -93,8 +94,10 @@ fn write_table(table: &Table) -> String {
         }
         out.push('|');
         for column in 0..columns {
-            let text =
-                row.get(column).map(|cell| one_line(&cell.text).replace('|', "\\|")).unwrap_or_default();
+            let text = row
+                .get(column)
+                .map(|cell| with_marks(&one_line(&cell.text)).replace('|', "\\|"))
+                .unwrap_or_default();
             out.push(' ');
             out.push_str(&text);
             out.push_str(if text.is_empty() { "|" } else { " |" });
@@ -127,10 +130,12 @@ mod tests {
             block(BlockKind::Paragraph, None, "# of items\nsecond line"),
             block(BlockKind::ListItem, Some(1), "• one"),
             block(BlockKind::ListItem, Some(2), "2. two"),
+            block(BlockKind::ListItem, Some(1), "☒ done"),
+            block(BlockKind::Paragraph, None, "Member: ☐ yes ☑ no"),
             Block { table: Some(table), kind: BlockKind::Table, ..Block::default() },
             block(BlockKind::Code, None, "let x = 1;"),
         ];
-        let expected = "## Part one\n\n\\# of items  \nsecond line\n\n- one\n  2. two\n\n| a | b\\|c |\n| --- | --- |\n\
+        let expected = "## Part one\n\n\\# of items  \nsecond line\n\n- one\n  2. two\n- [x] done\n\nMember: [ ] yes [x] no\n\n| a | b\\|c |\n| --- | --- |\n\
             | 1 | |\n\n```\nlet x = 1;\n```";
         assert_eq!(markdown(&blocks), expected);
     }

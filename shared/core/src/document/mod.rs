@@ -24,7 +24,7 @@ pub enum Classification {
 }
 
 /// Why a page got its [`Classification`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ClassificationReason)]
 pub enum Reason {
@@ -42,6 +42,8 @@ pub enum Reason {
     NoTextLayer,
     /// The text layer is there but is not language (broken encodings, private-use glyphs).
     GarbageText,
+    /// Equations that are no line of text: fractions, limits, large brackets.
+    Equation,
     /// The parser failed on this page: it crashed, ran out of time or memory, or rejected it.
     Unreadable,
 }
@@ -55,7 +57,25 @@ impl Reason {
             | Self::Scanned
             | Self::NoTextLayer
             | Self::GarbageText
+            | Self::Equation
             | Self::Unreadable => Classification::HasGraphics,
+        }
+    }
+}
+
+impl Reason {
+    /// In words that continue "12 pages …".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Text => "of text",
+            Self::Blank => "without content",
+            Self::Image => "with an image",
+            Self::VectorFigure => "with a figure",
+            Self::Scanned => "scanned",
+            Self::NoTextLayer => "without a text layer",
+            Self::GarbageText => "with an unusable text layer",
+            Self::Equation => "with equations",
+            Self::Unreadable => "that can't be parsed",
         }
     }
 }
@@ -165,6 +185,22 @@ impl<'de> Deserialize<'de> for Confidence {
     }
 }
 
+/// What makes our own reading of a page less sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// The text comes from the scan's own text layer.
+    Scan,
+    /// Pictures, which our text does not describe, cover part of the page.
+    Picture,
+    /// A table without lines: its columns are known by their alignment only.
+    BorderlessTable,
+    /// Some characters have no meaning in their font.
+    BrokenCharacters,
+    /// An equation that is no line of text: fractions, limits, large brackets.
+    Equation,
+}
+
 /// What the parser found on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageReading {
@@ -179,6 +215,8 @@ pub struct PageReading {
     pub images: Vec<PageBox>,
     pub reason: Reason,
     pub confidence: Confidence,
+    /// What lowers the confidence.
+    pub doubts: Vec<Doubt>,
     /// Present if an image was requested and could be rendered.
     pub image: Option<PageImage>,
     /// Why the page could not be read or rendered, as shown to people.

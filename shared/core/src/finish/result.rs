@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    document::{Block, Classification, Confidence, Reason},
+    document::{Block, Classification, Confidence, Doubt, Reason},
     ids::{JobId, PageNumber},
     job::ResultMetadata,
     money::MicroUsd,
@@ -26,9 +26,14 @@ pub struct PageResult {
     pub source: Source,
     pub classification: Classification,
     pub reason: Reason,
-    /// How sure our own reading is, 0 to 1; absent where an AI read the page.
+    /// How sure the text is, 0 to 1: our own reading by what was found on the page, an AI's by how far it agrees with
+    /// our own. Absent where an AI's text could not be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// What makes our own reading less sure; empty where an AI read the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub doubts: Vec<Doubt>,
     #[serde(flatten)]
     pub read_by: ReadBy,
     /// Why the page has no AI text although it was planned, or no text at all.
@@ -110,8 +115,9 @@ pub struct PageInput {
     pub own_source: TextSource,
     /// What it is made of.
     pub own_blocks: Vec<Block>,
-    /// How sure it is.
+    /// How sure it is, and why not more.
     pub confidence: Option<Confidence>,
+    pub doubts: Vec<Doubt>,
     /// Why there is none.
     pub fault: Option<String>,
     pub sent_to_ai: bool,
@@ -156,8 +162,10 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         (_, None, Some(Cause::Cancelled)) => Some("the job was cancelled before an answer".to_owned()),
         (_, None, Some(Cause::Settled) | None) => Some("no answer was stored".to_owned()),
     };
-    let (blocks, confidence) =
-        if ai_text.is_some() { (vec![], None) } else { (input.own_blocks, input.confidence) };
+    let (blocks, confidence, doubts) = match &ai_text {
+        Some(_) => (vec![], outcome.as_ref().and_then(|outcome| outcome.confidence), vec![]),
+        None => (input.own_blocks, input.confidence, input.doubts),
+    };
     let text = ai_text.or(input.own_text).filter(|text| !text.trim().is_empty());
     let blank = input.reason == Reason::Blank;
     let has_text = text.is_some() || blank;
@@ -174,6 +182,7 @@ pub(super) fn page_result(input: PageInput, cause: Option<Cause>) -> PageResult 
         classification: input.reason.classification(),
         reason: input.reason,
         confidence,
+        doubts,
         read_by: outcome.as_ref().and_then(|outcome| outcome.target.as_ref()).into(),
         fallback_reason,
         calls: vec![],

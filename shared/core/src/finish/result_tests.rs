@@ -9,7 +9,7 @@ fn number(page: u32) -> PageNumber {
 
 fn ai(text: &str) -> (Settlement, Option<String>) {
     let at = Timestamp::UNIX_EPOCH;
-    let outcome = Settlement::read_by(Target::new(Provider::OpenAi, "m"), text, vec![], at, at);
+    let outcome = Settlement::read_by(Target::new(Provider::OpenAi, "m"), text, None, vec![], at, at);
     (outcome, Some(text.to_owned()))
 }
 
@@ -33,6 +33,7 @@ fn input(
         awaits_ocr: false,
         own_blocks: vec![],
         confidence: None,
+        doubts: vec![],
         fault: None,
         sent_to_ai: sent,
         settled,

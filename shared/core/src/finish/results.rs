@@ -107,6 +107,7 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
                     |stored| stored.fault.clone().filter(|_| stored.text.trim().is_empty()),
                 ),
                 confidence: found.as_ref().map(|stored| stored.confidence),
+                doubts: found.as_ref().map(|stored| stored.doubts.clone()).unwrap_or_default(),
                 own_source: match found.as_ref().is_some_and(|stored| stored.is_recognized) {
                     true => TextSource::Ocr,
                     false => TextSource::Mupdf,

@@ -42,6 +42,7 @@ fn plan(version: u32) -> Plan {
         priority: None,
         ai_pages: 1,
         image_pages: 1,
+        reasons: Default::default(),
         estimated_credits: 1,
         estimated_cost_micro_usd: MicroUsd(5),
         manifest: "m".into(),

@@ -1,9 +1,10 @@
 //! Proposes the plan: which pages go to AI, with which input, at what cost, and whether it needs approval.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     digest::sha256_hex,
+    document::Reason,
     event::Actor,
     ids::{JobId, PageNumber},
     job::{
@@ -64,12 +65,14 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
         false => format!("no API key is set for any of the models {}", options.failover),
     });
     let mut messages = Vec::new();
+    let mut reasons: BTreeMap<Reason, u32> = BTreeMap::new();
     if no_ai_reason.is_none() {
         let pages = all_pages(planner.blobs.as_ref(), job, survey).await?;
         for (index, Prepared { key, page, image }) in pages.iter().enumerate() {
             let facts = PageFacts {
                 number: page.page,
                 reason: page.reason,
+                confidence: page.confidence,
                 has_image: !matches!(image, Image::None),
                 has_text: !page.text.trim().is_empty(),
             };
@@ -83,6 +86,7 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
                 let text =
                     context_of(&planner.settings, &pages, index, survey.document_pages, image.is_some());
                 let context = store_context(planner.blobs.as_ref(), &job.id, page.page, text).await?;
+                *reasons.entry(page.reason).or_default() += 1;
                 messages.push(page_message(&settings, job, version, key, page, image, context));
             }
         }
@@ -106,6 +110,7 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
         priority: Some(options.priority),
         ai_pages,
         image_pages,
+        reasons,
         estimated_credits: ai_pages,
         estimated_cost_micro_usd: cost,
         manifest,

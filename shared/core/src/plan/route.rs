@@ -1,7 +1,7 @@
 //! Decides which pages go to AI, with which input, and estimates the cost.
 
 use crate::{
-    document::{Classification, Reason},
+    document::{Confidence, Reason},
     ids::PageNumber,
     money::MicroUsd,
     ports::vision::Price,
@@ -13,6 +13,7 @@ use crate::{
 pub struct PageFacts {
     pub number: PageNumber,
     pub reason: Reason,
+    pub confidence: Confidence,
     pub has_image: bool,
     pub has_text: bool,
 }
@@ -27,8 +28,7 @@ pub enum Route {
 }
 
 pub fn route(page: &PageFacts, ai_pages: AiPages, image_for_all: bool) -> Route {
-    let has_graphics = page.reason.classification() == Classification::HasGraphics;
-    if page.has_image && (has_graphics || image_for_all) {
+    if page.has_image && (image_for_all || ai_pages.needs_image(page.reason, page.confidence)) {
         return Route::SendImage;
     }
     // Without an image, a page needs text to be sent.
@@ -56,12 +56,13 @@ mod tests {
     use super::*;
 
     fn page(reason: Reason, has_image: bool, has_text: bool) -> PageFacts {
-        PageFacts { number: PageNumber::new(1).unwrap(), reason, has_image, has_text }
+        let confidence = Confidence::new(0.5);
+        PageFacts { number: PageNumber::new(1).unwrap(), reason, confidence, has_image, has_text }
     }
 
     #[test]
     fn only_pages_with_graphics_are_sent_unless_the_options_include_more() {
-        use AiPages::{All, Graphics};
+        use AiPages::{All, Graphics, Unsure};
         for (facts, ai, image_for_all, expected) in [
             (page(Reason::Text, false, true), Graphics, false, Route::Keep),
             (page(Reason::Text, false, true), All, false, Route::SendText),
@@ -70,6 +71,8 @@ mod tests {
             (page(Reason::Blank, false, false), All, false, Route::Keep),
             // The parser crashed on it: there is neither image nor text to send.
             (page(Reason::Unreadable, false, false), All, true, Route::Keep),
+            (page(Reason::Text, true, true), Unsure, false, Route::SendImage),
+            (page(Reason::Text, false, true), Unsure, false, Route::Keep),
             // Rendering failed, but there is text.
             (page(Reason::Image, false, true), All, false, Route::SendText),
         ] {

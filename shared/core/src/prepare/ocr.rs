@@ -69,7 +69,9 @@ pub fn needs_ocr(pages: OcrPages, page: &StoredPage) -> bool {
         (OcrPages::Off, _) | (_, Reason::Blank | Reason::Unreadable) => false,
         (OcrPages::Always, _) | (_, Reason::NoTextLayer | Reason::GarbageText) => true,
         (OcrPages::Auto, Reason::Scanned) => letters() < MIN_LAYER_LETTERS,
-        (OcrPages::Auto, Reason::Text | Reason::Image | Reason::VectorFigure) => letters() == 0,
+        (OcrPages::Auto, Reason::Text | Reason::Image | Reason::VectorFigure | Reason::Equation) => {
+            letters() == 0
+        }
     }
 }
 
@@ -220,6 +222,7 @@ impl StoredPage {
         self.text = text;
         self.blocks = found.blocks;
         self.confidence = found.confidence;
+        self.doubts.clear();
         self.is_recognized = true;
     }
 }
@@ -239,6 +242,7 @@ mod tests {
             blocks: vec![],
             images: vec![],
             confidence: Confidence::default(),
+            doubts: vec![],
             is_recognized: false,
             awaits_ocr: false,
         }

@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{Block, Confidence, PageBox, PageReading, Reason},
+    document::{Block, Confidence, Doubt, PageBox, PageReading, Reason},
     ids::{JobId, PageNumber},
     job::{PageRange, StepCode, StepError},
     keys::blob,
@@ -34,6 +34,9 @@ pub struct StoredPage {
     pub images: Vec<PageBox>,
     #[serde(default)]
     pub confidence: Confidence,
+    /// What lowers the confidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
     /// Whether the text is what OCR recognized, which is stored apart from the ranges.
     #[serde(skip)]
     pub is_recognized: bool,
@@ -44,7 +47,8 @@ pub struct StoredPage {
 
 impl From<PageReading> for StoredPage {
     fn from(reading: PageReading) -> Self {
-        let PageReading { number, text, page, blocks, images, reason, confidence, image: _, fault } = reading;
+        let PageReading { number, text, page, blocks, images, reason, confidence, doubts, image: _, fault } =
+            reading;
         Self {
             page: number,
             reason,
@@ -54,6 +58,7 @@ impl From<PageReading> for StoredPage {
             blocks,
             images,
             confidence,
+            doubts,
             is_recognized: false,
             awaits_ocr: false,
         }

@@ -1,7 +1,7 @@
 //! Renders the images of pages that may be sent to AI with an image.
 
 use crate::{
-    document::{Classification, ImageStyle, PageImage, Reason},
+    document::{ImageStyle, PageImage, Reason},
     ids::{JobId, PageNumber},
     job::{Job, PageRange, StepError, encode, message::ImageRef, passwords, telemetry as job_telemetry},
     keys::blob,
@@ -71,8 +71,9 @@ pub(super) async fn store_images(
 
 /// Whether the page may be sent with an image. A page that the parser can't read can't be rendered either.
 pub fn wants_image(job: &Job, page: &StoredPage) -> bool {
-    let has_graphics = page.reason.classification() == Classification::HasGraphics;
-    page.reason != Reason::Unreadable && (has_graphics || job.received.options.image_for_all)
+    let options = &job.received.options;
+    page.reason != Reason::Unreadable
+        && (options.image_for_all || options.ai_pages.needs_image(page.reason, page.confidence))
 }
 
 pub(super) async fn store_image(

@@ -1,15 +1,29 @@
-//! Judges whether a model's answer is the page: a refusal, an empty or repeating answer, or one that
-//! leaves words out is not.
+//! Judges whether a model's answer is the page: a refusal, a loop, or an answer that leaves the page's words out or
+//! has other ones is not.
 
-use std::collections::{HashMap, HashSet};
+use super::{reference::Reference, words::Words};
+use crate::{document::Confidence, ports::vision::Finish, read::outcome::CallResult};
 
-use crate::{ports::vision::Finish, read::outcome::CallResult};
-
-/// A text layer with fewer words than this is too short to check an answer against.
+/// The share of the page's distinct words that an answer must contain. Models drop headers and join hyphenated words,
+/// and next to a picture some text may be part of it, so it is well below all.
+const MIN_WORDS: f32 = 0.6;
+const MIN_WORDS_WITH_GRAPHICS: f32 = 0.5;
+/// The share of its distinct numbers, if it has enough of them. A chart's scale is often left out.
+const MIN_NUMBERS: f32 = 0.5;
+const MIN_NUMBERS_WITH_GRAPHICS: f32 = 0.35;
+const MIN_NUMBERS_TO_COMPARE: usize = 12;
+/// An answer of which a larger part is not on the page is another text.
+const MAX_UNKNOWN: f32 = 0.5;
+/// On a page without graphics there is nothing to describe: an answer with the whole page in it and so much more, in
+/// words and as a part of the answer, has invented that.
+const MAX_ADDED_WORDS: usize = 60;
+const MAX_ADDED: f32 = 0.6;
+/// A model may add a sentence of its own to a page of text without lowering its confidence.
+const FREE_ADDED: f32 = 0.2;
+/// Answers with fewer words are too short to compare with each other.
 const MIN_WORDS_TO_COMPARE: usize = 20;
-/// The share of a sound text layer's distinct words that an answer must contain. Models drop headers and
-/// join hyphenated words, so it is well below all; under half, something was left out.
-const MIN_SHARE_OF_WORDS: f64 = 0.5;
+/// Two answers that share so many words are the same text.
+const MIN_SAME: f32 = 0.7;
 /// A line that is repeated this often in a row is a loop of the model, not a page.
 const MAX_EQUAL_LINES: usize = 20;
 /// A short run of words that is repeated this often at the end of an answer is a loop.
@@ -17,50 +31,157 @@ const MAX_EQUAL_TAILS: usize = 12;
 /// Longest run of words that is checked for repetition.
 const MAX_TAIL_WORDS: usize = 30;
 
-/// Returns what is wrong with an answer, if anything. Failures of the call itself are not judged here.
-pub fn judge(text: &str, finish: Finish, text_layer: Option<&str>) -> Result<(), CallResult> {
+/// Why an answer is not the page, in words that have none of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    pub result: CallResult,
+    pub detail: String,
+}
+
+impl From<CallResult> for Rejection {
+    fn from(result: CallResult) -> Self {
+        Self { result, detail: "the model answered, but not with the page".to_owned() }
+    }
+}
+
+/// The share of the page's own text that the answer has, as its confidence; `None` where there is nothing to compare
+/// it with. An error if the answer is not the page. Failures of the call itself are not judged here.
+pub fn judge(
+    text: &str,
+    finish: Finish,
+    reference: Option<&Reference>,
+) -> Result<Option<Confidence>, Rejection> {
+    let is_loop = || repeats(text) && !reference.is_some_and(|reference| reference.repeats);
     match finish {
-        Finish::Refusal => return Err(CallResult::Refusal),
+        Finish::Refusal => return Err(CallResult::Refusal.into()),
         // A loop ends only with the output limit: more tokens would not help.
-        Finish::Length if repeats(text) && !text_layer.is_some_and(repeats) => {
-            return Err(CallResult::Repeating);
-        }
-        Finish::Length => return Err(CallResult::Truncated),
+        Finish::Length if is_loop() => return Err(CallResult::Repeating.into()),
+        Finish::Length => return Err(CallResult::Truncated.into()),
         Finish::Complete => {}
     }
     if text.trim().is_empty() {
-        return Err(CallResult::Empty);
+        return Err(CallResult::Empty.into());
     }
-    if reads_as_refusal(text) {
-        return Err(CallResult::Refusal);
+    if reads_as_refusal(text, reference) {
+        return Err(CallResult::Refusal.into());
     }
-    if repeats(text) && !text_layer.is_some_and(repeats) {
-        return Err(CallResult::Repeating);
+    if is_loop() {
+        return Err(CallResult::Repeating.into());
     }
-    if text_layer.is_some_and(|layer| misses_most_of(text, layer)) {
-        return Err(CallResult::Incomplete);
-    }
-    Ok(())
+    reference.map(|reference| compare(text, reference)).transpose()
 }
 
-/// Recognises refusals that come as ordinary text: short, with a typical opening.
-fn reads_as_refusal(text: &str) -> bool {
-    let text = text.trim().to_lowercase().replace('’', "'");
-    const OPENINGS: [&str; 9] = [
+/// Whether two answers that have little in common with the page's own text are the same: two models do not invent
+/// the same page, so it is the page's text that is wrong.
+pub fn is_same_text(one: &str, other: &str) -> bool {
+    let (one, other) = (Words::of_answer(one), Words::of_answer(other));
+    let share = |of: &Words, there: &Words| {
+        share(there.count_words(of) + there.count_numbers(of), of.len()) >= MIN_SAME
+    };
+    one.len() >= MIN_WORDS_TO_COMPARE
+        && other.len() >= MIN_WORDS_TO_COMPARE
+        && share(&one, &other)
+        && share(&other, &one)
+}
+
+fn compare(text: &str, reference: &Reference) -> Result<Confidence, Rejection> {
+    let answer = Words::of_answer(text);
+    let Reference { required, all, has_graphics, .. } = reference;
+    let (words, numbers) = (answer.count_words(required), answer.count_numbers(required));
+    let known = all.count_words(&answer) + all.count_numbers(&answer);
+    let added = answer.len() - known;
+    let unknown = share(added, answer.len());
+    if reference.is_sound {
+        let percent = |found, of| (100.0 * share(found, of)).round();
+        let rejected = |what: &str, found, of| {
+            let is_other_text = unknown > MAX_UNKNOWN && answer.len() >= MIN_WORDS_TO_COMPARE;
+            let share = percent(found, of);
+            Err(if is_other_text {
+                let unknown = (100.0 * unknown).round();
+                let detail = format!(
+                    "{unknown:.0} % of the answer is not on the page, and {share:.0} % of the page's {what} are in it"
+                );
+                Rejection { result: CallResult::Invented, detail }
+            } else {
+                let detail = format!("the answer has {share:.0} % of the page's {what}");
+                Rejection { result: CallResult::Incomplete, detail }
+            })
+        };
+        let (min_words, min_numbers) = match has_graphics {
+            true => (MIN_WORDS_WITH_GRAPHICS, MIN_NUMBERS_WITH_GRAPHICS),
+            false => (MIN_WORDS, MIN_NUMBERS),
+        };
+        if !required.words.is_empty() && share(words, required.words.len()) < min_words {
+            return rejected("words", words, required.words.len());
+        }
+        if required.numbers.len() >= MIN_NUMBERS_TO_COMPARE
+            && share(numbers, required.numbers.len()) < min_numbers
+        {
+            let own = answer.numbers.len() - all.count_numbers(&answer);
+            let has_others = own * 2 >= required.numbers.len() - numbers;
+            return match has_others {
+                true => Err(Rejection {
+                    result: CallResult::Invented,
+                    detail: format!(
+                        "{own} numbers of the answer are not on the page, and {:.0} % of the page's are in it",
+                        percent(numbers, required.numbers.len())
+                    ),
+                }),
+                false => rejected("numbers", numbers, required.numbers.len()),
+            };
+        }
+        if !has_graphics && added > MAX_ADDED_WORDS && unknown > MAX_ADDED {
+            return rejected("words", words, required.words.len());
+        }
+    }
+    let excess = if *has_graphics { 0.0 } else { (unknown - FREE_ADDED).max(0.0) };
+    Ok(Confidence::new(share(words + numbers, required.len()) * (1.0 - excess)))
+}
+
+fn share(part: usize, whole: usize) -> f32 {
+    part as f32 / whole.max(1) as f32
+}
+
+/// Recognises refusals that come as ordinary text: short, with a typical opening that the page does not have.
+fn reads_as_refusal(text: &str, reference: Option<&Reference>) -> bool {
+    const OPENINGS: [&str; 25] = [
         "i'm sorry, but i can",
         "i'm sorry, i can",
+        "i am sorry, but i can",
         "sorry, but i can",
+        "sorry, i can",
         "i can't assist",
         "i can't help with",
+        "i can't transcribe",
+        "i can't provide",
         "i cannot assist",
+        "i cannot help with",
+        "i cannot transcribe",
+        "i cannot provide",
         "i'm unable to",
         "i am unable to",
-        "i cannot help with",
+        "i'm not able to",
+        "as an ai",
+        "es tut mir leid, aber ich kann",
+        "je suis désolé, mais je ne peux",
+        "lo siento, pero no puedo",
+        "mi dispiace, ma non posso",
+        "desculpe, mas não posso",
+        "извините, но я не могу",
+        "抱歉，我无法",
+        "申し訳ありませんが",
     ];
-    text.len() < 400 && OPENINGS.iter().any(|opening| text.starts_with(opening))
+    if text.len() >= 400 {
+        return false;
+    }
+    let text = text.trim().to_lowercase().replace('’', "'");
+    let opening = OPENINGS.iter().find(|opening| text.starts_with(**opening));
+    opening.is_some_and(|opening| {
+        !reference.is_some_and(|reference| reference.opening.replace('’', "'").contains(opening))
+    })
 }
 
-fn repeats(text: &str) -> bool {
+pub(super) fn repeats(text: &str) -> bool {
     repeats_lines(text) || repeats_tail(text)
 }
 
@@ -91,79 +212,6 @@ fn repeats_tail(text: &str) -> bool {
     })
 }
 
-fn misses_most_of(text: &str, layer: &str) -> bool {
-    let expected = words(layer);
-    if expected.len() < MIN_WORDS_TO_COMPARE || !is_language(layer) {
-        return false;
-    }
-    let found = words(text);
-    let kept = expected.iter().filter(|word| found.contains(*word)).count();
-    (kept as f64) < expected.len() as f64 * MIN_SHARE_OF_WORDS
-}
-
-fn words(text: &str) -> HashSet<String> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().count() > 1)
-        .map(str::to_lowercase)
-        .collect()
-}
-
-/// A text layer that is mostly letters and digits, not replacement or private-use characters.
-pub fn is_language(text: &str) -> bool {
-    let mut counts: HashMap<bool, usize> = HashMap::new();
-    for c in text.chars().filter(|c| !c.is_whitespace()) {
-        *counts.entry(c.is_alphanumeric() || c.is_ascii_punctuation()).or_default() += 1;
-    }
-    let good = counts.get(&true).copied().unwrap_or(0);
-    let bad = counts.get(&false).copied().unwrap_or(0);
-    good > 0 && bad * 4 < good
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LAYER: &str = "The quick brown fox jumps over the lazy dog while seventeen grey herons watch from \
-        the northern bank and a small boat drifts slowly under the old stone bridge towards evening";
-
-    #[test]
-    fn a_faithful_answer_passes() {
-        assert_eq!(judge(&format!("# Title\n\n{LAYER}"), Finish::Complete, Some(LAYER)), Ok(()));
-        assert_eq!(judge("A chart of sales.", Finish::Complete, None), Ok(()));
-        assert_eq!(judge("Figure 3", Finish::Complete, Some("Fig")), Ok(()));
-    }
-
-    #[test]
-    fn an_answer_that_is_not_the_page_is_named_for_what_it_is() {
-        let row = "| 1 | 2 |\n".repeat(400);
-        for (text, finish, expected) in [
-            ("", Finish::Complete, CallResult::Empty),
-            (" \n\t", Finish::Complete, CallResult::Empty),
-            ("half of", Finish::Length, CallResult::Truncated),
-            ("no", Finish::Refusal, CallResult::Refusal),
-            ("I’m sorry, but I can't transcribe this page.", Finish::Complete, CallResult::Refusal),
-            (row.as_str(), Finish::Complete, CallResult::Repeating),
-            ("A page about animals.", Finish::Complete, CallResult::Incomplete),
-        ] {
-            assert_eq!(judge(text, finish, Some(LAYER)), Err(expected), "{text:.40}");
-        }
-    }
-
-    #[test]
-    fn a_page_that_itself_repeats_may_be_answered_so() {
-        let page = "Lorem ipsum dolor sit amet\n".repeat(40);
-        assert_eq!(judge(&page, Finish::Complete, Some(&page)), Ok(()));
-    }
-
-    #[test]
-    fn a_loop_without_line_breaks_is_seen() {
-        let text = format!("{LAYER} {}", "and then he said ".repeat(200));
-        assert_eq!(judge(&text, Finish::Complete, Some(LAYER)), Err(CallResult::Repeating));
-    }
-
-    #[test]
-    fn a_garbage_text_layer_is_no_measure() {
-        let garbage = "\u{fffd}\u{e001}x ".repeat(200);
-        assert_eq!(judge("A perfectly fine page.", Finish::Complete, Some(&garbage)), Ok(()));
-    }
-}
+#[path = "answer_tests.rs"]
+mod tests;

@@ -13,10 +13,12 @@ use super::{
     outcome::{CallResult, ModelCall},
     paces::StartedCall,
     page_task::PageTask,
+    reference::Reference,
     round::Admitted,
     telemetry,
 };
 use crate::{
+    document::Confidence,
     notices::NewNotice,
     ports::{
         notifier::NoticeKind,
@@ -39,7 +41,8 @@ pub(super) struct PlannedCall<'a> {
     /// The page's other models.
     pub others: Vec<Target>,
     pub request: PageRequest,
-    pub text_layer: Option<&'a str>,
+    /// The page's own text, to check the answer against.
+    pub reference: Option<&'a Reference>,
     pub steps_left: u32,
     /// Timeouts of this page, and openings of the model's breaker in a row.
     pub timeouts: u32,
@@ -53,6 +56,10 @@ pub(super) struct Ended {
     pub call: ModelCall,
     /// The page's text, if the answer is good.
     pub text: Option<String>,
+    /// How far a good answer agrees with the page's own text.
+    pub confidence: Option<Confidence>,
+    /// An answer that has little in common with the page's own text.
+    pub other_text: Option<String>,
     /// The deadline cut the call off.
     pub is_out_of_time: bool,
     /// The job is over, or another worker has the page.
@@ -86,20 +93,31 @@ impl PlannedCall<'_> {
         let Admitted { slot, passes } = self.admitted;
         let in_flight = reader.slots.in_flight_estimate(&target);
         let report = Report { task: self.task, target: &target, passes };
-        let mut ended = Ended { call: call.clone(), text: None, is_out_of_time: false, is_stopped: false };
+        let mut ended = Ended {
+            call: call.clone(),
+            text: None,
+            confidence: None,
+            other_text: None,
+            is_out_of_time: false,
+            is_stopped: false,
+        };
         // The slot is released when its result is known: the next page must not call a model that has just
         // asked for a pause.
         match reply {
             Reply::Answer(answer) => {
-                call.add_answer(&answer, self.text_layer);
+                ended.confidence = call.add_answer(&answer, self.reference);
                 metric.ended(&call);
                 telemetry::answered(span, &call);
                 report.answered(started_call, &answer).await;
-                if call.result == CallResult::Answered {
-                    info!(%target, latency_ms = call.latency_ms, "page read");
-                    ended.text = Some(answer.text);
-                } else {
-                    warn!(%target, result = ?call.result, "answer not usable");
+                match call.result {
+                    CallResult::Answered => {
+                        info!(%target, latency_ms = call.latency_ms, "page read");
+                        ended.text = Some(answer.text);
+                    }
+                    result => {
+                        warn!(%target, ?result, detail = call.detail, "answer not usable");
+                        ended.other_text = (result == CallResult::Invented).then_some(answer.text);
+                    }
                 }
             }
             Reply::Error(error) => {

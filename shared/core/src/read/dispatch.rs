@@ -292,12 +292,15 @@ async fn conclude(
         give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
     }
     let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
-    let calls = settlement.calls.clone();
+    let (calls, confidence) = (settlement.calls.clone(), settlement.confidence);
     if pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?.is_err() {
         pages::record_calls(store, &job.id, message.page_id, &calls).await?;
         return Ok(Disposition::Later(Duration::from_secs(1)));
     }
     telemetry::rounds(rounds);
+    if let Some(confidence) = confidence {
+        telemetry::confidence(confidence);
+    }
     // The worker that publishes late pages does so for all of them, for as long as they come.
     while_hidden(reader, delivery, settle_and_heal(reader, message)).await?;
     Ok(Disposition::Done)

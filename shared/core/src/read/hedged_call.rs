@@ -6,6 +6,7 @@ use futures::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    answer::is_same_text,
     breaker::Urgency,
     breakers,
     call::{Ended, PlannedCall},
@@ -107,7 +108,7 @@ impl Round<'_> {
             target: target.clone(),
             others: self.steps.iter().filter(|step| *step != target).cloned().collect(),
             request: self.request_for(target)?,
-            text_layer: self.text_layer.as_deref(),
+            reference: self.reference.as_ref(),
             steps_left: steps_left.count() as u32,
             timeouts: self.count(target, CallResult::Timeout) + trips,
             admitted,
@@ -159,19 +160,36 @@ impl Round<'_> {
             telemetry::hedged(ended[0].text.is_none() && ended[1].text.is_some());
         }
         let (mut text, mut is_out_of_time, mut is_stopped) = (None, false, false);
-        for one in ended {
+        for mut one in ended {
             is_out_of_time |= one.is_out_of_time;
             is_stopped |= one.is_stopped;
+            if let Some(other) = one.other_text.take() {
+                self.accept_second(&mut one, other);
+            }
             if text.is_none() {
-                text = one.text.map(|text| (one.call.target.clone(), text));
+                text = one.text.map(|text| (one.call.target.clone(), text, one.confidence));
             }
             self.calls.push(one.call);
         }
         match text {
-            Some((target, text)) => Some(self.settle(target, text)),
+            Some((target, text, confidence)) => Some(self.settle(target, text, confidence)),
             None if is_stopped => Some(PageOutcome::Stopped(take(&mut self.calls))),
             None if is_out_of_time => Some(self.out_of_time()),
             None => None,
+        }
+    }
+
+    /// An answer that is not the page's own text is accepted when another model has given the same: then it is the
+    /// page's text that is wrong, such as a layer with a broken encoding.
+    fn accept_second(&mut self, one: &mut Ended, text: String) {
+        let is_same =
+            |(target, other): &(Target, String)| *target != one.call.target && is_same_text(other, &text);
+        if self.other_texts.iter().any(is_same) {
+            one.call.result = CallResult::Answered;
+            one.call.detail = "two models gave this text, which the page's own text does not have".to_owned();
+            one.text = Some(text);
+        } else {
+            self.other_texts.push((one.call.target.clone(), text));
         }
     }
 }

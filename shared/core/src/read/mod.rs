@@ -20,6 +20,7 @@ mod page_task;
 pub mod pages;
 pub mod patience;
 pub mod quota;
+pub mod reference;
 pub mod revive;
 mod round;
 pub mod slot;
@@ -27,6 +28,7 @@ pub mod slots;
 pub(crate) mod telemetry;
 pub mod throughput;
 pub mod waiting;
+pub mod words;
 
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{answer::judge, waiting::Waiting};
+use super::{answer::judge, reference::Reference, waiting::Waiting};
 use crate::{
     digest::sha256_hex,
+    document::Confidence,
     money::MicroUsd,
     ports::{
         Fault,
@@ -32,6 +33,8 @@ pub enum CallResult {
     Truncated,
     Repeating,
     Incomplete,
+    /// The answer is another text than the page's.
+    Invented,
     /// The breaker was open: no call was made.
     BreakerOpen,
     /// Ended by us before an answer: another model answered first, or the job ended.
@@ -39,7 +42,7 @@ pub enum CallResult {
 }
 
 impl CallResult {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Answered,
         Self::Timeout,
         Self::Transient,
@@ -52,6 +55,7 @@ impl CallResult {
         Self::Truncated,
         Self::Repeating,
         Self::Incomplete,
+        Self::Invented,
         Self::BreakerOpen,
         Self::CutOff,
     ];
@@ -70,6 +74,7 @@ impl CallResult {
             Self::Truncated => "truncated",
             Self::Repeating => "repeating",
             Self::Incomplete => "incomplete",
+            Self::Invented => "invented",
             Self::BreakerOpen => "breaker_open",
             Self::CutOff => "cut_off",
         }
@@ -120,18 +125,23 @@ impl ModelCall {
         )
     }
 
-    /// Judges the answer, against the text layer where there is a sound one.
-    pub fn add_answer(&mut self, answer: &Answer, text_layer: Option<&str>) {
-        self.result = match judge(&answer.text, answer.finish, text_layer) {
-            Ok(()) => CallResult::Answered,
-            Err(result) => {
-                self.detail = "the model answered, but not with the page".to_owned();
-                result
-            }
-        };
+    /// Judges the answer, against the page's own text where there is any. Returns how far a good one agrees with it.
+    pub fn add_answer(&mut self, answer: &Answer, reference: Option<&Reference>) -> Option<Confidence> {
+        let judged = judge(&answer.text, answer.finish, reference);
         self.input_tokens = answer.usage.input_tokens;
         self.output_tokens = answer.usage.output_tokens;
         self.cost_micro_usd = MicroUsd::from_usd(answer.usage.cost_usd);
+        match judged {
+            Ok(confidence) => {
+                self.result = CallResult::Answered;
+                confidence
+            }
+            Err(rejection) => {
+                self.result = rejection.result;
+                self.detail = rejection.detail;
+                None
+            }
+        }
     }
 
     pub fn add_error(&mut self, error: &VisionError) {
@@ -199,6 +209,9 @@ pub struct Settlement {
     /// Why there is no AI text, when `source` is a fallback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_reason: Option<String>,
+    /// How far the model's text agrees with our own, where it could be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     pub calls: Vec<ModelCall>,
     pub text_len: usize,
     pub text_sha256: String,
@@ -210,6 +223,7 @@ impl Settlement {
     pub fn read_by(
         target: Target,
         text: &str,
+        confidence: Option<Confidence>,
         calls: Vec<ModelCall>,
         started_at: Timestamp,
         settled_at: Timestamp,
@@ -218,6 +232,7 @@ impl Settlement {
             source: Source::AI,
             target: Some(target),
             fallback_reason: None,
+            confidence,
             calls,
             text_len: text.chars().count(),
             text_sha256: sha256_hex(text.as_bytes()),
@@ -237,6 +252,7 @@ impl Settlement {
             source: Source::MUPDF_FALLBACK,
             target: None,
             fallback_reason: Some(fallback_reason),
+            confidence: None,
             calls,
             text_len: 0,
             text_sha256: sha256_hex(b""),

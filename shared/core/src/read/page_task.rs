@@ -13,13 +13,14 @@ use super::{
     breakers,
     outcome::{ModelCall, PageOutcome, Settlement},
     pages::Page,
+    reference::Reference,
     round::Round,
 };
 use crate::{
-    document::{ImageFormat, Reason},
+    document::ImageFormat,
     job::{Job, StepCode, StepError, message::PageMessage},
     ports::vision::{PageRequest, RequestImage},
-    prepare::{StoredPage, render_sharper, stored_pages},
+    prepare::{StoredPage, add_recognized, render_sharper, stored_pages, stored_range},
     providers::target::Target,
     settings::Settings,
     tenants,
@@ -80,13 +81,13 @@ impl PageTask<'_> {
             return Ok(PageOutcome::Settled(settled, None));
         }
         let steps = steps(&settings, self.job, message);
-        // A scan's OCR layer is often worse than what the model reads: answers are not checked against it.
-        let is_sound = matches!(stored.reason, Reason::Text | Reason::Image | Reason::VectorFigure);
+        let reference = if settings.check_answers { self.reference(stored).await? } else { None };
         let round = Round {
             task: self,
             request: None,
             sharper_image: None,
-            text_layer: is_sound.then_some(stored.text),
+            reference,
+            other_texts: vec![],
             start_by: start_by(started_at, self.leave_by, settings.request_timeout),
             steps,
             settings,
@@ -137,9 +138,24 @@ impl PageTask<'_> {
         }
     }
 
+    /// What answers are checked against: the page's text layer, or what OCR has recognized by now.
+    async fn reference(&self, stored: StoredPage) -> Result<Option<Reference>, StepError> {
+        let mut pages = [Some(vec![stored])];
+        if let Some(survey) = &self.job.survey {
+            add_recognized(self.reader.blobs.as_ref(), &self.job.id, survey.ocr, &mut pages, |_| true)
+                .await?;
+        }
+        Ok(pages.iter().flatten().flatten().next().and_then(Reference::of))
+    }
+
     async fn stored_page(&self) -> Result<StoredPage, StepError> {
         let (page, key) = (self.message.page_id, &self.message.mupdf_text_key);
-        let pages = stored_pages(self.reader.blobs.as_ref(), key).await?.unwrap_or_default();
+        let blobs = self.reader.blobs.as_ref();
+        let pages = match self.job.survey.as_ref().and_then(|survey| survey.range_of(page)) {
+            Some(range) => stored_range(blobs, &self.job.id, range).await?,
+            None => stored_pages(blobs, key).await?,
+        };
+        let pages = pages.unwrap_or_default();
         pages.into_iter().find(|stored| stored.page == page).ok_or_else(|| StepError::Broken {
             code: StepCode::StoredText,
             reason: format!("page {page} is not in {key}"),

@@ -15,10 +15,12 @@ use super::{
     outcome::{CallResult, ModelCall, PageOutcome, Settlement},
     page_task::PageTask,
     patience::{self, GiveUp, NextRound, Queue, StepState},
+    reference::Reference,
     slots::Slot,
     waiting::{WaitReason, Waiting},
 };
 use crate::{
+    document::Confidence,
     job::StepError,
     plan::context,
     ports::vision::{PageRequest, RequestImage},
@@ -47,8 +49,10 @@ pub(super) struct Round<'a> {
     pub request: Option<PageRequest>,
     /// Rendered when a model has missed words; inner `None` where that is not possible.
     pub sharper_image: Option<Option<RequestImage>>,
-    /// MuPDF's text, where it is sound enough to check an answer against.
-    pub text_layer: Option<String>,
+    /// The page's own text, to check answers against.
+    pub reference: Option<Reference>,
+    /// Answers of this round that have little in common with it.
+    pub other_texts: Vec<(Target, String)>,
     /// No call starts from then on.
     pub start_by: Timestamp,
     pub started_at: Timestamp,
@@ -149,7 +153,7 @@ impl Round<'_> {
     /// Whether the model can't or won't read this page, also with other settings.
     pub(super) fn is_refused(&self, target: &Target) -> bool {
         use CallResult::*;
-        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty);
+        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty | Invented);
         let again = [Truncated, Repeating, Incomplete].map(|result| self.count(target, result));
         let is_no_sharper = self.sharper_image.as_ref().is_some_and(Option::is_none);
         self.all_calls().any(|call| call.target == *target && is_final(call))
@@ -405,9 +409,14 @@ impl Round<'_> {
         PageOutcome::Settled(Settlement::fallback(reason, take(&mut self.calls), self.started_at, now), None)
     }
 
-    pub(super) fn settle(&mut self, target: Target, text: String) -> PageOutcome {
+    pub(super) fn settle(
+        &mut self,
+        target: Target,
+        text: String,
+        confidence: Option<Confidence>,
+    ) -> PageOutcome {
         let calls = take(&mut self.calls);
-        let settlement = Settlement::read_by(target, &text, calls, self.started_at, self.now());
+        let settlement = Settlement::read_by(target, &text, confidence, calls, self.started_at, self.now());
         PageOutcome::Settled(settlement, Some(text))
     }
 }

@@ -8,6 +8,7 @@ use super::{
     outcome::{CallResult, ModelCall},
 };
 use crate::{
+    document::Confidence,
     events::Store,
     job::message::PageMessage,
     money::MicroUsd,
@@ -71,6 +72,11 @@ pub(crate) fn hedged(has_won: bool) {
 
 pub(crate) fn rounds(rounds: u32) {
     PAGE_ROUNDS.record([], f64::from(rounds));
+}
+
+/// Records how far the text that a model read agrees with the page's own.
+pub(crate) fn confidence(confidence: Confidence) {
+    PAGE_CONFIDENCE.record([], f64::from(confidence.get()));
 }
 
 pub(crate) fn failed_over(from: Provider, to: Provider) {

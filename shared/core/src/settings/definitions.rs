@@ -154,8 +154,12 @@ impl Reader<'_> {
             ),
             ai_pages: self.choice(
                 "AI_PAGES",
-                &[("graphics", AiPages::Graphics), ("all", AiPages::All)],
-                "pages that go to AI: only those with graphics, or all",
+                &[("graphics", AiPages::Graphics), ("unsure", AiPages::Unsure), ("all", AiPages::All)],
+                "pages that go to AI: those with graphics, only those whose own reading has a low confidence, or all",
+            ),
+            check_answers: self.switch(
+                "CHECK_ANSWERS",
+                "check what a model answers against the page's own text; off for instructions that ask for something else than the text, such as a translation",
             ),
             ocr: self.choice(
                 "OCR",

@@ -150,6 +150,7 @@ pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         "AI_PAGES",
         "IMAGE_SEND_ALL_PAGES",
         "AI_SYSTEM_PROMPT",
+        "CHECK_ANSWERS",
         "OCR",
         "OCR_LANGUAGES",
         "APPROVAL_THRESHOLD_USD",
@@ -189,6 +190,8 @@ pub struct Settings {
     pub failover: FailoverList,
     pub tier: Tier,
     pub ai_pages: AiPages,
+    /// Whether answers are checked against the page's own text.
+    pub check_answers: bool,
     /// Which pages are recognized by OCR, and in which languages.
     pub ocr: OcrPages,
     pub ocr_languages: Vec<String>,

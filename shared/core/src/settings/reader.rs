@@ -179,6 +179,11 @@ impl<'a> Reader<'a> {
         )
     }
 
+    /// On unless it is turned off.
+    pub fn switch(&mut self, name: &'static str, about: &'static str) -> bool {
+        self.choice(name, &[("on", true), ("off", false)], about)
+    }
+
     pub fn duration(
         &mut self,
         name: &'static str,

@@ -5,7 +5,7 @@
 //!
 //! | metric | labels | meaning |
 //! | --- | --- | --- |
-//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | model calls, by result: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` if there was no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete` if the answer was not the page; `cut_off` if another model, the job or the worker ended first |
+//! | `everypage_provider_requests_total` | `provider`, `model`, `result` | model calls, by result: `answered`; `timeout`, `transient`, `exhausted`, `configuration`, `request`, `unknown` if there was no answer; `refusal`, `empty`, `truncated`, `repeating`, `incomplete`, `invented` if the answer was not the page; `cut_off` if another model, the job or the worker ended first |
 //! | `everypage_provider_latency_seconds` | `provider`, `model` | duration of model calls, timeouts included; without calls that were cut off, which show nothing about the model |
 //! | `everypage_provider_tokens_total` | `provider`, `model`, `direction` | tokens of answers, `input` and `output` |
 //! | `everypage_provider_cost_usd_total` | `provider`, `model` | cost of those tokens |
@@ -14,6 +14,7 @@
 //! | `everypage_inflight_limit` | `provider`, `model` | calls to a model that may be in flight, by all workers together, as this process saw it last |
 //! | `everypage_hedges_total` | `result` | calls that were doubled with another model because they took long: that one answered (`won`) or not (`lost`) |
 //! | `everypage_page_rounds` | | rounds over the models that a settled page took |
+//! | `everypage_page_confidence` | | how far the text that a model read agrees with the page's own text, 0 to 1; pages without text to compare it with do not count |
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
 //! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`, and the same for `ocr`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
 //! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
@@ -183,6 +184,13 @@ pub(crate) static OCR_SECONDS: Metric<0> = Metric(Definition {
     )
     .0
 });
+pub(crate) static PAGE_CONFIDENCE: Metric<0> = Metric::new(
+    "everypage_page_confidence",
+    Kind::Histogram(&[0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]),
+    &[],
+    "How far the text that a model read agrees with the page's own text",
+)
+.of_numbers();
 pub(crate) static BREAKERS_OPEN: Metric<0> =
     Metric::new("everypage_breakers_open", Kind::Gauge, &[], "Breakers that are open or half open");
 pub(crate) static PAGES: Metric<1> = Metric::new(
@@ -249,7 +257,7 @@ pub(crate) static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric.
-pub static ALL: [&Definition; 22] = [
+pub static ALL: [&Definition; 23] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
@@ -261,6 +269,7 @@ pub static ALL: [&Definition; 22] = [
     &PAGE_ROUNDS.0,
     &OCR_SECONDS.0,
     &BREAKERS_OPEN.0,
+    &PAGE_CONFIDENCE.0,
     &PAGES.0,
     &JOB_DURATION.0,
     &CREDITS_RESERVED.0,

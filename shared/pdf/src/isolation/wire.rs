@@ -4,7 +4,8 @@ use std::io;
 
 use everypage_core::{
     document::{
-        Block, Confidence, ImageFormat, MAX_IMAGES, PageBox, PageImage, PageReading, Reason, plain_text,
+        Block, Confidence, Doubt, ImageFormat, MAX_IMAGES, PageBox, PageImage, PageReading, Reason,
+        plain_text,
     },
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
@@ -33,6 +34,7 @@ pub(crate) enum Reply {
         page: PageBox,
         images: Vec<PageBox>,
         confidence: Confidence,
+        doubts: Vec<Doubt>,
         block_bytes: usize,
         image: Option<ImageHead>,
         fault: Option<String>,
@@ -114,7 +116,8 @@ fn sanitize(message: &str) -> String {
 impl Reply {
     /// Splits a reading into head, blocks and image.
     pub fn page(reading: PageReading) -> io::Result<(Self, Vec<u8>, Vec<u8>)> {
-        let PageReading { number, text: _, page, blocks, images, reason, confidence, image, fault } = reading;
+        let PageReading { number, text: _, page, blocks, images, reason, confidence, doubts, image, fault } =
+            reading;
         let (image, bytes) = match image {
             Some(PageImage { format, width_px, height_px, bytes }) => {
                 (Some(ImageHead { format, width_px, height_px }), bytes)
@@ -123,7 +126,17 @@ impl Reply {
         };
         let blocks = serde_json::to_vec(&blocks)?;
         Ok((
-            Self::Page { number, reason, page, images, confidence, block_bytes: blocks.len(), image, fault },
+            Self::Page {
+                number,
+                reason,
+                page,
+                images,
+                confidence,
+                doubts,
+                block_bytes: blocks.len(),
+                image,
+                fault,
+            },
             blocks,
             bytes,
         ))
@@ -131,7 +144,8 @@ impl Reply {
 
     /// Joins a page's reply and body. `None` for another reply or a malformed body: the child is broken.
     pub fn into_page(self, mut body: Vec<u8>) -> Option<PageReading> {
-        let Self::Page { number, reason, page, mut images, confidence, block_bytes, image, fault } = self
+        let Self::Page { number, reason, page, mut images, confidence, doubts, block_bytes, image, fault } =
+            self
         else {
             return None;
         };
@@ -151,6 +165,6 @@ impl Reply {
         });
         let (text, fault) = (plain_text(&blocks), fault.as_deref().map(sanitize));
         images.truncate(MAX_IMAGES);
-        Some(PageReading { number, text, page, blocks, images, reason, confidence, image, fault })
+        Some(PageReading { number, text, page, blocks, images, reason, confidence, doubts, image, fault })
     }
 }

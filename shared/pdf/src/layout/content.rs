@@ -75,6 +75,8 @@ pub(crate) struct PageContent {
     /// Filled rectangles that are visible.
     pub fills: Vec<Area>,
     pub images: Vec<Area>,
+    /// Small slanted or curved drawings, some of which are check marks.
+    pub marks: Vec<Area>,
     /// Clusters of lines and curves, some of which are figures.
     pub clusters: Vec<Cluster>,
     pub tags: Vec<TaggedRun>,

@@ -9,8 +9,10 @@
 //! decided later, in the core.
 
 mod aligned;
+mod check_boxes;
 mod columns;
 pub(crate) mod content;
+mod equations;
 mod fragment;
 mod grid;
 mod initial;
@@ -52,6 +54,8 @@ pub(crate) struct PageLayout {
     pub uncertain_tables: u32,
     /// Areas of captions that name a figure.
     pub figure_captions: Vec<Area>,
+    /// Places with equations that a line of text can't hold.
+    pub equations: u32,
 }
 
 /// A page with more letters is an attack or a wallpaper of text: its lines are kept as they are.
@@ -69,7 +73,9 @@ pub(crate) fn read(mut content: PageContent) -> PageLayout {
     let mut blocks = Blocks::new(turn, content.page, body_size, &level);
     let line_numbers = margins::take_line_numbers(&mut level);
     initial::join_initials(&mut level);
+    check_boxes::add(&mut level, &content);
     let tables = tables::take(&mut level, &content, &turn);
+    blocks.layout.equations = equations::count(&content, &tables);
     let figures = figures(&content, &mut level, &tables, body_size);
     let is_right_to_left = level.iter().filter(|line| line.is_right_to_left).count() * 2 > level.len();
     for region in columns::regions(items(&level, &tables, &figures), is_right_to_left) {

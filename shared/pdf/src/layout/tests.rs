@@ -286,3 +286,66 @@ fn a_page_with_too_many_letters_keeps_its_lines() {
     assert_eq!(blocks.len(), 1);
     assert_eq!(blocks[0].text.lines().count(), 10_000);
 }
+
+impl Sheet {
+    fn square(self, x: f32, y: f32, side: f32) -> Self {
+        self.rule(x, y, x + side, y).rule(x, y + side, x + side, y + side).rule(x, y, x, y + side).rule(
+            x + side,
+            y,
+            x + side,
+            y + side,
+        )
+    }
+}
+
+#[test]
+fn check_boxes_are_marked_or_not() {
+    let mut sheet = Sheet::new()
+        .square(50.0, 92.0, 9.0)
+        .line(64.0, 100.0, "Married")
+        .square(150.0, 92.0, 9.0)
+        .line(152.0, 100.0, "✔")
+        .line(164.0, 100.0, "Single")
+        .square(250.0, 92.0, 9.0)
+        .line(264.0, 100.0, "Widowed");
+    sheet.content.marks.push(Area::new(251.0, 93.0, 258.0, 100.0));
+    assert_eq!(sheet.text(), "[ ] Married [x] Single [x] Widowed");
+}
+
+#[test]
+fn fields_for_letters_and_small_grids_are_no_check_boxes() {
+    let letters = Sheet::new().square(50.0, 91.0, 10.0).line(52.5, 100.0, "A").line(120.0, 100.0, "Initial");
+    assert!(!letters.text().contains('['));
+    let grid = Sheet::new().square(50.0, 92.0, 9.0).square(59.0, 92.0, 9.0).line(80.0, 100.0, "Code");
+    assert!(!grid.text().contains('['));
+}
+
+fn equations(sheet: Sheet) -> u32 {
+    read(sheet.content).equations
+}
+
+#[test]
+fn fractions_and_limits_are_equations() {
+    let prose = Sheet::new().line(50.0, 60.0, "where α and β and γ are constants of the model");
+    let fraction = prose
+        .line(100.0, 100.0, "f =")
+        .line(124.0, 96.0, "a")
+        .rule(122.0, 98.5, 132.0, 98.5)
+        .line(124.0, 107.0, "b");
+    assert_eq!(equations(fraction), 1);
+    let sum = Sheet::new()
+        .line(50.0, 60.0, "α β γ")
+        .styled(100.0, 100.0, 14.0, FontStyle::default(), "∑")
+        .styled(101.0, 112.0, 6.0, FontStyle::default(), "n")
+        .line(112.0, 100.0, "x");
+    assert_eq!(equations(sum), 1);
+}
+
+#[test]
+fn underlined_words_and_plain_symbols_are_no_equations() {
+    let sheet = Sheet::new()
+        .line(50.0, 100.0, "the word below is α underlined")
+        .rule(72.0, 102.0, 98.0, 102.0)
+        .line(50.0, 112.0, "and then β the text γ continues δ here");
+    assert_eq!(equations(sheet), 0);
+}

@@ -65,7 +65,12 @@ impl Turn {
                 glyph.baseline = glyph.area.y1 - 0.2 * glyph.area.height();
             }
         }
-        let areas = content.rules.iter_mut().chain(&mut content.fills).chain(&mut content.images);
+        let areas = content
+            .rules
+            .iter_mut()
+            .chain(&mut content.fills)
+            .chain(&mut content.images)
+            .chain(&mut content.marks);
         let clusters =
             content.clusters.iter_mut().flat_map(|cluster| [&mut cluster.area, &mut cluster.stroke_area]);
         for area in areas.chain(clusters).chain(content.tags.iter_mut().map(|tag| &mut tag.area)) {

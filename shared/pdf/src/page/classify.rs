@@ -23,6 +23,9 @@ const MIN_SCAN_SHARE: f32 = 0.8;
 /// Without visible text a smaller image is a scan too.
 const MIN_TEXTLESS_SCAN_SHARE: f32 = 0.5;
 
+/// So many places of a page whose meaning is in what is above and below what.
+const MIN_EQUATIONS: u32 = 2;
+
 /// `layout` is what was understood of the page: tables that were rebuilt are no figures, and captions name some.
 pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayout) -> Reason {
     let mut covered = Grid::new(graphics.page);
@@ -53,6 +56,8 @@ pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayou
     ) || has_bars(&graphics.fills, &text.lines, page)
     {
         Reason::VectorFigure
+    } else if layout.equations >= MIN_EQUATIONS {
+        Reason::Equation
     } else {
         Reason::Text
     }

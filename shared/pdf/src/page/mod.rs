@@ -18,5 +18,5 @@ pub(crate) use confidence::confidence;
 pub(crate) use content::TextContent;
 pub(crate) use figures::{Cluster, clusters};
 pub(crate) use geometry::Area;
-pub(crate) use graphics::Graphics;
+pub(crate) use graphics::{Drawing, Graphics};
 pub(crate) use render::render;
