@@ -1,12 +1,14 @@
 //! `everypage process`: turns files into text on this machine.
 
+use everypage_core::settings::OcrPages;
+
 use crate::{
     args::Process,
     backend::Backend,
     documents::{self, WaitUntil},
     exit::Exit,
     problem::Problem,
-    settings::{Context, no_api_key},
+    settings::{Context, no_api_key, ocr},
 };
 
 pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
@@ -15,6 +17,10 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
     if settings.failover_order().is_empty() {
         context.screen.note(&no_api_key("every page gets the text that Everypage reads itself"));
+        if settings.ocr != OcrPages::Off && ocr()?.will_be_built() {
+            let note = "OCR is built in the background when the first page without a text layer needs it, once; this takes some minutes";
+            context.screen.note(note);
+        }
     }
     let backend = Backend::open(context).await?;
     documents::run(context, &backend, &args.documents, work, WaitUntil::Done).await

@@ -10,6 +10,7 @@ use everypage_core::{
     app::App,
     ids::PageNumber,
     job::Job,
+    ports::ocr::OcrPriority,
     prepare::{self, Recognition, StoredPage},
     read::{outcome::Settlement, pages},
     settings::OcrPages,
@@ -48,15 +49,17 @@ pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &Cancellat
             tokio::select! {
                 biased;
                 () = read_by_ai(app, job, page.page, ai_is_done) => {}
-                done = recognize(app, job, page) => is_unavailable.store(!done, Ordering::Relaxed),
+                done = recognize(app, job, page, ai_is_done) => is_unavailable.store(!done, Ordering::Relaxed),
             }
         })
         .await;
 }
 
 /// False if no page can be recognized here.
-async fn recognize(app: &App, job: &Job, page: &StoredPage) -> bool {
-    match prepare::recognize_page(&app.preparer, job, page).await {
+async fn recognize(app: &App, job: &Job, page: &StoredPage, ai_is_done: &CancellationToken) -> bool {
+    let is_needed = ai_is_done.is_cancelled();
+    let priority = if is_needed { OcrPriority::Needed } else { OcrPriority::Ahead };
+    match prepare::recognize_page(&app.preparer, job, page, priority).await {
         Ok(Recognition::Stored) => true,
         Ok(Recognition::Unavailable(reason)) => {
             warn!(reason, "pages without a text layer are not recognized");

@@ -14,8 +14,18 @@ pub struct OcrRequest<'a> {
     pub page: PageBox,
     /// Names of the engine's language data, such as `eng`.
     pub languages: &'a [String],
+    pub priority: OcrPriority,
     /// After this the page is given up. What was recognized by then may be the answer.
     pub time: Duration,
+}
+
+/// What else may be held up by the recognition of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcrPriority {
+    /// Nothing: a model may still read the page.
+    Ahead,
+    /// The page's result waits for it; less than text is read for other documents.
+    Needed,
 }
 
 /// What was recognized on a page.
@@ -37,7 +47,7 @@ pub enum OcrError {
     Page(String),
 }
 
-/// Recognizes text, at a priority below everything else, and survives any image.
+/// Recognizes text, at a priority below the rest of the program, and survives any image.
 #[async_trait]
 pub trait Ocr: Send + Sync {
     /// Whether pages can be recognized in these languages; the error says what is missing.

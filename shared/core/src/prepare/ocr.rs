@@ -19,7 +19,7 @@ use crate::{
     keys::blob,
     ports::{
         blobs::Blobs,
-        ocr::{OcrError, OcrRequest},
+        ocr::{OcrError, OcrPriority, OcrRequest},
         pdf::{ReadOptions, RenderPages},
     },
     prepare::{
@@ -38,7 +38,7 @@ use crate::{
 /// Tesseract's words are as good at 200 dpi as at 300, and take half of the time.
 const IMAGE: ImageStyle =
     ImageStyle { dpi: 200, color: ImageColor::Gray, format: ImageFormat::Jpeg, jpeg_quality: 90 };
-/// For one page, at a priority below everything else. A dense page takes a second or two of a core.
+/// For one page, at a low priority. A dense page takes a second or two of a core.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A scan whose text layer has fewer letters is recognized: that is a stamp or a page number, not the page.
 const MIN_LAYER_LETTERS: usize = 200;
@@ -89,6 +89,7 @@ pub async fn recognize_page(
     preparer: &Preparer,
     job: &Job,
     page: &StoredPage,
+    priority: OcrPriority,
 ) -> Result<Recognition, StepError> {
     let key = blob::page_ocr(&job.id, page.page);
     if preparer.blobs.get(&key).await?.is_some() {
@@ -103,7 +104,8 @@ pub async fn recognize_page(
         None => failed("the page could not be rendered".into()),
         Some(image) => {
             let start = preparer.store.clock.now();
-            let request = OcrRequest { image: &image, page: page.area, languages, time: PAGE_TIMEOUT };
+            let request =
+                OcrRequest { image: &image, page: page.area, languages, priority, time: PAGE_TIMEOUT };
             let read = preparer.ocr.recognize(request).await;
             OCR_SECONDS.record([], until(start, preparer.store.clock.now()).as_secs_f64());
             match read {

@@ -28,6 +28,11 @@ impl TesseractOcr {
         Self { program, cores, slots, build_failure: Arc::default() }
     }
 
+    /// Whether the program is not there and is built when the first page needs it.
+    pub fn will_be_built(&self) -> bool {
+        self.program.missing_builder().is_some()
+    }
+
     /// Builds the program if it is not there and can be built. A build that was started continues when this is
     /// dropped: the next page or process finds the program.
     async fn build_if_missing(&self) -> Result<(), OcrError> {
@@ -77,13 +82,13 @@ impl Ocr for TesseractOcr {
     }
 
     async fn recognize(&self, request: OcrRequest<'_>) -> Result<OcrReading, OcrError> {
-        let OcrRequest { image, page, languages, time } = request;
+        let OcrRequest { image, page, languages, priority, time } = request;
         let data = self.program.data_for(languages).map_err(OcrError::Unavailable)?;
         self.build_if_missing().await?;
         let _slot = self.slots.acquire().await.map_err(|_| OcrError::Unavailable("shutting down".into()))?;
         let dpi = words::dpi(image.width_px, page);
         let (program, names) = (self.program.path(), languages.join("+"));
-        let found = process::recognize(program, data, &names, &image.bytes, dpi, time).await?;
+        let found = process::recognize(program, data, &names, &image.bytes, dpi, priority, time).await?;
         // Pure, and bounded by what a page can hold; but not on the runtime's threads.
         tokio::task::spawn_blocking(move || words::layout(found, page))
             .await

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use everypage_core::ports::ocr::OcrError;
+use everypage_core::ports::ocr::{OcrError, OcrPriority};
 use tokio::{process::Command, time::timeout};
 
 use super::wire::{Page, Reply, Request};
@@ -10,8 +10,6 @@ use crate::isolation::frame;
 
 /// A page of 40 million pixels, with what Tesseract makes of it.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
-/// The lowest priority: recognition takes only what nothing else wants.
-const NICE: i32 = 19;
 /// After its time, the engine returns the words that it has; one that does not is killed this much later.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -22,11 +20,17 @@ pub(super) async fn recognize(
     languages: &str,
     image: &[u8],
     dpi: u32,
+    priority: OcrPriority,
     time: Duration,
 ) -> Result<Page, OcrError> {
+    let nice: i32 = match priority {
+        // The lowest: it takes only what nothing else wants.
+        OcrPriority::Ahead => 19,
+        OcrPriority::Needed => 10,
+    };
     let mut child = Command::new(program)
         .arg(data)
-        .args([languages, &MAX_MEMORY_BYTES.to_string(), &NICE.to_string()])
+        .args([languages, &MAX_MEMORY_BYTES.to_string(), &nice.to_string()])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

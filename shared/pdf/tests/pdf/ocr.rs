@@ -6,7 +6,7 @@ use everypage_core::{
     document::{ImageColor, ImageFormat, ImageStyle, PageBox, PageImage, plain_text},
     ids::PageNumber,
     ports::{
-        ocr::{Ocr, OcrError, OcrRequest},
+        ocr::{Ocr, OcrError, OcrPriority, OcrRequest},
         pdf::{ReadOptions, RenderPages},
     },
 };
@@ -62,8 +62,13 @@ async fn a_page_is_read_whichever_way_it_lies() {
     let Some(engine) = engine() else { return };
     let (mut image, mut page, truth) = page_of_prose();
     for turns in 0..4 {
-        let request =
-            OcrRequest { image: &image, page, languages: &languages(), time: Duration::from_secs(60) };
+        let request = OcrRequest {
+            image: &image,
+            page,
+            languages: &languages(),
+            priority: OcrPriority::Needed,
+            time: Duration::from_secs(60),
+        };
         let read = engine.recognize(request).await.unwrap();
         let text = plain_text(&read.blocks);
         let found = words(&text).intersection(&truth).count();
@@ -92,6 +97,7 @@ async fn hostile_images_are_errors_of_their_page() {
             image: &image,
             page: PageBox([0, 0, 600, 800]),
             languages: &languages(),
+            priority: OcrPriority::Needed,
             time: Duration::from_secs(20),
         };
         assert!(matches!(engine.recognize(request).await, Err(OcrError::Page(_))));
@@ -116,7 +122,13 @@ async fn a_page_of_noise_ends_in_its_time() {
     encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
     let image = PageImage { format: ImageFormat::Png, width_px: width, height_px: height, bytes };
     let page = PageBox([0, 0, 720, 1008]);
-    let request = OcrRequest { image: &image, page, languages: &languages(), time: Duration::from_secs(2) };
+    let request = OcrRequest {
+        image: &image,
+        page,
+        languages: &languages(),
+        priority: OcrPriority::Needed,
+        time: Duration::from_secs(2),
+    };
     // It may find nothing, or be killed; what counts is that it ends.
     let ended = tokio::time::timeout(Duration::from_secs(20), engine.recognize(request)).await;
     assert!(ended.is_ok());
@@ -137,8 +149,13 @@ async fn missing_data_and_programs_are_no_faults_of_a_page() {
     let failing = TesseractOcr::new(failing);
     assert_eq!(failing.check(&["xyz".to_owned()]).await, Ok(()));
     let (image, page, _) = page_of_prose();
-    let request =
-        OcrRequest { image: &image, page, languages: &["xyz".to_owned()], time: Duration::from_secs(5) };
+    let request = OcrRequest {
+        image: &image,
+        page,
+        languages: &["xyz".to_owned()],
+        priority: OcrPriority::Needed,
+        time: Duration::from_secs(5),
+    };
     for _ in 0..2 {
         let error = failing.recognize(request).await.unwrap_err();
         assert!(matches!(&error, OcrError::Unavailable(reason) if reason.contains("/bin/false")), "{error}");
