@@ -48,7 +48,8 @@ def everypage(program: Path) -> Tool:
         files = [task["pdf"] for task in tasks]
         return [str(program), "process", *files, "--format", "markdown", "-o", str(folder), "-q", "--force"]
 
-    return Tool("everypage", digest, command, ENVIRONMENT)
+    # A batch of scans takes longer than a job should, at a low priority.
+    return Tool("everypage", digest, command, ENVIRONMENT | {"JOB_TIMEOUT": "1h"})
 
 
 def peer(name: str, version: str) -> Tool:
