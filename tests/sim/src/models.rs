@@ -77,7 +77,10 @@ impl Models {
         *used = (*used - now.saturating_sub(*at).as_secs_f64() / one).max(0.0);
         *at = now;
         let over = *used + 1.0 - calls as f64;
-        let taken = if over > 0.0 { Err(milliseconds(over * one)) } else { Ok(*used += 1.0) };
+        let taken = if over > 0.0 { Err(milliseconds(over * one)) } else { Ok(()) };
+        if taken.is_ok() {
+            *used += 1.0;
+        }
         let left = Quota {
             left: (calls as f64 - *used).max(0.0) as u64,
             limit: Some(calls),
