@@ -6,8 +6,8 @@ use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options:
 
 use crate::wire::Box;
 
-/// An A4 page at 600 dpi has 35 million.
-const MAX_PIXELS: usize = 40_000_000;
+/// Pages are rendered with at most 40 million pixels, and their sides are rounded up.
+const MAX_PIXELS: usize = 41_000_000;
 
 /// One byte per pixel, row by row; 255 is white.
 #[derive(Clone)]
