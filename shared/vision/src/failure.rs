@@ -93,6 +93,7 @@ impl Call<'_> {
             402 | 429 => Meaning::Exhausted,
             404 => Meaning::UnknownModel,
             400..=499 if error.has_code("model_not_found") => Meaning::UnknownModel,
+            403 if error.is_flagged => Meaning::Refused,
             401 | 403 => Meaning::BadAccess,
             400 if error.is_refusal() => Meaning::Refused,
             400 | 413 | 422 => Meaning::BadRequest,
@@ -147,6 +148,8 @@ pub(crate) struct ErrorBody {
     reasons: Vec<String>,
     /// Google's `details[].retryDelay`.
     retry_delay: Option<Duration>,
+    /// OpenRouter's moderation has flagged the page, with a 403.
+    is_flagged: bool,
 }
 
 impl ErrorBody {
@@ -179,6 +182,7 @@ impl ErrorBody {
             code: text("code"),
             message: text("message").or_else(|| text("Message")).or_else(|| text("detail")),
             reasons: details().filter_map(|detail| detail["reason"].as_str()).map(str::to_owned).collect(),
+            is_flagged: !error["metadata"]["flagged_input"].is_null(),
             retry_delay: details().find_map(delay).map(|delay| delay.min(rate_limit::MAX_WAIT)),
         }
     }

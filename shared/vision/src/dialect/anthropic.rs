@@ -14,7 +14,7 @@ use super::{
     Call, Completion, Dialect, Request,
     completion::{Content, Tokens},
     image::Base64,
-    tuning::ClaudeTuning,
+    tuning::{ClaudeTuning, is_worth_caching},
 };
 use crate::{
     rate_limit::{header, tightest, until},
@@ -82,7 +82,7 @@ fn body(call: Call<'_>) -> Body<'_> {
     Body {
         model,
         max_tokens: call.max_output_tokens,
-        system: Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        system: system(&page.system_prompt),
         messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
         temperature: tuning.temperature,
         output_config: tuning.effort.map(|effort| OutputConfig { effort }),
@@ -94,12 +94,44 @@ struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<&'a str>,
+    system: Option<System<'a>>,
     messages: [Message<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+}
+
+fn system(prompt: &str) -> Option<System<'_>> {
+    match prompt {
+        "" => None,
+        prompt if is_worth_caching(prompt) => {
+            let cache_control = CacheControl { kind: "ephemeral" };
+            Some(System::Cached([SystemBlock { kind: "text", text: prompt, cache_control }]))
+        }
+        prompt => Some(System::Plain(prompt)),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum System<'a> {
+    Plain(&'a str),
+    Cached([SystemBlock<'a>; 1]),
+}
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -137,6 +169,7 @@ struct Response {
 
 #[cfg(test)]
 mod tests {
+    use everypage_core::ports::vision::PageRequest;
     use serde_json::{Value, json};
 
     use super::*;
@@ -165,6 +198,14 @@ mod tests {
         );
         assert_eq!(sent(" \n", true)["messages"][0]["content"].as_array().unwrap().len(), 1);
         assert_eq!(sent("text", false)["messages"][0]["content"][0]["text"], "text");
+    }
+
+    #[test]
+    fn a_long_system_prompt_is_cached() {
+        let long = PageRequest { system_prompt: "x".repeat(5000), ..page(true, "Page 1 of 2") };
+        let sent = with_call("anthropic", "claude-haiku-4-5", &long, |call| serde_json::to_value(body(call)));
+        let block = &sent.unwrap()["system"][0];
+        assert_eq!((&block["type"], &block["cache_control"]["type"]), (&json!("text"), &json!("ephemeral")));
     }
 
     #[test]

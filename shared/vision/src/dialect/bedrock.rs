@@ -13,7 +13,11 @@ use everypage_core::ports::{
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Completion, Dialect, Request, Used, image::Base64, tuning::ClaudeTuning};
+use super::{
+    Call, Completion, Dialect, Request, Used,
+    image::Base64,
+    tuning::{ClaudeTuning, is_worth_caching},
+};
 use crate::{
     failure::{ErrorBody, Meaning},
     settings::{Endpoint, path_segment},
@@ -102,12 +106,15 @@ fn body(call: Call<'_>) -> Body<'_> {
     });
     let text = Some(page.context_text.as_str()).filter(|text| !text.trim().is_empty()).map(Block::Text);
     let system = Some(page.system_prompt.as_str()).filter(|prompt| !prompt.is_empty());
+    let has_cache = model.contains("anthropic.claude-") || model.contains("amazon.nova-");
+    let is_cached = has_cache && is_worth_caching(&page.system_prompt);
+    let cache_point = is_cached.then_some(Block::CachePoint(CachePoint { kind: "default" }));
     let tuning = match model.split_once("claude-") {
         Some((_, name)) => ClaudeTuning::of(name, page.temperature),
         None => ClaudeTuning { effort: None, temperature: Some(page.temperature.unwrap_or(0.0)) },
     };
     Body {
-        system: system.map(Block::Text).into_iter().collect(),
+        system: system.map(Block::Text).into_iter().chain(cache_point).collect(),
         messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
         inference_config: InferenceConfig {
             max_tokens: call.max_output_tokens,
@@ -141,6 +148,14 @@ struct Message<'a> {
 enum Block<'a> {
     Text(&'a str),
     Image(Image<'a>),
+    /// What comes before it is cached.
+    CachePoint(CachePoint),
+}
+
+#[derive(Serialize)]
+struct CachePoint {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -206,6 +221,7 @@ struct Usage {
 
 #[cfg(test)]
 mod tests {
+    use everypage_core::ports::vision::PageRequest;
     use serde_json::{Value, json};
 
     use super::*;
@@ -233,6 +249,10 @@ mod tests {
         let thinking = sent("us.anthropic.claude-sonnet-5");
         assert_eq!(thinking["inferenceConfig"], json!({ "maxTokens": 77 }));
         assert_eq!(thinking["additionalModelRequestFields"], json!({ "output_config": { "effort": "low" } }));
+        let long = PageRequest { system_prompt: "x".repeat(5000), ..page(true, "") };
+        let cached =
+            with_call("bedrock", "amazon.nova-pro-v1:0", &long, |call| serde_json::to_value(body(call)));
+        assert_eq!(cached.unwrap()["system"][1], json!({ "cachePoint": { "type": "default" } }));
         assert_eq!(sent("amazon.nova-2-lite-v1:0")["inferenceConfig"]["temperature"], 0.0);
     }
 

@@ -44,6 +44,10 @@ impl Dialect for OpenAi {
     fn parse(&self, body: &[u8]) -> Option<Completion> {
         let response: Response = serde_json::from_slice(body).ok()?;
         let Choice { message, finish_reason } = response.choices.into_iter().next()?;
+        // OpenRouter reports an error of the server behind it so.
+        if finish_reason.as_deref() == Some("error") {
+            return None;
+        }
         let is_refused = message.refusal.is_some_and(|refusal| !refusal.is_empty())
             || message.content.as_ref().is_some_and(Content::has_refusal);
         let finish = match finish_reason.as_deref() {

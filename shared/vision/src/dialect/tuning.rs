@@ -1,6 +1,16 @@
 //! Settings of a request that suit transcription and that not every model of a provider accepts: the
 //! lowest reasoning effort, and the temperature.
 
+/// No model caches a prompt of fewer than 1,024 tokens, which are about this many bytes; to ask for it would be
+/// in vain. Documented at platform.claude.com/docs/en/build-with-claude/prompt-caching and
+/// docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html. OpenAI and Gemini cache by themselves.
+const MIN_CACHED_BYTES: usize = 4096;
+
+/// Whether the provider should keep the system prompt, which is the same for all pages of a tenant.
+pub(super) fn is_worth_caching(system_prompt: &str) -> bool {
+    system_prompt.len() >= MIN_CACHED_BYTES
+}
+
 /// The first version in a model's name: `gpt-5.4-mini` is 5.4, `claude-opus-4-20250514` is 4.0.
 pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     let start = model.find(|c: char| c.is_ascii_digit())?;

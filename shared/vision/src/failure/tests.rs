@@ -203,3 +203,105 @@ fn gemini_names_its_wait_in_the_body() {
     reply.headers.clear();
     assert_eq!(wait(&reply), Some(Duration::from_millis(34_500)));
 }
+
+/// The errors of servers that speak OpenAI's API, as they are documented: docs.vllm.ai (serving,
+/// `ErrorResponse`), docs.ollama.com/api/errors, lmstudio.ai/docs (OpenAI compatibility),
+/// openrouter.ai/docs/api/reference/errors.
+#[test]
+fn compatible_servers_are_understood() {
+    let table = [
+        (
+            "vllm",
+            404,
+            json!({"error": {"message": "The model `x` does not exist.", "type": "NotFoundError",
+            "param": "model", "code": 404}}),
+            "model",
+        ),
+        (
+            "vllm",
+            400,
+            json!({"object": "error", "message": "At most 1 image(s) may be provided in one prompt.",
+            "type": "BadRequestError", "param": null, "code": 400}),
+            "request",
+        ),
+        ("vllm", 503, json!({"detail": "engine is dead"}), "transient"),
+        (
+            "ollama",
+            404,
+            json!({"error": {"message": "model \"x\" not found, try pulling it first",
+            "type": "not_found_error", "param": null, "code": null}}),
+            "model",
+        ),
+        (
+            "ollama",
+            500,
+            json!({"error": {"message": "model requires more system memory", "type": "api_error"}}),
+            "transient",
+        ),
+        (
+            "ollama",
+            503,
+            json!({"error": "server busy, please try again. maximum pending requests exceeded"}),
+            "transient",
+        ),
+        (
+            "lm studio",
+            404,
+            json!({"error": {"message": "Model not found", "type": "invalid_request_error",
+            "param": "model", "code": "model_not_found"}}),
+            "model",
+        ),
+        (
+            "lm studio",
+            400,
+            json!({"error": "Model does not support images. Please use a model that does."}),
+            "request",
+        ),
+        ("openrouter", 402, json!({"error": {"code": 402, "message": "Insufficient credits"}}), "exhausted"),
+        (
+            "openrouter",
+            429,
+            json!({"error": {"code": 429, "message": "Rate limit exceeded",
+            "metadata": {"headers": {"X-RateLimit-Remaining": "0"}}}}),
+            "exhausted",
+        ),
+        (
+            "openrouter",
+            502,
+            json!({"error": {"code": 502, "message": "Provider returned error",
+            "metadata": {"provider_name": "x", "raw": "upstream"}}}),
+            "transient",
+        ),
+        (
+            "openrouter",
+            401,
+            json!({"error": {"code": 401, "message": "No auth credentials found"}}),
+            "provider",
+        ),
+        (
+            "openrouter",
+            404,
+            json!({"error": {"code": 404, "message": "No endpoints found that support image input"}}),
+            "model",
+        ),
+        (
+            "openrouter",
+            200,
+            json!({"choices": [{"message": {"content": ""}, "finish_reason": "error",
+            "error": {"code": 502, "message": "upstream"}}]}),
+            "transient",
+        ),
+    ];
+    for (server, status, body, expected) in table {
+        let reply = reply(status, &body);
+        let error = with_call(|call| match status {
+            200 if dialect(Provider::OpenAi).parse(&reply.body).is_some() => panic!("{body}"),
+            200 => call.not_an_answer(&reply),
+            _ => call.failure(&reply),
+        });
+        assert_eq!(class(&error), expected, "{server}: {body}");
+    }
+    let flagged = json!({"error": {"code": 403, "message": "openai/x requires moderation. Your input was flagged",
+        "metadata": {"reasons": ["violence"], "flagged_input": "The quarterly loss…", "provider_name": "OpenAI"}}});
+    assert!(with_call(|call| call.is_refusal(&reply(403, &flagged))), "another model may read the page");
+}
