@@ -7,6 +7,7 @@
 mod args;
 mod backend;
 mod commands;
+mod compare;
 mod confirm;
 mod ctrl_c;
 mod docs;

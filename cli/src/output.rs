@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    io::Write,
+    io::{IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
@@ -47,6 +47,16 @@ pub fn check_overwrites<'a>(
             file.display()
         ))),
     }
+}
+
+/// Refuses to print what is no text at a terminal.
+pub fn check_terminal(form: Format) -> Result<(), Problem> {
+    if form == Format::Pdf && std::io::stdout().is_terminal() {
+        return Err(Problem::Usage(
+            "a PDF is no text for a terminal: pass -o, or redirect the output".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// Creates the folder, so that an error shows before the work and not after it.

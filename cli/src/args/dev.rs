@@ -22,7 +22,7 @@ pub enum Dev {
         #[arg(long, value_name = "RULE")]
         script: Vec<Rule>,
     },
-    /// Write the generated references docs/cli.md and docs/settings.md
+    /// Write the generated references: docs/cli.md, docs/settings.md, docs/result.schema.json
     #[command(hide = true)]
     Docs {
         /// Folder to write to

@@ -39,13 +39,13 @@ pub struct Documents {
     /// Documents to read: files, folders (with their subfolders), patterns such as 'scans/**/*.pdf', or - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Write each result to DIR/NAME.{txt,md,json}, in the folders that the documents have; without it, one document's result goes to standard output
+    /// Write each result to DIR/NAME.{txt,md,json,chunks.jsonl,pdf}, in the folders that the documents have; without it, one document's result goes to standard output
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Documents to work on at the same time; the next one is started when one has ended
     #[arg(short, long, default_value = "16", value_name = "COUNT")]
     pub jobs: NonZeroUsize,
-    /// Format of the result: text, markdown or json
+    /// Format of the result: text, markdown, json, chunks (JSON lines for retrieval) or pdf (searchable)
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]
     pub format: Format,
     /// Password of encrypted PDFs; other users of this machine may see it, prefer --password-stdin
@@ -83,6 +83,36 @@ pub struct Documents {
     /// Start a new job even if the same file was processed with the same options within 24 hours
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The document: a PDF
+    #[arg(value_name = "FILE")]
+    pub document: PathBuf,
+    /// The text to check
+    #[arg(value_name = "TEXT")]
+    pub text: PathBuf,
+    /// Share of a page's words that must be the same and in order, 0 to 1; numbers must be the same in any case
+    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = share)]
+    pub agreement: f64,
+    /// List every page, not only those that differ
+    #[arg(long)]
+    pub all: bool,
+    /// Password of an encrypted PDF; other users of this machine may see it, prefer --password-stdin
+    #[arg(long, value_name = "PASSWORD", conflicts_with = "password_stdin")]
+    pub password: Option<String>,
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?} is not a share from 0 to 1, such as 0.98"))
 }
 
 fn provider_help() -> String {

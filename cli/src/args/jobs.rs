@@ -53,7 +53,7 @@ pub enum Jobs {
     Result {
         #[command(flatten)]
         job: JobArg,
-        /// Format of the result: text, markdown or json
+        /// Format of the result: text, markdown, json, chunks or pdf
         #[arg(short, long, default_value = "text", value_name = "FORMAT")]
         format: Format,
         /// Version of the result [default: the latest]

@@ -13,7 +13,7 @@ use everypage_core::settings::parse_duration;
 
 pub use self::{
     dev::Dev,
-    documents::{Documents, Process, Submit},
+    documents::{Documents, Process, Submit, Verify},
     jobs::{Dlq, Ended, Events, Heal, Jobs, Redrive, Which},
     tenants::{Account, Keys, Movement, Purchases, TenantArg, Tenants, Webhook},
 };
@@ -50,6 +50,18 @@ const MCP: &str = "\
 Speaks over standard input and output; an assistant starts it. For example, in a configuration with \
 `mcpServers`: {\"everypage\": {\"command\": \"everypage\", \"args\": [\"mcp\"]}}. \
 Tools: read_document, read_pages, read_page, search, job_status, list_jobs.";
+
+const VERIFY: &str = "\
+The text may be plain text, Markdown or Everypage's JSON. Its pages are found by their marks (=== Page N ===, \
+<a id=\"page-N\">, form feeds), else by alignment with the document. The measure is the document's own text: pages \
+without one, such as scans, are not checked. Running headers, footers and page numbers may be there or not.
+
+Exit codes:
+    0  every page that can be checked agrees
+    1  the document can't be read
+    2  wrong usage, or the text can't be read
+    3  some page differs: a number, or more words than --agreement allows
+    4  some page is missing from the text";
 
 const SETTINGS: &str = "\
 Options that are not given come from environment variables; `everypage config check` lists them all.";
@@ -180,6 +192,11 @@ pub enum Command {
     /// Tools for development and tests
     #[command(subcommand)]
     Dev(Dev),
+    /// Check a text, of whatever tool, against the document: what is missing, invented or out of order
+    #[command(after_help = VERIFY)]
+    Verify(Verify),
+    /// Print the JSON Schema of the JSON result
+    Schema,
     /// Print a completion script for a shell
     Completions {
         /// Shell

@@ -8,7 +8,7 @@ use everypage_core::{
         delete::delete,
         format::Format,
         page_status::PageStatus,
-        provisional,
+        produce, provisional,
         result::{PageResult, ResultDocument},
         results,
     },
@@ -97,12 +97,15 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
         Jobs::Result { job, format, version, provisional, output, json } => {
             let job = find::job(app, &job.job).await?;
             let form = if json { Format::Json } else { format };
-            let bytes = match results::read(app.blobs.as_ref(), &job, form, version).await? {
+            if output.is_none() {
+                output::check_terminal(form)?;
+            }
+            let bytes = match produce::read(&app.preparer, &job, form, version).await? {
                 Some(bytes) => bytes,
                 None if provisional && job.result.is_none() => {
                     let document = document_so_far(app, &job).await?.ok_or_else(|| not_read(&job))?;
                     screen.note(&so_far(&document));
-                    form.render(&document)
+                    produce::produce(&app.preparer, &job, form, &document).await?
                 }
                 None => return Err(no_result(&job, version)),
             };

@@ -20,9 +20,11 @@ mod process;
 mod purchases;
 mod redrive;
 mod resume;
+mod schema;
 mod serve;
 mod submit;
 mod tenants;
+mod verify;
 mod webhook;
 
 use crate::{
@@ -55,6 +57,8 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Demo => demo::run(&context).await,
         Command::Dev(Dev::Provider { port, script }) => dev::provider(&context, port, script).await,
         Command::Dev(Dev::Docs { folder }) => dev::docs(&context, &folder),
+        Command::Verify(args) => verify::run(&context, args).await,
+        Command::Schema => schema::run(&context),
         Command::Completions { shell } => completions::run(&context, shell),
         // Handled in main, before there is a runtime.
         Command::PdfChild => Ok(Exit::Complete),

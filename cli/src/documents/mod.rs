@@ -9,7 +9,7 @@ mod totals;
 use std::path::PathBuf;
 
 use everypage_core::{
-    finish::results,
+    finish::{produce, results},
     intake::{options::OptionOverrides, submit::Submission},
     job::JobOptions,
     secret::Secret,
@@ -64,6 +64,9 @@ pub fn prepare(args: &Documents, wait: WaitUntil, max_bytes: u64) -> Result<Work
         return Err(Problem::Usage(
             "several documents need a folder for their results: pass -o DIR (or --json to leave the results with their jobs)".into(),
         ));
+    }
+    if args.output.is_none() && !args.json && wait == WaitUntil::Done {
+        output::check_terminal(args.format)?;
     }
     let mut places = Vec::new();
     if let Some(folder) = &args.output {
@@ -217,7 +220,7 @@ impl Run<'_> {
         let job = finished?;
         self.progress.finish(&id, job.survey.as_ref().map(|survey| survey.page_count() as usize));
         document.exit = Exit::of(&job);
-        document.bytes = results::read(app.blobs.as_ref(), &job, self.args.format, None).await?;
+        document.bytes = produce::read(&app.preparer, &job, self.args.format, None).await?;
         document.result = results::read_document(app.blobs.as_ref(), &job, None).await?;
         let error = failure(&job);
         document.job = Some(job);

@@ -26,7 +26,7 @@ use crate::{
     screen::Screen,
 };
 
-pub use adapters::{ocr, open_local, open_to_serve, vision};
+pub use adapters::{ocr, open_local, open_to_serve, pdf, vision};
 pub use address::Address;
 #[cfg(feature = "aws")]
 pub use address::StackAddress;

@@ -8,6 +8,7 @@ mod dead_letters;
 mod endings;
 mod folders;
 mod ocr;
+mod outputs;
 mod process;
 mod providers;
 mod provisional;

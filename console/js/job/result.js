@@ -7,7 +7,7 @@ import { bytes } from '../format.js';
 import { isOpen } from '../labels.js';
 import { notice, showError } from '../notices.js';
 
-const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'] };
+const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'], chunks: ['Chunks', 'chunks.jsonl'], pdf: ['Searchable PDF', 'pdf'] };
 /** Larger results are slow in a browser: download them. */
 const MAX_SHOWN_BYTES = 2_000_000;
 /** A provisional result is the whole document; pages may settle many times a second. */
@@ -62,7 +62,7 @@ export function result(model, path, signal) {
     loaded = wanted;
     due = Date.now() + MIN_RELOAD_INTERVAL;
     whole = await (await fetchResult()).blob();
-    const content = await whole.slice(0, MAX_SHOWN_BYTES).text();
+    const content = format.value === 'pdf' ? 'Download the PDF to see it.' : await whole.slice(0, MAX_SHOWN_BYTES).text();
     if (wanted !== loaded) return;
     text.textContent = content;
     const cut = whole.size > MAX_SHOWN_BYTES ? `; the first ${bytes(MAX_SHOWN_BYTES)} are shown` : '';

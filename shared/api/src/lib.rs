@@ -20,6 +20,7 @@ mod range;
 mod request;
 mod result_cache;
 mod routes;
+mod schema;
 pub mod shape;
 mod shares;
 mod stream;
@@ -42,6 +43,7 @@ pub use auth::{Caller, Role, authenticate};
 pub use limit::Peer;
 pub use openapi::openapi;
 pub use problem::{FieldError, Problem};
+pub use schema::result_schema;
 pub use shares::{Share, Shares};
 
 /// Largest body that is no document.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use everypage_core::{
-    ports::pdf::{PdfError, PdfLimits},
+    ports::pdf::{PageLayer, PdfError, PdfLimits},
     secret::Secret,
 };
 
@@ -23,6 +23,8 @@ use crate::{
 
 /// Holds a page's image in one write instead of twenty: fewer switches between parent and child.
 const PIPE_BYTES: usize = 1 << 20;
+/// Of a file that is sent.
+const PART_BYTES: usize = 16 << 20;
 
 /// Serves one parent until it closes the pipe. Call it first in `main`, before any thread or runtime is
 /// started and before anything is printed.
@@ -50,6 +52,16 @@ pub fn run() -> io::Result<()> {
                 };
                 frame::write(&mut replies, &reply, &[])?;
             }
+            Request::Searchable => {
+                let Some(document) = document.take() else {
+                    return Err(io::Error::other("request for a PDF before a document was opened"));
+                };
+                let layers: Vec<PageLayer> = serde_json::from_slice(&body)?;
+                match document.into_searchable(layers) {
+                    Ok(bytes) => write_parts(&mut replies, &bytes)?,
+                    Err(reason) => frame::write(&mut replies, &Reply::Failed(reason), &[])?,
+                }
+            }
             Request::Read { pages, options, careful } => {
                 let Some(document) = &document else {
                     return Err(io::Error::other("read request before a document was opened"));
@@ -61,6 +73,15 @@ pub fn run() -> io::Result<()> {
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Sends a file of any length: a frame has a limit.
+fn write_parts(replies: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let mut parts = bytes.chunks(PART_BYTES).peekable();
+    while let Some(part) = parts.next() {
+        frame::write(replies, &Reply::Part { is_last: parts.peek().is_none() }, &[part])?;
     }
     Ok(())
 }

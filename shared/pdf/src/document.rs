@@ -5,16 +5,19 @@ use std::path::Path;
 use everypage_core::{
     document::{Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, plain_text},
     ids::PageNumber,
-    ports::pdf::{PdfError, PdfLimits, ReadOptions, RenderPages},
+    ports::pdf::{PageLayer, PdfError, PdfLimits, ReadOptions, RenderPages},
     secret::Secret,
 };
-use mupdf::{DisplayList, pdf::PdfPage};
+use mupdf::{
+    DisplayList,
+    pdf::{PdfDocument, PdfPage},
+};
 
 use crate::{
     image::ImageFile,
     layout::{self, PageLayout},
     page::{self, Area, Drawing, Graphics, TextContent},
-    precheck,
+    precheck, searchable,
 };
 
 const PDF_MEDIA_TYPE: &str = "application/pdf";
@@ -142,6 +145,28 @@ impl Document {
             image,
             fault,
         })
+    }
+
+    /// Makes a PDF with the text of the layers, invisible, on the pages that have no sound text of their own.
+    pub fn into_searchable(self, layers: Vec<PageLayer>) -> Result<Vec<u8>, String> {
+        let wanted: Vec<PageLayer> = layers.into_iter().filter(|layer| !self.has_text_like(layer)).collect();
+        match self.content {
+            Content::Pdf(pdf) => {
+                let mut pdf = PdfDocument::try_from(pdf).map_err(message)?;
+                searchable::add_layers(&mut pdf, &wanted)
+            }
+            Content::Image(image) => searchable::from_image(&image, &wanted),
+        }
+    }
+
+    /// Whether the page has about as much sound text as the layer would add: a stamp on a scan is less.
+    fn has_text_like(&self, layer: &PageLayer) -> bool {
+        let Ok(list) = self.parse(layer.page) else { return false };
+        let Ok(text) = TextContent::extract(&list, Area::from(list.bounds())) else { return false };
+        let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+        let added: usize = layer.spans.iter().map(|span| letters(&span.text)).sum();
+        let own = self.text(layer.page).map_or(0, |text| letters(&text));
+        text.characters.has_text() && !text.characters.is_garbage() && own * 2 >= added
     }
 
     /// Parses the page once; text, graphics and image are all made from this display list.

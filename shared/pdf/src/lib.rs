@@ -16,6 +16,7 @@ mod layout;
 mod ocr;
 mod page;
 mod precheck;
+mod searchable;
 
 pub use document::{Document, ReadMode};
 pub use everypage_confine::{Support as Confinement, kernel_support as confinement, protect_memory};

@@ -10,7 +10,7 @@ use everypage_core::{
     app::App,
     event::Aggregate,
     events::trail,
-    finish::{provisional::provisional, results},
+    finish::{format::Make, produce, provisional::provisional},
     job::{Job, Status},
     keys::blob,
 };
@@ -73,6 +73,13 @@ pub async fn result(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = requested_format(&params, &headers)?;
+    if matches!(format.make(), Make::FromSource) && !api.app.preparer.pdf.is_available() {
+        let detail = format!(
+            "this service makes no searchable PDFs; `everypage jobs result {} --format pdf` does, from the command line",
+            id.chars().filter(char::is_ascii_alphanumeric).take(40).collect::<String>()
+        );
+        return Err(Problem::new(Code::NotAcceptable, detail));
+    }
     let wants_provisional = params.provisional.unwrap_or_default();
     if wants_provisional && params.version.is_some() {
         return Err(Problem::invalid("version", "a provisional result has no version; send one of the two"));
@@ -93,9 +100,19 @@ pub async fn result(
     if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    let bytes = results::read(api.app.blobs.as_ref(), &job, format, Some(version)).await?;
+    let bytes = produce::read(&api.app.preparer, &job, format, Some(version)).await?;
     let bytes = bytes.ok_or_else(|| none(&job, Some(version)))?;
     if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
+        // A link leads to what is stored.
+        if !matches!(format.make(), Make::Stored(_)) {
+            let detail = format!(
+                "this format has {} bytes, the limit is {MAX_RESPONSE}; `everypage jobs result {} --format {format}` \
+                 makes it from the command line",
+                bytes.len(),
+                job.id
+            );
+            return Err(Problem::new(Code::AnswerTooLarge, detail));
+        }
         let key = blob::result(&job.id, job.redrives, version, format.extension());
         let link = downloads.link(&key, format.mime(), DOWNLOAD_LINK_TTL).await?;
         return Ok((StatusCode::SEE_OTHER, common, [(LOCATION, link)]).into_response());
@@ -107,7 +124,7 @@ pub async fn result(
 async fn provisional_result(api: &Api, job: &Job, format: Format) -> Result<Response, Problem> {
     let document = provisional(&api.app.store, api.app.blobs.as_ref(), job).await?;
     let document = document.ok_or_else(|| not_read(job))?;
-    let bytes = format.render(&document);
+    let bytes = produce::produce(&api.app.preparer, job, format, &document).await?;
     // It is not stored, so there is nothing that a link could lead to.
     if api.download_links.is_some() && bytes.len() > MAX_RESPONSE {
         let detail = format!(

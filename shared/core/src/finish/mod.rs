@@ -7,6 +7,7 @@ pub mod heal;
 pub mod healing;
 pub mod invariants;
 pub mod page_status;
+pub mod produce;
 pub mod provisional;
 pub mod result;
 pub mod results;

@@ -59,7 +59,7 @@ fn document(cause: Cause) -> ResultDocument {
 }
 
 fn rendered(format: Format, document: &ResultDocument) -> String {
-    String::from_utf8(format.render(document)).unwrap()
+    String::from_utf8(format.render(document).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The store of result versions: assemble, publish, read.
 
-use super::format::Format;
+use super::format::{self, Format};
 use std::collections::HashSet;
 
 use crate::{
@@ -37,7 +37,7 @@ pub async fn publish(
 ) -> Result<ResultRef, StepError> {
     let made = make(store, blobs, job, version, cause).await?;
     invariants::assert(|| super::invariants::whole(&made));
-    let bytes = Format::Json.render(&made);
+    let bytes = format::json(&made);
     let (document, bytes) = match blobs.put_new(&key(job, version, Format::Json), bytes.clone()).await? {
         Stored::Created => (made, bytes),
         Stored::Existed => {
@@ -45,8 +45,8 @@ pub async fn publish(
             (parse(&bytes)?, bytes)
         }
     };
-    for format in Format::derived() {
-        blobs.put_new(&key(job, version, format), format.render(&document)).await?;
+    for (format, render) in Format::derived() {
+        blobs.put_new(&key(job, version, format), render(&document)).await?;
     }
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }

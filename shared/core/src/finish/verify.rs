@@ -153,9 +153,9 @@ async fn check_results(
             continue;
         }
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
-        for format in Format::derived() {
+        for (format, render) in Format::derived() {
             let stored = results::read(blobs, job, format, Some(version)).await?;
-            if stored.is_none_or(|stored| stored != format.render(&document)) {
+            if stored.is_none_or(|stored| stored != render(&document)) {
                 let name = format.extension();
                 report
                     .findings

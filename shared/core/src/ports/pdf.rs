@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{ImageStyle, PageReading},
+    document::{ImageStyle, PageBox, PageReading},
     ids::{PageNumber, TenantId},
     secret::Secret,
 };
@@ -70,6 +70,21 @@ pub struct ReadOptions {
     pub style: ImageStyle,
 }
 
+/// Text for a page of a searchable PDF.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageLayer {
+    pub page: PageNumber,
+    pub spans: Vec<LayerSpan>,
+}
+
+/// A part of a page's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerSpan {
+    pub text: String,
+    /// Where it is on the page; without it, anywhere.
+    pub area: Option<PageBox>,
+}
+
 /// Why a document as a whole can't be processed. The text is shown to the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PdfError {
@@ -93,6 +108,8 @@ pub enum PdfError {
     TooLarge { bytes: u64, limit: u64 },
     #[error("the document has {pages} pages; the limit is {limit} (MAX_PAGES)")]
     TooManyPages { pages: u32, limit: u32 },
+    #[error("a searchable PDF can't be made: {0}")]
+    NotSearchable(String),
     #[error("the PDF could not be opened: the parser {0}")]
     ParserDied(String),
     /// A failure of this installation, not of the document: no child process could be started, or the
@@ -114,6 +131,7 @@ impl PdfError {
             Self::NoPages => "no_pages",
             Self::TooLarge { .. } => "file_too_large",
             Self::TooManyPages { .. } => "too_many_pages",
+            Self::NotSearchable(_) => "not_searchable",
             Self::ParserDied(_) => "parser_died",
             Self::Unavailable(_) => "reader_unavailable",
         }
@@ -141,4 +159,15 @@ pub trait Pdf: Send + Sync {
         pages: &[PageNumber],
         options: &ReadOptions,
     ) -> Result<Vec<PageReading>, PdfError>;
+
+    /// Makes a PDF of the document's pages, on which the text of `layers` can be found and is not seen. Pages that
+    /// have sound text of their own keep it. `time` limits the work, without the wait for a parser process.
+    async fn searchable(
+        &self,
+        _source: PdfSource<'_>,
+        _layers: &[PageLayer],
+        _time: Duration,
+    ) -> Result<Vec<u8>, PdfError> {
+        Err(PdfError::Unavailable("this process makes no PDFs".into()))
+    }
 }

@@ -9,6 +9,7 @@ mod ocr;
 mod ranges;
 mod read_text;
 mod render;
+mod searchable;
 mod structure;
 mod understand;
 
@@ -20,6 +21,7 @@ pub use ocr::{Recognition, add_recognized, needs_ocr, recognize_page, recognized
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, render_sharper, wants_image};
+pub use searchable::searchable;
 pub use understand::{understand, understand_late, understand_prepared};
 
 use crate::{

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{Pdf, PdfError, PdfLimits, PdfSource, ReadOptions},
+    ports::pdf::{PageLayer, Pdf, PdfError, PdfLimits, PdfSource, ReadOptions},
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 
@@ -119,6 +119,16 @@ impl Pdf for IsolatedPdf {
             }
         }
         Ok(done.into_iter().flatten().collect())
+    }
+
+    async fn searchable(
+        &self,
+        document: PdfSource<'_>,
+        layers: &[PageLayer],
+        time: Duration,
+    ) -> Result<Vec<u8>, PdfError> {
+        let source = self.check(document).await?;
+        Reader::start(&source, Lane::Images).await.searchable(layers, time).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs::File, io, os::unix::process::ExitStatusExt, path::Path, process::E
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{PdfError, PdfLimits, ReadOptions},
+    ports::pdf::{PageLayer, PdfError, PdfLimits, ReadOptions},
     secret::Secret,
 };
 use rustix::process::Pid;
@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     command::ChildCommand,
     frame,
-    wire::{Reply, Request},
+    wire::{Reply, Request, sanitize},
 };
 
 /// How long a process whose pipe has closed may take to exit before it is killed.
@@ -57,6 +57,13 @@ impl ChildFailure {
 #[derive(Debug)]
 pub(super) enum OpenError {
     Pdf(PdfError),
+    Child(ChildFailure),
+}
+
+/// Why there is no searchable PDF.
+#[derive(Debug)]
+pub(super) enum SearchableError {
+    Refused(String),
     Child(ChildFailure),
 }
 
@@ -139,7 +146,7 @@ impl ParserProcess {
                 return Ok(());
             }
             Ok(Ok((Reply::OpenFailed(error), _))) => return Err(OpenError::Pdf(error.into())),
-            Ok(Ok((Reply::Page { .. }, _))) => ChildFailure::InvalidReply,
+            Ok(Ok(_)) => ChildFailure::InvalidReply,
             Ok(Err(_)) => self.exit_failure().await,
             Err(_) => ChildFailure::TimedOut(time),
         };
@@ -170,6 +177,43 @@ impl ParserProcess {
             Ok(Err(_)) => Err(self.exit_failure().await),
             Err(_) => Err(ChildFailure::TimedOut(time)),
         }
+    }
+
+    /// Makes a searchable PDF of the open document, of at most `max_bytes`. The process can't be used again.
+    pub async fn searchable(
+        &mut self,
+        layers: &[PageLayer],
+        time: Duration,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, SearchableError> {
+        let body = serde_json::to_vec(layers).map_err(|error| SearchableError::Refused(error.to_string()))?;
+        let received = timeout(time, async {
+            frame::send(&mut self.input, &Request::Searchable, &body).await?;
+            let mut pdf = Vec::new();
+            loop {
+                let (reply, part) = frame::receive::<Reply>(&mut self.output).await?;
+                match reply {
+                    Reply::Part { .. } if (pdf.len() + part.len()) as u64 > max_bytes => {
+                        let reason = format!("it would have more than {max_bytes} bytes");
+                        return Ok(Err(SearchableError::Refused(reason)));
+                    }
+                    Reply::Part { is_last } => {
+                        pdf.extend(part);
+                        if is_last {
+                            return Ok::<_, io::Error>(Ok(pdf));
+                        }
+                    }
+                    Reply::Failed(reason) => return Ok(Err(SearchableError::Refused(sanitize(&reason)))),
+                    _ => return Ok(Err(SearchableError::Child(ChildFailure::InvalidReply))),
+                }
+            }
+        });
+        let failure = match received.await {
+            Ok(Ok(made)) => return made,
+            Ok(Err(_)) => self.exit_failure().await,
+            Err(_) => ChildFailure::TimedOut(time),
+        };
+        Err(SearchableError::Child(failure))
     }
 
     /// Kills the process, if it still runs, and waits for its exit.

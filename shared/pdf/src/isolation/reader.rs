@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use everypage_core::{
     document::PageReading,
     ids::PageNumber,
-    ports::pdf::{PdfError, PdfLimits, PdfSource, ReadOptions},
+    ports::pdf::{PageLayer, PdfError, PdfLimits, PdfSource, ReadOptions},
 };
 
 use super::{
     command::ChildCommand,
     lane::Lane,
     pool::{Key, Pool},
-    process::{ChildFailure, OpenError, ParserProcess},
+    process::{ChildFailure, OpenError, ParserProcess, SearchableError},
     slots::Slot,
 };
 use crate::document::unreadable;
@@ -144,6 +144,25 @@ impl<'a> Reader<'a> {
             *retried = false;
         }
         None
+    }
+
+    /// Makes a searchable PDF. The process that did it has another document in memory then, and ends.
+    pub async fn searchable(mut self, layers: &[PageLayer], time: Duration) -> Result<Vec<u8>, PdfError> {
+        let mut process = match self.process.take() {
+            Some(process) => process,
+            None => self.open().await?,
+        };
+        // Text and a font are added, and what was compressed may not be any more.
+        let max_bytes = self.source.limits.max_file_bytes.saturating_mul(2).saturating_add(64 << 20);
+        let made = process.searchable(layers, time, max_bytes).await;
+        process.kill().await;
+        made.map_err(|error| match error {
+            SearchableError::Refused(reason) => PdfError::NotSearchable(reason),
+            SearchableError::Child(failure) => {
+                self.source.pool.failures.count(&failure);
+                PdfError::NotSearchable(format!("the parser {failure}"))
+            }
+        })
     }
 
     /// Puts the process back into the pool, for the document's next range.

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Request {
     /// Opens the document, which the child has as a descriptor.
     Open { password: Option<String>, limits: PdfLimits },
+    /// The body is the layers as JSON. The child sends [`Reply::Part`]s; the document is closed then.
+    Searchable,
     /// The child sends one [`Reply::Page`] per page, in order.
     Read { pages: Vec<PageNumber>, options: ReadOptions, careful: bool },
 }
@@ -27,6 +29,12 @@ pub(crate) enum Reply {
         pages: u32,
     },
     OpenFailed(WireError),
+    /// The body is the next part of a PDF.
+    Part {
+        is_last: bool,
+    },
+    /// There is no PDF.
+    Failed(String),
     /// The body is the blocks as JSON, then the image. The text is made of the blocks.
     Page {
         number: PageNumber,
@@ -60,6 +68,7 @@ pub(crate) enum WireError {
     NoPages,
     TooLarge { bytes: u64, limit: u64 },
     TooManyPages { pages: u32, limit: u32 },
+    NotSearchable(String),
     ParserDied(String),
     Unavailable(String),
 }
@@ -76,6 +85,7 @@ impl From<PdfError> for WireError {
             PdfError::NoPages => Self::NoPages,
             PdfError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
             PdfError::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
+            PdfError::NotSearchable(reason) => Self::NotSearchable(reason),
             PdfError::ParserDied(reason) => Self::ParserDied(reason),
             PdfError::Unavailable(reason) => Self::Unavailable(reason),
         }
@@ -94,6 +104,7 @@ impl From<WireError> for PdfError {
             WireError::NoPages => Self::NoPages,
             WireError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
             WireError::TooManyPages { pages, limit } => Self::TooManyPages { pages, limit },
+            WireError::NotSearchable(reason) => Self::NotSearchable(sanitize(&reason)),
             WireError::ParserDied(reason) => Self::ParserDied(sanitize(&reason)),
             WireError::Unavailable(reason) => Self::Unavailable(sanitize(&reason)),
         }
@@ -108,7 +119,7 @@ const MAX_MESSAGE_CHARACTERS: usize = 300;
 
 /// Replaces all but printable ASCII: MuPDF quotes names from the file, which may contain control
 /// sequences for terminals and logs.
-fn sanitize(message: &str) -> String {
+pub(super) fn sanitize(message: &str) -> String {
     let printable = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
     message.chars().map(printable).take(MAX_MESSAGE_CHARACTERS).collect()
 }

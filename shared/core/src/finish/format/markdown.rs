@@ -2,11 +2,15 @@
 
 use std::fmt::Write;
 
-use super::Spec;
+use super::{Make, Spec};
 use crate::{document::markdown, finish::result::ResultDocument};
 
-pub const SPEC: Spec =
-    Spec { names: &["markdown", "md"], extension: "md", mime: "text/markdown; charset=utf-8", render };
+pub const SPEC: Spec = Spec {
+    names: &["markdown", "md"],
+    extension: "md",
+    mime: "text/markdown; charset=utf-8",
+    make: Make::Stored(render),
+};
 
 /// Each page under an anchor `#page-N`, with the source of its text in a comment, and its status
 /// in a provisional result.

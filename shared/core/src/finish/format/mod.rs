@@ -1,7 +1,9 @@
 //! The output formats of a result. A new one is a file with a `SPEC` and a line in the table below.
 
+mod chunks;
 mod json;
 mod markdown;
+mod pdf;
 mod text;
 
 use std::str::FromStr;
@@ -14,7 +16,20 @@ pub struct Spec {
     pub names: &'static [&'static str],
     pub extension: &'static str,
     pub mime: &'static str,
-    pub render: fn(&ResultDocument) -> Vec<u8>,
+    pub make: Make,
+}
+
+pub type Render = fn(&ResultDocument) -> Vec<u8>;
+
+/// How a format comes about.
+#[derive(Clone, Copy)]
+pub enum Make {
+    /// Rendered when a version is published, and stored with it.
+    Stored(Render),
+    /// Rendered whenever it is asked for.
+    OnDemand(Render),
+    /// Made from the document and its result whenever it is asked for.
+    FromSource,
 }
 
 macro_rules! formats {
@@ -40,6 +55,13 @@ formats! {
     Text => text::SPEC,
     Markdown => markdown::SPEC,
     Json => json::SPEC,
+    Chunks => chunks::SPEC,
+    Pdf => pdf::SPEC,
+}
+
+/// The JSON format of a result, which all others are made from.
+pub fn json(document: &ResultDocument) -> Vec<u8> {
+    json::render(document)
 }
 
 impl Format {
@@ -55,13 +77,24 @@ impl Format {
         self.spec().mime
     }
 
-    pub fn render(self, document: &ResultDocument) -> Vec<u8> {
-        (self.spec().render)(document)
+    pub fn make(self) -> Make {
+        self.spec().make
     }
 
-    /// The formats that are rendered from the stored JSON: all but JSON itself.
-    pub fn derived() -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(|format| *format != Self::Json)
+    /// `None` for a format that needs more than the result.
+    pub fn render(self, document: &ResultDocument) -> Option<Vec<u8>> {
+        match self.make() {
+            Make::Stored(render) | Make::OnDemand(render) => Some(render(document)),
+            Make::FromSource => None,
+        }
+    }
+
+    /// The formats that are rendered from the JSON and stored with it.
+    pub fn derived() -> impl Iterator<Item = (Self, Render)> {
+        Self::ALL.iter().filter_map(|format| match format.make() {
+            Make::Stored(render) if *format != Self::Json => Some((*format, render)),
+            _ => None,
+        })
     }
 
     /// The names of all formats, for help texts and errors.

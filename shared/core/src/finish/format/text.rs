@@ -2,11 +2,15 @@
 
 use std::fmt::Write;
 
-use super::Spec;
+use super::{Make, Spec};
 use crate::finish::result::ResultDocument;
 
-pub const SPEC: Spec =
-    Spec { names: &["text", "txt"], extension: "txt", mime: "text/plain; charset=utf-8", render };
+pub const SPEC: Spec = Spec {
+    names: &["text", "txt"],
+    extension: "txt",
+    mime: "text/plain; charset=utf-8",
+    make: Make::Stored(render),
+};
 
 /// `=== Page N ===` before each page, a blank line between.
 fn render(document: &ResultDocument) -> Vec<u8> {
