@@ -86,7 +86,7 @@ fn check(value: &Value, schema: &Value, root: &Value, at: &str) -> Result<(), St
 
 #[tokio::test]
 async fn real_results_fit_the_published_schema() {
-    let bench = Bench::new(&["page=4=400", "page=5=500x2,answer"]).await;
+    let bench = Bench::new(&["page=4=400"]).await;
     let schema = bench.run(&["schema"]).await.code(0).json();
     let result = bench.run(&["process", &report(), "--format", "json"]).await.code(3).json();
     check(&result, &schema, &schema, "result").unwrap();
@@ -219,10 +219,8 @@ async fn verify_finds_what_another_tool_changed() {
     assert_eq!(verdict["pages_absent"], serde_json::json!([3]));
     assert!(page(&verdict, 2)["agreement"].as_f64().unwrap() > 0.97, "{}", page(&verdict, 2));
     // A number that was changed.
-    let number = pages[1].split_whitespace().find(|word| word.len() == 4 && word.parse::<u32>().is_ok());
-    let number = number.unwrap_or("2026").to_owned();
-    let changed = text.replacen(&format!(" {number} "), " 7777 ", 1);
-    assert_ne!(changed, text, "{number}");
+    let changed = text.replacen("1978", "7777", 1);
+    assert_ne!(changed, text);
     let verdict = check("changed.txt", changed).await.code(3).json();
     let wrong: Vec<&Value> =
         verdict["pages"].as_array().unwrap().iter().filter(|page| page["missing_numbers"] == 1).collect();

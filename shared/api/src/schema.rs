@@ -18,13 +18,16 @@ pub fn result_schema() -> Value {
     let root = ResultDocument::name().into_owned();
     let mut used = BTreeMap::new();
     add(&root, &all, &mut used);
-    json!({
+    let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Everypage result",
         "description": "The result of a job in the JSON format. Fields may be added; none changes its meaning.",
         "$ref": format!("{DEFINITIONS}{root}"),
         "$defs": used,
-    })
+    });
+    // The same text in every build: a feature of serde_json keeps the order of insertion.
+    schema.sort_all_objects();
+    schema
 }
 
 /// Adds a schema and all that it refers to.
