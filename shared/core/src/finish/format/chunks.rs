@@ -216,14 +216,17 @@ mod tests {
         document::Reason,
         finish::result::{Cause, PageInput, assemble},
         ids::JobId,
+        source::TextSource,
     };
 
     fn page(number: u32, text: &str, blocks: Vec<Block>) -> PageInput {
         PageInput {
             page: PageNumber::new(number).unwrap(),
             reason: Reason::Text,
-            mupdf_text: Some(text.into()),
-            mupdf_blocks: blocks,
+            own_text: Some(text.into()),
+            own_source: TextSource::Mupdf,
+            own_blocks: blocks,
+            awaits_ocr: false,
             confidence: None,
             fault: None,
             sent_to_ai: false,
