@@ -46,7 +46,7 @@ pub async fn run(context: &Context, args: Verify) -> Result<Exit, Problem> {
         false => args.password.map(Secret::new),
     };
     let text = read_text(&args.text)?;
-    let document = read_document(&settings, &args.document, password.as_ref()).await?;
+    let document = read_document(settings, &args.document, password.as_ref()).await?;
     let pages = compare::compare(&document, compare::parse(&text));
     let differ: Vec<u32> =
         pages.iter().filter(|page| !page.agrees(args.agreement)).map(|page| page.page).collect();

@@ -55,8 +55,8 @@ fn without_markup(text: &str) -> String {
         out.push_str(before);
         let skipped = if after.starts_with("<!--") {
             after.find("-->").map(|end| end + 3)
-        } else if after.starts_with('<') {
-            let is_tag = after[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        } else if let Some(tag) = after.strip_prefix('<') {
+            let is_tag = tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
             after.find('>').filter(|end| is_tag && *end < 300).map(|end| end + 1)
         } else {
             after
