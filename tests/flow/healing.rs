@@ -17,7 +17,6 @@ use everypage_core::{
     job::{State, cancel::cancel, jobs},
     ports::{
         clock::Clock,
-        flow::Acceptance,
         records::Records,
         vision::{Finish, VisionError},
     },
@@ -29,7 +28,6 @@ use everypage_core::{
     recover::redrive,
     source::Source,
 };
-use everypage_local::LocalFlow;
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
     pdf::{FakeDocument, FakePdf},
@@ -191,8 +189,7 @@ impl FaultInjector for PageSettledDuringFinalize {
             .await
             .unwrap()
             .unwrap();
-        let settled = driver.flow.settle(&LocalFlow::token(id, page(1))).await.unwrap();
-        assert_eq!(settled, Acceptance::Accepted, "the flow still waits");
+        driver.flow.pages_settled(id).await.unwrap();
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod breakers;
+mod countdown;
 mod dead_letters;
 mod deadline;
 mod deletion;

@@ -23,14 +23,13 @@ pub enum Step {
     Sweep,
 }
 
-/// Why the race ended.
+/// The error with which the race ended.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum RaceEnd {
-    Settled,
-    Deadline,
+    PagesSettled,
+    DeadlineReached,
     /// Cancelled, rejected or already ended; the job's state distinguishes them.
-    Halted,
+    JobHalted,
 }
 
 /// The error that a `Catch` of the state machine received.
@@ -46,15 +45,18 @@ pub struct CaughtError {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Ended {
     pub state: String,
-    /// The job did not end: its deadline was moved.
-    pub open: bool,
 }
 
 pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
         Step::Finalize { job_id, cause } => {
             let job = load(app, &job_id).await?;
-            finalize(&app.finisher, &job_id, cause_of(&job, cause)).instrument(job_span(&job)).await?
+            let ended = finalize(&app.finisher, &job_id, cause_of(&job, cause)).instrument(job_span(&job));
+            let job = ended.await?;
+            if !job.state.is_terminal() {
+                return Err(FailedStep::still_open(&job));
+            }
+            job
         }
         Step::Fail { job_id, error } => {
             let job = load(app, &job_id).await?;
@@ -63,10 +65,10 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
         }
         Step::Sweep => {
             let swept = sweep(&app.recovery).await;
-            return Ok(Ended { state: format!("{swept:?}"), open: false });
+            return Ok(Ended { state: format!("{swept:?}") });
         }
     };
-    Ok(Ended { state: job.state.to_string(), open: !job.state.is_terminal() })
+    Ok(Ended { state: job.state.to_string() })
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
@@ -75,9 +77,9 @@ async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
 
 fn cause_of(job: &Job, end: RaceEnd) -> Cause {
     match end {
-        RaceEnd::Settled => Cause::Settled,
-        RaceEnd::Deadline => Cause::Deadline,
-        RaceEnd::Halted => match job.halt {
+        RaceEnd::PagesSettled => Cause::Settled,
+        RaceEnd::DeadlineReached => Cause::Deadline,
+        RaceEnd::JobHalted => match job.halt {
             Some(Halt::Deadline) => Cause::Deadline,
             // For a job that has ended already the cause is ignored.
             Some(Halt::Cancelled) | None => Cause::Cancelled,

@@ -81,10 +81,9 @@ async fn a_job_whose_deadline_was_moved_continues() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
-    let event = json!({ "step": "finalize", "job_id": id, "cause": "deadline" });
-    let early = handle(&process.app, event.clone()).await.unwrap();
-    assert_eq!((early.state.as_str(), early.open), ("ACKED", true));
+    let event = json!({ "step": "finalize", "job_id": id, "cause": "DeadlineReached" });
+    let early = handle(&process.app, event.clone()).await.unwrap_err();
+    assert_eq!(early.name, ErrorName::JobStillOpen);
     harness.clock.sleep(Duration::from_secs(300)).await;
-    let ended = handle(&process.app, event).await.unwrap();
-    assert_eq!((ended.state.as_str(), ended.open), ("AUDITED", false));
+    assert_eq!(handle(&process.app, event).await.unwrap().state, "AUDITED");
 }

@@ -4,7 +4,7 @@
 mod arrival;
 mod steps;
 
-pub use steps::Step;
+pub use steps::{Next, Step};
 
 use everypage_aws::Stack;
 use everypage_function::FailedStep;

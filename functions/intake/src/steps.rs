@@ -1,35 +1,41 @@
 //! Steps of the state machine, from the accepted job to its plan. Each can be repeated: it finds the
 //! work already done and continues from there.
 
-use everypage_aws::Stack;
+use everypage_aws::{Stack, wait_until};
 use everypage_core::{
     app::App,
     ids::{JobId, TaskToken},
-    job::{Job, PageRange, State, StepError, jobs},
+    job::{Job, PageRange, State, StepCode, StepError, jobs},
     plan::propose,
     ports::flow::Flow,
     prepare,
+    read::{
+        countdowns,
+        send::{self, Group},
+    },
 };
 use everypage_function::{FailedStep, job_span};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tracing::Instrument;
+use tracing::{Instrument, warn};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
     /// Returns the job's state and deadline.
     Load { job_id: JobId },
-    /// Opens the document and splits it into ranges.
-    Inspect { job_id: JobId },
+    /// Opens the document and splits it into ranges. A document of one range is prepared and planned.
+    Prepare { job_id: JobId },
     /// Stores MuPDF's text of one range.
     ReadText { job_id: JobId, range: PageRange },
     /// Stores the images of one range.
     Render { job_id: JobId, range: PageRange },
     /// Makes the plan.
     Plan { job_id: JobId },
-    /// Stores the token that a change of the job completes; `state` is the one that `Load` returned.
+    /// Sends the pages of a group of ranges to the workers.
+    Send { job_id: JobId, group: Group },
+    /// Stores the token that the last page or a change of the job answers; `state` is the one that the
+    /// execution started with or that `Load` returned.
     Listen { job_id: JobId, token: TaskToken, state: State },
 }
 
@@ -42,22 +48,36 @@ struct Loaded<'a> {
     halted: bool,
 }
 
+/// What the execution does after `Prepare` or `Plan`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// Prepares the ranges of a larger document one by one, concurrently.
+    ReadTexts,
+    SendPages,
+    AwaitDecision,
+    /// No page goes to AI, or the job has ended.
+    Finalize,
+}
+
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Planned<'a> {
-    state: State,
-    ai_pages: u32,
-    manifest: &'a str,
-    queue_url: &'a str,
+struct Prepared {
+    next: Next,
+    /// For [`Next::ReadTexts`].
+    ranges: Vec<PageRange>,
+    /// For [`Next::SendPages`].
+    groups: Vec<Group>,
 }
 
 impl Step {
     fn job_id(&self) -> &JobId {
         match self {
             Self::Load { job_id }
-            | Self::Inspect { job_id }
+            | Self::Prepare { job_id }
             | Self::ReadText { job_id, .. }
             | Self::Render { job_id, .. }
             | Self::Plan { job_id }
+            | Self::Send { job_id, .. }
             | Self::Listen { job_id, .. } => job_id,
         }
     }
@@ -72,15 +92,19 @@ async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
     let app = &stack.app;
     match step {
         Step::Load { .. } => return Ok(loaded(job)),
-        Step::Inspect { .. } => return Ok(json!({ "ranges": prepare::inspect(&app.preparer, job).await? })),
+        Step::Prepare { .. } => return Ok(json!(prepare_job(app, job).await?)),
         Step::ReadText { range, .. } => prepare::read_range(&app.preparer, job, &range).await?,
         Step::Render { range, .. } => prepare::render_range(&app.preparer, job, &range).await?,
-        Step::Plan { .. } => return Ok(planned(stack, &plan(app, job).await?)),
+        Step::Plan { .. } => return Ok(json!(plan(app, job).await?)),
+        Step::Send { group, .. } => send::send(&app.reader, job, group).await?,
         Step::Listen { token, state, .. } => {
             stack.flow.store_token(&job.id, &token, state).await?;
-            // Written first, read second: a change before the write found no token to complete.
-            if was_changed(&load(app, &job.id).await?, state) {
-                stack.flow.settle(&token).await?;
+            // Written first, read second: a change before the write found no token to answer.
+            let job = load(app, &job.id).await?;
+            if was_changed(&job, state) {
+                stack.flow.wake(&job.id).await?;
+            } else if countdowns::is_complete(&app.store, &job).await? {
+                stack.flow.pages_settled(&job.id).await?;
             }
         }
     }
@@ -91,39 +115,62 @@ async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
     Ok(jobs::load(&app.store, id).await?.value)
 }
 
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
 fn loaded(job: &Job) -> Value {
     json!(Loaded {
         job_id: &job.id,
-        // Step Functions drops fractions of a second: it ends the race up to a second before the deadline,
-        // and never after it.
-        deadline: whole_seconds(job.deadline).to_string(),
+        deadline: wait_until(job.deadline),
         state: job.state,
         open: !job.state.is_terminal(),
         halted: job.halt.is_some(),
     })
 }
 
-/// Makes the plan of a prepared document; a job in a later state is left unchanged.
-async fn plan(app: &App, job: &Job) -> Result<Job, StepError> {
-    let job = match job.state {
-        State::Received | State::Acked => prepare::understand(&app.preparer, job).await?,
-        _ => job.clone(),
-    };
-    propose::propose(&app.planner, &job).await
+/// Opens the document. Most documents have one range: their text, images and plan are made here too, because
+/// each further step costs more than it does.
+async fn prepare_job(app: &App, job: &Job) -> Result<Prepared, StepError> {
+    if matches!(job.state, State::Received | State::Acked) {
+        let ranges = prepare::inspect(&app.preparer, job).await?;
+        let [range] = ranges.as_slice() else {
+            return Ok(Prepared { next: Next::ReadTexts, ranges, groups: vec![] });
+        };
+        prepare::read_range(&app.preparer, job, range).await?;
+        // Every page has its text by now: an image that can't be rendered does not fail the job.
+        if let Err(error) = prepare::render_range(&app.preparer, job, range).await {
+            warn!(%error, "images not rendered");
+        }
+    }
+    plan(app, job).await
 }
 
-fn planned(stack: &Stack, job: &Job) -> Value {
-    let plan = job.plan.as_ref();
-    json!(Planned {
-        state: job.state,
-        ai_pages: plan.map_or(0, |plan| plan.ai_pages),
-        manifest: plan.map_or("", |plan| &plan.manifest),
-        queue_url: stack.queue.url_of(job.priority()),
-    })
+/// Reads what is missing of the text, as when the function was killed while it rendered images.
+async fn understand(app: &App, job: &Job) -> Result<Job, StepError> {
+    match prepare::understand(&app.preparer, job).await {
+        Err(StepError::Broken { code: StepCode::NotPrepared, .. }) => {}
+        understood => return understood,
+    }
+    for range in prepare::inspect(&app.preparer, job).await? {
+        prepare::read_range(&app.preparer, job, &range).await?;
+    }
+    prepare::understand(&app.preparer, job).await
+}
+
+/// Makes the plan of a document whose text is read; a job in a later state is left unchanged.
+async fn plan(app: &App, job: &Job) -> Result<Prepared, StepError> {
+    let job = match job.state {
+        State::Received | State::Acked => understand(app, job).await?,
+        _ => job.clone(),
+    };
+    let job = propose::propose(&app.planner, &job).await?;
+    let mut groups = vec![];
+    let next = match job.state {
+        State::Approved => {
+            groups = send::start(&app.reader, &job).await?;
+            if groups.is_empty() { Next::Finalize } else { Next::SendPages }
+        }
+        State::Proposed | State::Modified => Next::AwaitDecision,
+        _ => Next::Finalize,
+    };
+    Ok(Prepared { next, ranges: vec![], groups })
 }
 
 /// Whether a person changed the job since the flow loaded it. Changes by the flow itself do not count.

@@ -4,11 +4,9 @@
 
 mod support;
 
-use everypage_core::{
-    ids::{PageNumber, TaskToken},
-    plan::propose,
-    settings::AiPages,
-};
+use std::time::Duration;
+
+use everypage_core::{ports::queue::Queue, settings::AiPages};
 use everypage_intake::handle;
 use everypage_testkit::pdf::FakeDocument;
 use everypage_tests::harness::Harness;
@@ -19,8 +17,8 @@ use support::{NO_ENDPOINT, stack};
 const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
 /// What Step Functions adds to a function's response.
 const ENVELOPE_BYTES: usize = 8 * 1024;
-/// The maximum length of a task token.
-const MAX_TOKEN_BYTES: usize = 1024;
+/// SQS's limit for a batch of ten messages.
+const MAX_BATCH_BYTES: usize = 1024 * 1024;
 
 #[tokio::test(start_paused = true)]
 async fn the_state_of_the_largest_document_fits_with_and_without_gaps() {
@@ -38,14 +36,12 @@ async fn the_state_of_the_largest_document_fits_with_and_without_gaps() {
         };
         let job = process.submit_with(&document, selected, None, None).await.unwrap().job;
         let run = async |step: &str| handle(&stack, json!({ "step": step, "job_id": job.id })).await.unwrap();
-        let (loaded, inspected) = (run("load").await, run("inspect").await);
-        let ranges = inspected["ranges"].as_array().unwrap();
+        let (loaded, prepared) = (run("load").await, run("prepare").await);
+        let ranges = prepared["ranges"].as_array().unwrap();
         let count: u64 = ranges.iter().map(|range| range["count"].as_u64().unwrap()).sum();
         assert!(count >= 10_000, "{count} pages");
-        // With the output of Plan: the key of the messages, not the messages.
-        let planned = json!({ "state": "APPROVED", "ai_pages": count, "manifest": "m".repeat(200), "queue_url": "q".repeat(200) });
-        let state =
-            json!({ "job_id": job.id, "job": loaded, "document": inspected, "planned": { "plan": planned } });
+        // The output of Plan replaces that of Prepare, and has at most forty groups instead of the ranges.
+        let state = json!({ "job_id": job.id, "job": loaded, "prepared": prepared });
         let bytes = state.to_string().len();
         assert!(bytes + ENVELOPE_BYTES < MAX_PAYLOAD_BYTES, "{bytes} bytes for {} ranges", ranges.len());
         // The output of the two maps: an empty object for each range.
@@ -65,18 +61,13 @@ async fn a_page_message_fits_whatever_its_text() {
     document.pages[2].text = "words ".repeat(100_000);
     let id = process.submit(&document).await.unwrap().job.id;
     let run = async |step: Value| support::run_step(&stack, &id, step).await;
-    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
-    run(json!({ "step": "read_text", "range": ranges[0] })).await;
-    run(json!({ "step": "render", "range": ranges[0] })).await;
-    let queue_url = run(json!({ "step": "plan" })).await["queue_url"].clone();
+    let groups = run(json!({ "step": "prepare" })).await["groups"].clone();
     let job = process.job(&id).await;
     assert_eq!(job.received.options.ai_pages, AiPages::All);
-    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
-    let pages: Vec<PageNumber> = messages.iter().map(|message| message.page_id).collect();
-    assert_eq!(pages.len(), 4, "{pages:?}");
-    for mut message in messages {
-        message.task_token = Some(TaskToken::new("t".repeat(MAX_TOKEN_BYTES)));
-        let item = json!({ "page": message, "queue_url": queue_url }).to_string().len();
-        assert!(item + ENVELOPE_BYTES < MAX_PAYLOAD_BYTES, "page {} has {item} bytes", message.page_id);
+    run(json!({ "step": "send", "group": groups[0] })).await;
+    let sent = harness.queue.receive(10, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(sent.len(), 4);
+    for delivery in sent {
+        assert!(delivery.body.len() <= MAX_BATCH_BYTES / 10, "{} bytes", delivery.body.len());
     }
 }

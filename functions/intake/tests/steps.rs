@@ -4,10 +4,17 @@
 
 mod support;
 
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Router, http::HeaderMap, routing::post};
 use everypage_core::{
     ids::Priority,
     job::{Job, cancel::cancel},
     plan::{decide::modify, propose},
+    ports::queue::Queue,
 };
 use everypage_function::ErrorName;
 use everypage_intake::handle;
@@ -16,13 +23,39 @@ use everypage_tests::harness::Harness;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{NO_ENDPOINT, stack};
+use tokio::net::TcpListener;
+
+/// A service of AWS that accepts every call.
+struct FakeService {
+    endpoint: String,
+    calls: Arc<Mutex<Vec<String>>>,
+}
+
+impl FakeService {
+    async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = calls.clone();
+        let router = Router::new().fallback(post(async move |headers: HeaderMap| {
+            seen.lock().unwrap().push(headers["x-amz-target"].to_str().unwrap().to_owned());
+            "{}"
+        }));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { endpoint, calls }
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+}
 
 #[tokio::test(start_paused = true)]
-async fn each_step_from_load_to_plan_can_be_repeated() {
-    let harness = Harness::new(&[]);
+async fn each_step_of_a_large_document_can_be_repeated() {
+    let harness = Harness::new(&[("RANGE_PAGES", "3")]);
     let process = harness.start("a");
     let stack = stack(&process, NO_ENDPOINT).await;
-    let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
+    let job = process.submit(&FakeDocument::graphics(4)).await.unwrap().job;
     let run = async |step: Value| {
         support::run_step(&stack, &job.id, step.clone()).await;
         support::run_step(&stack, &job.id, step).await
@@ -35,19 +68,71 @@ async fn each_step_from_load_to_plan_can_be_repeated() {
         loaded,
         json!({ "job_id": job.id, "deadline": deadline, "state": "ACKED", "open": true, "halted": false })
     );
-    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
-    assert_eq!(ranges, json!([{ "first": 1, "last": 4, "count": 4, "pages": "1-4" }]));
-    assert_eq!(run(json!({ "step": "read_text", "range": ranges[0] })).await, json!({}));
-    assert_eq!(run(json!({ "step": "render", "range": ranges[0] })).await, json!({}));
-    let plan = run(json!({ "step": "plan" })).await;
-    assert_eq!((&plan["state"], &plan["ai_pages"]), (&json!("APPROVED"), &json!(2)));
-    assert_eq!(plan["queue_url"], json!("https://q/Normal"));
-    assert!(plan["manifest"].as_str().unwrap().starts_with(&format!("jobs/{}/manifest-v1-", job.id)));
+    let prepared = run(json!({ "step": "prepare" })).await;
+    let ranges = json!([
+        { "first": 1, "last": 3, "count": 3, "pages": "1-3" },
+        { "first": 4, "last": 4, "count": 1, "pages": "4-4" },
+    ]);
+    assert_eq!(prepared, json!({ "next": "read_texts", "ranges": ranges, "groups": [] }));
+    for range in ranges.as_array().unwrap() {
+        assert_eq!(run(json!({ "step": "read_text", "range": range })).await, json!({}));
+        assert_eq!(run(json!({ "step": "render", "range": range })).await, json!({}));
+    }
+    let planned = run(json!({ "step": "plan" })).await;
+    let groups = json!([{ "first": 1, "last": 3 }, { "first": 4, "last": 4 }]);
+    assert_eq!(planned, json!({ "next": "send_pages", "ranges": [], "groups": groups }));
+    assert_eq!(run(json!({ "step": "prepare" })).await, planned, "in a later round of the race");
+    for group in groups.as_array().unwrap() {
+        assert_eq!(run(json!({ "step": "send", "group": group })).await, json!({}));
+    }
+    // The queue drops a message that is waiting already; on SQS a page's claim lets one worker through.
+    let sent = harness.queue.receive(100, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(sent.len(), 4);
 
     cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &job.id, "ann")
         .await
         .unwrap();
     assert_eq!(run(json!({ "step": "load" })).await["halted"], json!(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_of_one_range_is_prepared_and_planned_in_one_step() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let stack = stack(&process, NO_ENDPOINT).await;
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    let run = async |step: Value| support::run_step(&stack, &id, step).await;
+    let prepared = run(json!({ "step": "prepare" })).await;
+    assert_eq!(prepared["next"], json!("send_pages"));
+    assert_eq!(run(json!({ "step": "prepare" })).await, prepared);
+    let job = process.job(&id).await;
+    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
+    assert!(messages.len() == 2 && messages.iter().all(|message| message.image.is_some()));
+}
+
+/// Pages that are settled before the token is stored are not missed, and neither is a wake-up that was lost.
+#[tokio::test]
+async fn a_step_that_listens_too_late_is_answered_at_once() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let sfn = FakeService::start().await;
+    let stack = stack(&process, &sfn.endpoint).await;
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let run = async |step: Value| support::run_step(&stack, &id, step).await;
+    let listen = json!({ "step": "listen", "state": "ACKED", "token": "t1" });
+    run(listen.clone()).await;
+    let groups = run(json!({ "step": "prepare" })).await["groups"].clone();
+    run(json!({ "step": "send", "group": groups[0] })).await;
+    run(listen.clone()).await;
+    assert_eq!(sfn.calls(), Vec::<String>::new(), "no page is settled");
+    tokio::time::pause();
+    process.work_for(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    run(listen).await;
+    assert_eq!(sfn.calls(), ["AWSStepFunctions.SendTaskSuccess"]);
+    cancel(&process.app.store, process.app.flow.as_ref(), &process.app.interrupts, &id, "ann").await.unwrap();
+    run(json!({ "step": "listen", "state": "ACKED", "token": "t2" })).await;
+    assert_eq!(sfn.calls().last().unwrap(), "AWSStepFunctions.SendTaskFailure");
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,37 +142,27 @@ async fn pages_are_sent_to_the_lane_of_the_modified_plan() {
     let stack = stack(&process, NO_ENDPOINT).await;
     let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     let run = async |step: Value| support::run_step(&stack, &id, step).await;
-    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
-    run(json!({ "step": "read_text", "range": ranges[0] })).await;
-    run(json!({ "step": "render", "range": ranges[0] })).await;
-    let proposed = run(json!({ "step": "plan" })).await;
-    assert_eq!(
-        (&proposed["state"], &proposed["queue_url"]),
-        (&json!("PROPOSED"), &json!("https://q/Normal"))
-    );
+    assert_eq!(run(json!({ "step": "prepare" })).await["next"], json!("await_decision"));
     let make_urgent = |job: &mut Job| job.received.options.priority = Priority::Urgent;
-    let job = modify(&process.app.planner, &id, "ann", make_urgent).await.unwrap();
-    let planned = run(json!({ "step": "plan" })).await;
-    assert_eq!((&planned["state"], &planned["queue_url"]), (&json!("APPROVED"), &json!("https://q/Urgent")));
-    // The local backend takes the lane from each message.
-    let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
-    assert!(messages.iter().all(|message| message.priority == Priority::Urgent));
+    modify(&process.app.planner, &id, "ann", make_urgent).await.unwrap();
+    let groups = run(json!({ "step": "prepare" })).await["groups"].clone();
+    run(json!({ "step": "send", "group": groups[0] })).await;
+    let sent = harness.queue.receive(10, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(sent.iter().map(|delivery| delivery.lane).collect::<Vec<_>>(), [Priority::Urgent]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_without_images_is_planned_nevertheless() {
+async fn a_document_without_images_or_text_is_planned_nevertheless() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let stack = stack(&process, NO_ENDPOINT).await;
     let job = process.submit(&FakeDocument::mixed(4)).await.unwrap().job;
-    let run = async |step: Value| support::run_step(&stack, &job.id, step).await;
-    let ranges = run(json!({ "step": "inspect" })).await["ranges"].clone();
-    run(json!({ "step": "read_text", "range": ranges[0] })).await;
-    let planned = run(json!({ "step": "plan" })).await;
-    assert_eq!((&planned["state"], &planned["ai_pages"]), (&json!("APPROVED"), &json!(2)));
+    // As after a step that was killed each time: the plan reads the text.
+    let planned = support::run_step(&stack, &job.id, json!({ "step": "plan" })).await;
+    assert_eq!(planned["next"], json!("send_pages"));
     let job = process.job(&job.id).await;
     let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
-    assert!(messages.iter().all(|message| message.image.is_none()));
+    assert!(messages.len() == 2 && messages.iter().all(|message| message.image.is_none()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +172,7 @@ async fn failures_have_error_names_of_the_state_machine() {
     let stack = stack(&process, NO_ENDPOINT).await;
     let locked = FakeDocument { password: Some("secret".into()), ..FakeDocument::mixed(1) };
     let id = process.submit(&locked).await.unwrap().job.id;
-    let failed = handle(&stack, json!({ "step": "inspect", "job_id": id })).await.unwrap_err();
+    let failed = handle(&stack, json!({ "step": "prepare", "job_id": id })).await.unwrap_err();
     assert_eq!((failed.name, failed.code.as_str()), (ErrorName::DocumentError, "password_needed"));
     let unknown = handle(&stack, json!({ "step": "load", "job_id": "unknown" })).await.unwrap_err();
     assert_eq!((unknown.name, unknown.code.as_str()), (ErrorName::StepBroken, "unknown_job"));

@@ -1,6 +1,6 @@
 //! Failures under the error names of `statemachine.asl.json`, which decide what it retries.
 
-use everypage_core::job::{Failure, StepError};
+use everypage_core::job::{Failure, Job, StepError};
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use strum::VariantArray;
@@ -14,6 +14,8 @@ pub enum ErrorName {
     StepBroken,
     /// Storage or network failed; worth a retry.
     InternalFault,
+    /// The job was not ended, because its deadline was moved: it continues.
+    JobStillOpen,
 }
 
 impl ErrorName {
@@ -36,6 +38,12 @@ impl FailedStep {
     /// The event has a shape that this function does not know.
     pub fn unknown_event(error: impl std::fmt::Display) -> Self {
         Self { name: ErrorName::StepBroken, code: "unknown_event".into(), reason: error.to_string() }
+    }
+
+    /// The job's deadline was moved just before it passed.
+    pub fn still_open(job: &Job) -> Self {
+        let reason = format!("job {} has time until {}", job.id, job.deadline);
+        Self { name: ErrorName::JobStillOpen, code: "still_open".into(), reason }
     }
 
     /// Converts the input of a `Catch` of the state machine: a failed step back to its failure, and

@@ -122,7 +122,7 @@ async fn a_page_that_only_waited_is_sent_again_with_all_its_deliveries() {
     let body = resent.remove(0).body;
     let message = PageMessage::parse(&body).unwrap();
     let same = PageMessage { rounds: 0, ..message }.encode().unwrap();
-    assert!(bodies.contains(&same), "the same page, token and deadline");
+    assert!(bodies.contains(&same), "the same page and deadline");
     assert_eq!(handle(&process, batch([body]), MINUTES).await, Vec::<String>::new());
     let settled = pages::all(&process.app.store, &job.id).await.unwrap();
     let read = settled.values().filter(|record| record.value.outcome.as_ref().is_some_and(Settlement::is_ai));

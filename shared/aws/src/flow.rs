@@ -1,17 +1,19 @@
 //! The flow as Step Functions executions of `statemachine.asl.json`, one per job.
 //!
-//! **Waking.** An execution waits for a decision or a change (approval, cancellation) in a
-//! `waitForTaskToken` step. Its task passes the token to [`SfnFlow::store_token`], and `wake` completes
-//! the token that was stored last; the execution continues and reads the job.
+//! **One token.** An execution waits for its pages and for changes by people (approval, cancellation) in one
+//! `waitForTaskToken` step. Its task passes the token to [`SfnFlow::store_token`]. The token that was stored
+//! last succeeds when every page is settled, and fails with [`JOB_CHANGED`] after a change: the execution
+//! continues and reads the job.
 //!
 //! ```text
-//! task:    store_token()  ──> read the job ──> decided meanwhile? wake()
-//! person:  write decision ──> wake()
+//! task:       store_token()     ──> read job and countdown ──> changed or settled? answer the token
+//! person:     write decision    ──> wake()
+//! last page:  count down to 0   ──> pages_settled()
 //! ```
 //!
 //! Each side writes first and reads second, so at least one of the two sees the other; both may,
-//! because a completed token is stale. A job whose execution does not wait has no token or a stale
-//! one, and waking it does nothing: workers read the job before every page.
+//! because an answered token is stale. A job whose execution does not wait has no token or a stale
+//! one, and the answer has no effect: workers read the job before every page.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
@@ -19,7 +21,10 @@ use async_trait::async_trait;
 use aws_sdk_sfn::{
     Client,
     error::SdkError,
-    operation::{send_task_success::SendTaskSuccessError, start_execution::StartExecutionError},
+    operation::{
+        send_task_failure::SendTaskFailureError, send_task_success::SendTaskSuccessError,
+        start_execution::StartExecutionError,
+    },
 };
 use everypage_core::{
     digest::sha256_hex,
@@ -28,17 +33,20 @@ use everypage_core::{
     keys::record,
     ports::{
         Fault,
-        flow::{Acceptance, Flow},
+        flow::{Flow, FlowStart},
         records::{Batch, Change, Draft, Records, When, Written},
     },
     trace::TraceContext,
 };
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::fault::fault;
 
 const SERVICE: &str = "Step Functions";
+/// The error with which a token fails after a change of its job; `statemachine.asl.json` catches it.
+pub const JOB_CHANGED: &str = "JobChanged";
 /// Step Functions rejects a token of another length as an invalid request.
 const TOKEN_BYTES: RangeInclusive<usize> = 1..=2048;
 /// Two tasks of one execution hardly ever store a token at the same time.
@@ -76,13 +84,36 @@ impl SfnFlow {
         Err(Fault::unreachable(SERVICE, detail))
     }
 
+    /// The step at which the job's execution waits, as far as is known; it may be over.
     async fn waiting_step(&self, job: &JobId) -> Result<Option<WaitingStep>, Fault> {
         let Some(item) = self.records.get(&record::wake(job)).await? else { return Ok(None) };
-        serde_json::from_str(&item.draft.body).map(Some).map_err(|error| Fault::broken(SERVICE, error))
+        let step: WaitingStep =
+            serde_json::from_str(&item.draft.body).map_err(|error| Fault::broken(SERVICE, error))?;
+        Ok(Some(step).filter(|step| TOKEN_BYTES.contains(&step.token.as_str().len())))
+    }
+
+    async fn fail(&self, token: &TaskToken) -> Result<(), Fault> {
+        let call = self.client.send_task_failure().task_token(token.as_str()).error(JOB_CHANGED);
+        let Err(error) = call.send().await else { return Ok(()) };
+        match error.as_service_error() {
+            // No step waits for it any more.
+            Some(
+                SendTaskFailureError::TaskTimedOut(_)
+                | SendTaskFailureError::TaskDoesNotExist(_)
+                | SendTaskFailureError::InvalidToken(_),
+            ) => Ok(()),
+            _ => Err(fault(SERVICE, error)),
+        }
     }
 }
 
-/// The step at which an execution waits for a decision or change.
+/// A deadline for a `Wait` state. Step Functions drops fractions of a second: it ends the race up to a second
+/// before the deadline, and never after it.
+pub fn wait_until(deadline: Timestamp) -> String {
+    Timestamp::from_second(deadline.as_second()).unwrap_or(deadline).to_string()
+}
+
+/// The step at which an execution waits for its pages or a change.
 #[derive(Deserialize)]
 struct WaitingStep {
     token: TaskToken,
@@ -110,13 +141,16 @@ fn xray_header(trace: &TraceContext) -> String {
 
 #[async_trait]
 impl Flow for SfnFlow {
-    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
+        let FlowStart { job, redrives, state, deadline, trace } = start;
+        // As the step `load` returns it, which an execution then need not begin with.
+        let loaded = json!({ "state": state, "deadline": wait_until(*deadline) });
         let call = self
             .client
             .start_execution()
             .state_machine_arn(&self.state_machine)
-            .name(execution_name(job, redrives))
-            .input(json!({ "job_id": job }).to_string())
+            .name(execution_name(job, *redrives))
+            .input(json!({ "job_id": job, "job": loaded }).to_string())
             .trace_header(xray_header(trace));
         match call.send().await {
             Ok(_) => Ok(()),
@@ -129,37 +163,36 @@ impl Flow for SfnFlow {
         }
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
-        if !TOKEN_BYTES.contains(&token.as_str().len()) {
-            return Ok(Acceptance::Stale);
-        }
-        // The outcome is in the table; the execution only has to continue.
-        let call = self.client.send_task_success().task_token(token.as_str()).output("{}");
-        let Err(error) = call.send().await else { return Ok(Acceptance::Accepted) };
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault> {
+        let Some(step) = self.waiting_step(job).await? else { return Ok(()) };
+        // The outcomes are in the table; the execution only has to continue.
+        let call = self.client.send_task_success().task_token(step.token.as_str()).output("{}");
+        let Err(error) = call.send().await else { return Ok(()) };
         match error.as_service_error() {
+            // No step waits for it any more.
             Some(
                 SendTaskSuccessError::TaskTimedOut(_)
                 | SendTaskSuccessError::TaskDoesNotExist(_)
                 | SendTaskSuccessError::InvalidToken(_),
-            ) => Ok(Acceptance::Stale),
+            ) => Ok(()),
             _ => Err(fault(SERVICE, error)),
         }
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
-        if let Some(step) = self.waiting_step(job).await? {
-            self.settle(&step.token).await?;
+        match self.waiting_step(job).await? {
+            Some(step) => self.fail(&step.token).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Wakes the execution only when it acts on another state: waking it sends every page again that is
     /// not settled.
     async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
-        if let Some(step) = self.waiting_step(job).await?.filter(|step| step.state != state) {
-            self.settle(&step.token).await?;
+        match self.waiting_step(job).await?.filter(|step| step.state != state) {
+            Some(step) => self.fail(&step.token).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -183,11 +216,19 @@ mod tests {
             (200, r#"{"executionArn":"a","startDate":1}"#),
             (400, r#"{"__type":"ExecutionAlreadyExists"}"#),
         ]);
-        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
-        flow.start(&JobId::new("01j"), 0, &trace).await.unwrap();
-        flow.start(&JobId::new("01j"), 0, &trace).await.unwrap();
+        let start = FlowStart {
+            job: JobId::new("01j"),
+            redrives: 0,
+            state: State::Acked,
+            deadline: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+            trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap(),
+        };
+        flow.start(&start).await.unwrap();
+        flow.start(&start).await.unwrap();
         let sent = bodies(&sent);
-        assert_eq!((&sent[0]["name"], &sent[0]["input"]), (&json!("01j"), &json!(r#"{"job_id":"01j"}"#)));
+        let input: serde_json::Value = serde_json::from_str(sent[0]["input"].as_str().unwrap()).unwrap();
+        let job = json!({ "state": "ACKED", "deadline": "2026-01-02T03:04:05Z" });
+        assert_eq!((&sent[0]["name"], input), (&json!("01j"), json!({ "job_id": "01j", "job": job })));
         assert_eq!(sent[0], sent[1]);
         let header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1";
         assert_eq!(sent[0]["traceHeader"], header);
@@ -204,21 +245,38 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_without_a_waiting_step_is_stale() {
+    async fn a_token_without_a_waiting_step_is_no_error() {
+        let job = JobId::new("j");
         for code in ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"] {
-            let (flow, _) = flow(&[(400, &format!(r#"{{"__type":"{code}"}}"#))]);
-            assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Acceptance::Stale, "{code}");
+            let stale = format!(r#"{{"__type":"{code}"}}"#);
+            let (flow, sent) = flow(&[(400, &stale), (400, &stale)]);
+            flow.store_token(&job, &TaskToken::new("t"), State::Acked).await.unwrap();
+            flow.pages_settled(&job).await.unwrap();
+            flow.wake(&job).await.unwrap();
+            assert_eq!(bodies(&sent).len(), 2, "{code}");
         }
         let (makes_no_call, _) = flow(&[]);
         for text in [String::new(), "t".repeat(2049)] {
-            assert_eq!(makes_no_call.settle(&TaskToken::new(text)).await.unwrap(), Acceptance::Stale);
+            makes_no_call.store_token(&job, &TaskToken::new(text), State::Acked).await.unwrap();
+            makes_no_call.pages_settled(&job).await.unwrap();
+            makes_no_call.wake(&job).await.unwrap();
         }
-        let (flow, _) = flow(&[(200, "{}")]);
-        assert_eq!(flow.settle(&TaskToken::new("t")).await.unwrap(), Acceptance::Accepted);
     }
 
     #[tokio::test]
-    async fn waking_completes_the_token_that_was_stored_last() {
+    async fn settled_pages_complete_the_token_and_a_change_fails_it() {
+        let (flow, sent) = flow(&[(200, "{}"), (200, "{}")]);
+        let job = JobId::new("j");
+        flow.pages_settled(&job).await.unwrap();
+        flow.store_token(&job, &TaskToken::new("t"), State::Acked).await.unwrap();
+        flow.pages_settled(&job).await.unwrap();
+        flow.wake(&job).await.unwrap();
+        let expected = [json!({ "taskToken": "t", "output": "{}" }), json!({ "taskToken": "t", "error": JOB_CHANGED })];
+        assert_eq!(bodies(&sent), expected);
+    }
+
+    #[tokio::test]
+    async fn waking_answers_the_token_that_was_stored_last() {
         let (flow, sent) = flow(&[(200, "{}"), (400, r#"{"__type":"TaskTimedOut"}"#)]);
         let job = JobId::new("j");
         flow.wake(&job).await.unwrap();

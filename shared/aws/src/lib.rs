@@ -25,7 +25,7 @@ pub use blobs::{S3Blobs, UploadedObject};
 pub use bus::EventBridgeBus;
 pub use clients::Clients;
 pub use discovery::discover;
-pub use flow::SfnFlow;
+pub use flow::{JOB_CHANGED, SfnFlow, wait_until};
 pub use notifier::SnsNotifier;
 pub use queue::SqsQueue;
 pub use records::DynamoRecords;

@@ -18,7 +18,9 @@ use crate::{
 /// | `job#J` | `healing` | which process publishes pages that were read late |
 /// | `job#J` | `secret` | the sealed password, until the document is prepared or has failed |
 /// | `job#J` | `upload#ID` | the uploaded object that became the job |
-/// | `job#J` | `wake` | on AWS, the token of the step that waits for a decision |
+/// | `job#J` | `countdown` | the ranges that have pages to settle |
+/// | `job#J` | `countdown#0000000033` | the pages of one range that are not settled |
+/// | `job#J` | `wake` | on AWS, the token of the step that waits for the pages or a decision |
 /// | `idempotency#T` | a key | the job that a request made |
 /// | `upload#ID` | `upload` | an announced upload, or an object that arrived unannounced |
 /// | `tenant#T` | `overrides` | the tenant's own values of some settings |
@@ -78,6 +80,15 @@ pub mod record {
 
     pub fn healing(job: &JobId) -> Key {
         Key::new(job_partition(job), HEALING)
+    }
+
+    pub fn countdown(job: &JobId) -> Key {
+        Key::new(job_partition(job), "countdown")
+    }
+
+    /// The countdown of the range that starts with page `first`.
+    pub fn range_countdown(job: &JobId, first: PageNumber) -> Key {
+        Key::new(job_partition(job), format!("countdown#{:010}", first.get()))
     }
 
     pub fn wake(job: &JobId) -> Key {

@@ -5,7 +5,6 @@
 //! from there, so dropping the driver anywhere and starting another is always safe.
 
 use std::{
-    collections::HashSet,
     panic::AssertUnwindSafe,
     sync::{
         Arc,
@@ -18,17 +17,15 @@ use everypage_core::{
     app::App,
     dead_letters::fail::fail,
     finish::{finalize::finalize, heal, result::Cause},
-    ids::{JobId, PageNumber},
+    ids::JobId,
     job::{Failure, Halt, Job, PageRange, State, StepCode, StepError, jobs},
     plan::propose,
-    ports::{
-        Fault,
-        queue::{Delivery, Outgoing},
-    },
+    ports::queue::Delivery,
     prepare,
     read::{
+        countdowns,
         dispatch::{Disposition, dispatch},
-        pages,
+        send::{self, Group},
     },
     time::until,
 };
@@ -43,13 +40,11 @@ use crate::{flow::LocalFlow, recognize::recognize_pages};
 const JOB_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often workers poll for messages that became visible again; new ones wake them.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// After this many polls the settled pages are read again, in case a notification was lost.
+/// After this many polls the countdown is read again: another process may have settled the last page.
 const POLLS_PER_RECOUNT: u32 = 15;
 /// Workers at least and at most, where their number follows the in-flight limits.
 const MIN_WORKERS: usize = 4;
 const MAX_WORKERS: usize = 600;
-/// Messages of one send.
-const BATCH_SIZE: usize = 100;
 /// Pause before the end of a job that could not be stored is retried, without limit.
 const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -183,9 +178,8 @@ impl Driver {
         .await
     }
 
-    /// Heals the result with pages that settled after finalize had listed them and before the driver
-    /// stopped watching: their workers saw the settlement accepted and do not heal the result. Workers
-    /// that settle a page later see it as stale and heal the result themselves.
+    /// Heals the result with pages that settled after finalize had listed them and before the result was
+    /// published: their workers saw an open job and do not heal it. Workers that settle a page later do.
     async fn heal_late_pages(&self, job: Job) -> Job {
         match self.step(|| heal::publish(&self.app.finisher, &job.id)).await {
             Ok(healed) => healed,
@@ -320,58 +314,25 @@ impl Driver {
 
     /// Sends every page that is not settled yet and waits until all are settled.
     async fn read_pages(&self, job: &Job) -> Result<(), StepError> {
-        let Some(plan) = job.plan.as_ref().filter(|plan| plan.ai_pages > 0) else {
-            return Ok(());
-        };
         let changed = self.flow.watch(&job.id);
-        let settled = self.settled(&job.id).await?;
-        let mut waiting = HashSet::new();
-        let mut outgoing = Vec::new();
-        for mut message in propose::manifest(self.app.blobs.as_ref(), plan).await? {
-            if settled.contains(&message.page_id) {
-                continue;
-            }
-            waiting.insert(message.page_id);
-            message.task_token = Some(LocalFlow::token(&job.id, message.page_id));
-            let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
-            outgoing.push(Outgoing {
-                name,
-                job: job.id.clone(),
-                lane: message.priority,
-                body: message.encode()?,
-                delay: Duration::ZERO,
-            });
-        }
-        for batch in outgoing.chunks(BATCH_SIZE) {
-            self.app.queue.send(batch).await?;
-            self.wake_workers();
-        }
+        let groups = send::start(&self.app.reader, job).await?;
+        let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Ok(()) };
+        // One after the other: on one machine there is nothing to gain from sending them concurrently.
+        send::send(&self.app.reader, job, Group { first: first.first, last: last.last }).await?;
+        self.wake_workers();
         let mut polls = 0;
-        while !waiting.is_empty() {
-            tokio::select! {
-                biased;
-                () = changed.notified() => {}
-                () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => polls += 1,
+        // Read once before it waits, because the last page may have been settled before.
+        while !countdowns::is_complete(&self.app.store, job).await? {
+            while !self.flow.take_settled(&job.id) && polls < POLLS_PER_RECOUNT {
+                tokio::select! {
+                    biased;
+                    () = changed.notified() => {}
+                    () = self.app.store.clock.sleep(JOB_POLL_INTERVAL) => polls += 1,
+                }
             }
-            for page in self.flow.take_settled(&job.id) {
-                waiting.remove(&page);
-            }
-            if polls >= POLLS_PER_RECOUNT {
-                polls = 0;
-                let settled = self.settled(&job.id).await?;
-                waiting.retain(|page| !settled.contains(page));
-            }
+            polls = 0;
         }
         Ok(())
-    }
-
-    async fn settled(&self, job: &JobId) -> Result<HashSet<PageNumber>, Fault> {
-        let all = pages::all(&self.app.store, job).await?;
-        Ok(all
-            .into_iter()
-            .filter(|(_, record)| record.value.outcome.is_some())
-            .map(|(page, _)| page)
-            .collect())
     }
 
     /// Returns when the job's cancellation was requested, in this process or another.

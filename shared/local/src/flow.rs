@@ -1,19 +1,15 @@
-//! The flow of one process: which jobs it drives, and which of their pages have settled.
+//! The flow of one process: which jobs it drives, and whether all pages of each have settled.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use everypage_core::{
-    ids::{JobId, PageNumber, TaskToken},
+    ids::JobId,
     job,
     ports::{
         Fault,
-        flow::{Acceptance, Flow},
+        flow::{Flow, FlowStart},
     },
-    trace::TraceContext,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -32,7 +28,7 @@ struct State {
 
 #[derive(Default)]
 struct Watch {
-    settled: HashSet<PageNumber>,
+    settled: bool,
     changed: Arc<Notify>,
 }
 
@@ -54,7 +50,7 @@ impl LocalFlow {
         }
     }
 
-    /// Starts to accept settlements of a job's pages; those of a job without a watch are stale.
+    /// Starts to receive the signals of a job.
     pub fn watch(&self, job: &JobId) -> Arc<Notify> {
         self.state.lock().watches.entry(job.clone()).or_default().changed.clone()
     }
@@ -73,42 +69,26 @@ impl LocalFlow {
         self.state.lock().watches.remove(job);
     }
 
-    /// Takes the pages that have settled since the last call.
-    pub fn take_settled(&self, job: &JobId) -> HashSet<PageNumber> {
-        self.state
-            .lock()
-            .watches
-            .get_mut(job)
-            .map(|watch| std::mem::take(&mut watch.settled))
-            .unwrap_or_default()
-    }
-
-    pub fn token(job: &JobId, page: PageNumber) -> TaskToken {
-        TaskToken::new(format!("{job}/{page}"))
+    /// Whether all pages were reported as settled since the last call.
+    pub fn take_settled(&self, job: &JobId) -> bool {
+        let mut state = self.state.lock();
+        state.watches.get_mut(job).is_some_and(|watch| std::mem::take(&mut watch.settled))
     }
 }
 
 #[async_trait]
 impl Flow for LocalFlow {
-    async fn start(&self, job: &JobId, _redrives: u32, _trace: &TraceContext) -> Result<(), Fault> {
-        self.enqueue(job);
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
+        self.enqueue(&start.job);
         Ok(())
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
-        let parts = token.as_str().rsplit_once('/');
-        let page = parts.and_then(|(_, page)| page.parse().ok()).and_then(PageNumber::new);
-        let (Some((job, _)), Some(page)) = (parts, page) else {
-            return Ok(Acceptance::Stale);
-        };
-        match self.state.lock().watches.get_mut(&JobId::new(job)) {
-            None => Ok(Acceptance::Stale),
-            Some(watch) => {
-                watch.settled.insert(page);
-                watch.changed.notify_one();
-                Ok(Acceptance::Accepted)
-            }
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault> {
+        if let Some(watch) = self.state.lock().watches.get_mut(job) {
+            watch.settled = true;
+            watch.changed.notify_one();
         }
+        Ok(())
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {

@@ -13,13 +13,13 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     event::Event,
-    ids::{JobId, Priority, TaskToken},
+    ids::{JobId, Priority},
     job::State,
     ports::{
         Fault,
         blobs::{Blobs, LocalFile, Stored},
         bus::Bus,
-        flow::{Acceptance, Flow},
+        flow::{Flow, FlowStart},
         hooks::{HookError, Hooks, WebhookRequest},
         notifier::{Channel, Notice, Notifier},
         payments::{Charge, PaymentError, Payments, Refund},
@@ -28,7 +28,6 @@ use everypage_core::{
         vault::Vault,
     },
     secret::Secret,
-    trace::TraceContext,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,11 +246,11 @@ impl Queue for Faulty<dyn Queue> {
 
 #[async_trait]
 impl Flow for Faulty<dyn Flow> {
-    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
-        self.around("flow.start", self.inner.start(job, redrives, trace)).await
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
+        self.around("flow.start", self.inner.start(start)).await
     }
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
-        self.around("flow.settle", self.inner.settle(token)).await
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault> {
+        self.around("flow.pages_settled", self.inner.pages_settled(job)).await
     }
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
         self.around("flow.wake", self.inner.wake(job)).await

@@ -31,6 +31,7 @@ use everypage_core::{
 };
 use everypage_testkit::sample_pdf;
 use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -138,8 +139,10 @@ async fn notices_are_sent(inbox: &Inbox) {
 /// failure can be stored.
 async fn an_unrecordable_failure_sends_a_notice(backend: &DeployedStack, inbox: &Inbox) {
     let call = backend.clients.sfn.start_execution().state_machine_arn(backend.output("StateMachineArn"));
+    let deadline = (Timestamp::now() + SignedDuration::from_secs(300)).to_string();
+    let input = json!({ "job_id": "unknown-job", "job": { "state": "ACKED", "deadline": deadline } });
     let started =
-        call.name("unknown-job").input(json!({ "job_id": "unknown-job" }).to_string()).send().await.unwrap();
+        call.name("unknown-job").input(input.to_string()).send().await.unwrap();
     let execution = started.execution_arn;
     let ended = until("the end of an execution", Duration::from_secs(90), async || {
         let call = backend.clients.sfn.describe_execution().execution_arn(&execution);

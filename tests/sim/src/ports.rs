@@ -9,14 +9,14 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::Ports,
-    ids::{JobId, TaskToken},
+    ids::JobId,
     job,
     ports::{
         Fault,
         blobs::Blobs,
         bus::Bus,
         clock::Clock,
-        flow::{Acceptance, Flow},
+        flow::{Flow, FlowStart},
         hooks::Hooks,
         ids::Ids,
         notifier::Notifier,
@@ -27,7 +27,6 @@ use everypage_core::{
         vault::Vault,
         vision::Vision,
     },
-    trace::TraceContext,
 };
 use everypage_local::LocalFlow;
 use everypage_testkit::{clock::VirtualClock, faulty::Faulty};
@@ -51,23 +50,20 @@ impl FlowRouter {
 
 #[async_trait]
 impl Flow for FlowRouter {
-    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
         let first = self.flows().values().next().cloned();
         match first {
-            Some(flow) => flow.start(job, redrives, trace).await,
+            Some(flow) => flow.start(start).await,
             None => Ok(()),
         }
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault> {
         let all: Vec<_> = self.flows().values().cloned().collect();
-        let mut settled = Acceptance::Stale;
         for flow in all {
-            if flow.settle(token).await? == Acceptance::Accepted {
-                settled = Acceptance::Accepted;
-            }
+            flow.pages_settled(job).await?;
         }
-        Ok(settled)
+        Ok(())
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {

@@ -94,11 +94,6 @@ impl SqsQueue {
         self
     }
 
-    /// The URL of the queue for pages of this priority.
-    pub fn url_of(&self, lane: Priority) -> &str {
-        &self.urls[&lane]
-    }
-
     /// The lane whose queue has this ARN; the lowest when none has.
     pub fn lane_of(&self, queue_arn: &str) -> Priority {
         let name = queue_arn.rsplit(':').next().unwrap_or_default();

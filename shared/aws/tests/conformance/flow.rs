@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use everypage_aws::{Clients, SfnFlow};
+use everypage_aws::{Clients, JOB_CHANGED, SfnFlow};
 use everypage_core::{
-    ids::{JobId, PageNumber, TaskToken},
+    ids::{JobId, TaskToken},
     job::State,
 };
 use everypage_testkit::{
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::{emulator, inbox::Inbox};
 
-/// The signals that an execution waits for in parallel. Each branch sends its token to the inbox and,
-/// when the token is completed, a second message.
-const WAITS: [&str; 3] = ["page 1", "page 2", "change"];
+/// What an execution reports when its token was answered.
+const SETTLED: &str = "settled";
+const CHANGED: &str = "changed";
 
 struct Machine {
     sfn: aws_sdk_sfn::Client,
@@ -30,11 +30,7 @@ struct Machine {
 impl Machine {
     async fn new(clients: &Clients) -> Self {
         let inbox = Inbox::new(clients).await;
-        let definition = json!({"StartAt": "All", "States": {"All": {
-            "Type": "Parallel",
-            "Branches": WAITS.map(|what| waiting(&inbox.url, what)),
-            "End": true,
-        }}});
+        let definition = definition(&inbox.url);
         let made = clients
             .sfn
             .create_state_machine()
@@ -46,8 +42,8 @@ impl Machine {
         Self { sfn: clients.sfn.clone(), arn, flow: Arc::new(flow), inbox }
     }
 
-    async fn token(&self, job: &JobId, what: &str) -> TaskToken {
-        let of_step = |body: &Value| body["job"] == job.as_str() && body["waits_for"] == what;
+    async fn token(&self, job: &JobId) -> TaskToken {
+        let of_step = |body: &Value| body["job"] == job.as_str() && body["token"].is_string();
         let found = self.inbox.arrived(1, of_step).await;
         TaskToken::new(found[0]["token"].as_str().unwrap())
     }
@@ -73,25 +69,30 @@ impl Machine {
     }
 }
 
-/// A branch that waits for one signal.
-fn waiting(inbox: &str, what: &str) -> Value {
+/// Sends its token to the inbox and, when the token is answered, a second message.
+fn definition(inbox: &str) -> Value {
     let job = "$$.Execution.Input.job_id";
+    let report = |what: &str| {
+        json!({
+            "Type": "Task",
+            "Resource": "arn:aws:states:::sqs:sendMessage",
+            "Parameters": {"QueueUrl": inbox, "MessageBody": {"job.$": job, "has": what}},
+            "End": true,
+        })
+    };
     json!({"StartAt": "Wait", "States": {
         "Wait": {
             "Type": "Task",
             "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
             "Parameters": {
                 "QueueUrl": inbox,
-                "MessageBody": {"job.$": job, "waits_for": what, "token.$": "$$.Task.Token"},
+                "MessageBody": {"job.$": job, "token.$": "$$.Task.Token"},
             },
-            "Next": "Report",
+            "Catch": [{"ErrorEquals": [JOB_CHANGED], "Next": "Changed"}],
+            "Next": "Settled",
         },
-        "Report": {
-            "Type": "Task",
-            "Resource": "arn:aws:states:::sqs:sendMessage",
-            "Parameters": {"QueueUrl": inbox, "MessageBody": {"job.$": job, "has": what}},
-            "End": true,
-        },
+        "Settled": report(SETTLED),
+        "Changed": report(CHANGED),
     }})
 }
 
@@ -101,31 +102,22 @@ impl Driver for Machine {
         self.executions(job).await.len()
     }
 
-    async fn wait_for(&self, job: &JobId, page: PageNumber) -> TaskToken {
-        self.token(job, &format!("page {page}")).await
-    }
-
     async fn listen(&self, job: &JobId) {
-        let token = self.token(job, "change").await;
+        let token = self.token(job).await;
         self.flow.store_token(job, &token, State::Acked).await.unwrap();
     }
 
     async fn signals(&self, job: &JobId, count: usize) -> Vec<Signal> {
         let reported = |body: &Value| body["job"] == job.as_str() && body["has"].is_string();
-        let signal = |body: &Value| match body["has"].as_str().unwrap().strip_prefix("page ") {
-            Some(page) => Signal::Settled(PageNumber::new(page.parse().unwrap()).unwrap()),
-            None => Signal::Woken,
-        };
+        let signal = |body: &Value| if body["has"] == SETTLED { Signal::Settled } else { Signal::Woken };
         self.inbox.arrived(count, reported).await.iter().map(signal).collect()
     }
 
-    /// Fails everything that the executions wait for: ministack keeps the tokens of a stopped execution.
+    /// Fails what the executions wait for: ministack keeps the tokens of a stopped execution.
     async fn end(&self, job: &JobId) {
-        for what in WAITS {
-            let token = self.token(job, what).await;
-            // Fails for a token that was completed before.
-            let _ = self.sfn.send_task_failure().task_token(token.as_str()).send().await;
-        }
+        let token = self.token(job).await;
+        // Fails for a token that was answered before.
+        let _ = self.sfn.send_task_failure().task_token(token.as_str()).send().await;
         for execution in self.executions(job).await {
             while self.is_running(&execution).await {
                 tokio::task::yield_now().await;

@@ -10,18 +10,17 @@ use tracing::warn;
 
 use crate::{
     backoff::retry_pause,
-    ids::{JobId, Priority, TaskToken},
+    ids::{JobId, Priority},
     job::State,
     ports::{
         Fault, Next,
         blobs::{Blobs, LocalFile, Stored},
         clock::Clock,
-        flow::{Acceptance, Flow},
+        flow::{Flow, FlowStart},
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
     },
     telemetry::metrics,
-    trace::TraceContext,
 };
 
 /// Longest pause that a service can ask for.
@@ -190,12 +189,12 @@ impl Queue for Retrying<dyn Queue> {
 
 #[async_trait]
 impl Flow for Retrying<dyn Flow> {
-    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault> {
-        self.retry(|_| self.inner.start(job, redrives, trace)).await
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
+        self.retry(|_| self.inner.start(start)).await
     }
 
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault> {
-        self.retry(|_| self.inner.settle(token)).await
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault> {
+        self.retry(|_| self.inner.pages_settled(job)).await
     }
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {

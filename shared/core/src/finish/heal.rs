@@ -169,7 +169,6 @@ pub async fn send(finisher: &Finisher, id: &JobId, time: Duration) -> Result<Vec
         if message.image.is_none() {
             message.image = images.get(&message.page_id).cloned();
         }
-        message.task_token = None;
         sent.push(message.page_id);
         let name = format!("{}:a{}", message.idempotency_key, message.redrive_count);
         outgoing.push(Outgoing {

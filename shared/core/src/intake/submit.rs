@@ -109,7 +109,7 @@ pub async fn submit_as(
             && let Some(created) = jobs::find(&intake.store, chosen).await?
         {
             if !created.value.state.is_terminal() {
-                intake.flow.start(chosen, created.value.redrives, &created.value.trace()).await?;
+                intake.flow.start(&created.value.flow_start()).await?;
             }
             return Ok(Submitted { job: created.value, existed: true });
         }
@@ -127,7 +127,7 @@ pub async fn submit_as(
                 // The process that created it may have crashed before it started the flow; starting it twice is
                 // harmless.
                 if !job.state.is_terminal() {
-                    intake.flow.start(&job.id, job.redrives, &job.trace()).await?;
+                    intake.flow.start(&job.flow_start()).await?;
                 }
                 let existed = job.id != id;
                 return Ok(Submitted { job, existed });
@@ -161,7 +161,7 @@ pub async fn submit_as(
         }
         match intake.store.write(changes).await? {
             Written::Applied => {
-                intake.flow.start(&id, 0, &job.trace()).await?;
+                intake.flow.start(&job.flow_start()).await?;
                 job_telemetry::submitted(&intake.store, &job, arrived_at);
                 return Ok(Submitted { job, existed: false });
             }

@@ -18,6 +18,7 @@ use crate::{
     digest::sha256,
     event::{Actor, Aggregate, Event, Head, Metadata, decode},
     ids::{CorrelationId, JobId, Priority},
+    ports::flow::FlowStart,
     trace::TraceContext,
 };
 
@@ -227,6 +228,17 @@ impl Job {
     /// Workers must stop reading its pages: it is over, halted or past its deadline.
     pub fn is_halted(&self, now: Timestamp) -> bool {
         self.halt.is_some() || self.is_over() || now >= self.deadline
+    }
+
+    /// What its flow starts with.
+    pub fn flow_start(&self) -> FlowStart {
+        FlowStart {
+            job: self.id.clone(),
+            redrives: self.redrives,
+            state: self.state,
+            deadline: self.deadline,
+            trace: self.trace(),
+        }
     }
 
     /// When the current run started: at acceptance, or at the last redrive.

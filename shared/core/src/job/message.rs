@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     document::Classification,
-    ids::{CorrelationId, JobId, PageNumber, Priority, TaskToken, TenantId},
+    ids::{CorrelationId, JobId, PageNumber, Priority, TenantId},
     ports::Fault,
     providers::target::{Provider, Tier},
     trace::TraceContext,
@@ -63,9 +63,6 @@ pub struct PageMessage {
     /// W3C trace context; empty if tracing is off.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub traceparent: String,
-    /// Absent in the manifest; added when the page is sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_token: Option<TaskToken>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -80,7 +77,7 @@ impl std::fmt::Debug for PageMessage {
 }
 
 /// Context of at most this many bytes of JSON is part of the message. Larger context is a blob, because a
-/// page without an image has all of its text there, and a step of the flow on AWS is limited to 256 KiB.
+/// page without an image has all of its text there, and a batch of ten SQS messages is limited to 1 MiB.
 pub const MAX_INLINE_CONTEXT: usize = 64 * 1024;
 
 /// Replaces the two characters that SQS refuses and a PDF may contain.
@@ -108,7 +105,6 @@ pub struct PartialMessage {
     pub page: Option<PageNumber>,
     pub tenant: Option<TenantId>,
     pub correlation: Option<CorrelationId>,
-    pub token: Option<TaskToken>,
 }
 
 impl PartialMessage {
@@ -120,7 +116,6 @@ impl PartialMessage {
             page: serde_json::from_value(body["page_id"].clone()).ok(),
             tenant: text("tenant").map(TenantId::new),
             correlation: text("correlation_id").map(CorrelationId::new),
-            token: text("task_token").map(TaskToken::new),
         }
     }
 }

@@ -237,6 +237,5 @@ fn page_message(
         source: received.source.clone(),
         correlation_id: job.correlation_id.clone(),
         traceparent: job.trace().to_string(),
-        task_token: None,
     }
 }

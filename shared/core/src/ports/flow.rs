@@ -2,32 +2,31 @@
 
 use async_trait::async_trait;
 
-use crate::{
-    ids::{JobId, TaskToken},
-    ports::Fault,
-    state::State,
-    trace::TraceContext,
-};
+use jiff::Timestamp;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acceptance {
-    Accepted,
-    /// No step waits for this token: the flow has ended, the page was settled before, or the token is
-    /// invalid. Expected, not an error.
-    Stale,
+use crate::{ids::JobId, ports::Fault, state::State, trace::TraceContext};
+
+/// What a flow starts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStart {
+    pub job: JobId,
+    /// A redriven job gets a new flow, which this distinguishes from the earlier ones.
+    pub redrives: u32,
+    pub state: State,
+    pub deadline: Timestamp,
+    /// The parent of the flow's own spans.
+    pub trace: TraceContext,
 }
 
 #[async_trait]
 pub trait Flow: Send + Sync {
     /// Starts the flow of a job. While the flow runs, starting it again has no effect; after its end
-    /// it may run once more, and finds that the job has ended. A redriven job gets a new flow, which
-    /// `redrives` distinguishes from the earlier ones. `trace` is the parent of the flow's own spans.
-    async fn start(&self, job: &JobId, redrives: u32, trace: &TraceContext) -> Result<(), Fault>;
+    /// it may run once more, and finds that the job has ended.
+    async fn start(&self, start: &FlowStart) -> Result<(), Fault>;
 
-    /// Reports that the page behind `token` is settled: `Accepted` if the flow waits for that page.
-    /// Repeated, it is `Stale`, or `Accepted` again while the flow runs: a flow need not store which
-    /// pages were reported. It never affects another page.
-    async fn settle(&self, token: &TaskToken) -> Result<Acceptance, Fault>;
+    /// Reports that every page of the job is settled. A flow that is not waiting may miss this, because it
+    /// reads the countdown before it waits. A job without a flow is no error, nor is a second report.
+    async fn pages_settled(&self, job: &JobId) -> Result<(), Fault>;
 
     /// Makes the flow read the job again after it was cancelled, approved or modified. A flow that is
     /// not waiting may miss this, because it reads the job before it waits. A job without a flow is

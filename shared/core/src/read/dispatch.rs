@@ -1,6 +1,6 @@
 //! One page message, from delivery to settled page.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -12,21 +12,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
-    PageReader, give_up,
+    PageReader, countdowns, give_up,
     outcome::{CallResult, PageOutcome},
     page_task::{LeasedUntil, PageTask, unavailable_until},
-    pages::{self, Claim, LeaseLost, MessageRef, Page},
+    pages::{self, Claim, LeaseLost, MessageRef, Page, Settled},
     revive, telemetry,
 };
 use crate::{
-    ids::TaskToken,
     job::{
         Job, StepCode, StepError, credits, jobs,
         message::{PageMessage, PartialMessage},
     },
     ports::{
         Fault, Next,
-        flow::{Acceptance, Flow},
         queue::{Delivery, Outgoing},
     },
     records::Versioned,
@@ -137,7 +135,7 @@ async fn handle(
         return Ok(disposition);
     }
     debug!("job or page is over, settled without AI");
-    settle_and_heal(reader, message).await?;
+    report_settled(reader, message).await?;
     Ok(Disposition::Done)
 }
 
@@ -262,7 +260,6 @@ async fn conclude(
         PageOutcome::Settled(settlement, text) => (settlement, text),
         PageOutcome::Stopped(calls) => {
             pages::release_after(store, held, calls).await?;
-            settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await?;
             return Ok(Disposition::Done);
         }
         PageOutcome::PassedOn(calls) => {
@@ -293,16 +290,20 @@ async fn conclude(
     }
     let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
     let (calls, confidence) = (settlement.calls.clone(), settlement.confidence);
-    if pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?.is_err() {
+    let settled = pages::settle(store, blobs, job, held, message.redrive_count, settlement, text).await?;
+    let Ok(settled) = settled else {
         pages::record_calls(store, &job.id, message.page_id, &calls).await?;
         return Ok(Disposition::Later(Duration::from_secs(1)));
-    }
+    };
     telemetry::rounds(rounds);
     if let Some(confidence) = confidence {
         telemetry::confidence(confidence);
     }
+    if settled == Settled::LastPage {
+        reader.flow.pages_settled(&job.id).await?;
+    }
     // The worker that publishes late pages does so for all of them, for as long as they come.
-    while_hidden(reader, delivery, settle_and_heal(reader, message)).await?;
+    while_hidden(reader, delivery, publish_if_late(reader, message)).await?;
     Ok(Disposition::Done)
 }
 
@@ -439,18 +440,29 @@ async fn keep_alive(
     }
 }
 
-pub(super) async fn settle_token(flow: &dyn Flow, token: Option<&TaskToken>) -> Result<Acceptance, Fault> {
-    match token {
-        Some(token) => flow.settle(token).await,
-        None => Ok(Acceptance::Stale),
+/// Completes what a worker that settled the page may not have done before it died: the page leaves its
+/// countdown, its flow continues if it was the last one, and a late page is published.
+pub(super) async fn report_settled(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
+    let Some(found) = jobs::find(&reader.store, &message.job_id).await? else { return Ok(()) };
+    let job = &found.value;
+    if job.is_over() {
+        return reader.late_pages.publish(&job.id).await;
     }
-}
-
-/// Reports the page to its flow. A page that no flow waits for was settled after the result was published,
-/// and heals it.
-pub(super) async fn settle_and_heal(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
-    if settle_token(reader.flow.as_ref(), message.task_token.as_ref()).await? == Acceptance::Stale {
-        reader.late_pages.publish(&message.job_id).await?;
+    let page = pages::find(&reader.store, &job.id, message.page_id).await?;
+    if page.is_some_and(|page| page.value.outcome.is_some()) {
+        countdowns::remove(&reader.store, job, &BTreeSet::from([message.page_id])).await?;
+    }
+    if countdowns::is_complete(&reader.store, job).await? {
+        reader.flow.pages_settled(&job.id).await?;
     }
     Ok(())
+}
+
+/// Publishes a page that was settled after its job's result: the result is healed. Settled first, read second:
+/// what settles after a result is assembled and before it is published is found when it is published.
+async fn publish_if_late(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
+    match jobs::find(&reader.store, &message.job_id).await? {
+        Some(job) if job.value.is_over() => reader.late_pages.publish(&message.job_id).await,
+        _ => Ok(()),
+    }
 }

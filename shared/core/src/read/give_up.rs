@@ -2,7 +2,7 @@
 
 use crate::{
     dead_letters::add::{self, NewDeadLetter},
-    ids::{JobId, PageNumber, TaskToken},
+    ids::{JobId, PageNumber},
     job::{
         StepError, jobs,
         message::{PageMessage, PartialMessage},
@@ -10,9 +10,9 @@ use crate::{
     ports::{Fault, queue::Delivery},
     read::{
         PageReader,
-        dispatch::{send_copy, settle_and_heal, settle_token},
+        dispatch::{report_settled, send_copy},
         outcome::Settlement,
-        pages::{self, Claim},
+        pages::{self, Claim, Settled},
     },
 };
 
@@ -31,10 +31,11 @@ pub enum Exhausted {
 pub async fn on_message(reader: &PageReader, delivery: &Delivery, reason: String) -> Result<(), Fault> {
     add::add(&reader.dead_letters, NewDeadLetter::of_message(&reader.settings, delivery, reason.clone()))
         .await?;
-    let PartialMessage { job, page, token, .. } = PartialMessage::of(&delivery.body);
-    match (job, page) {
-        (Some(job), Some(page)) => fall_back(reader, &job, page, 0, token.as_ref(), reason).await,
-        _ => settle_token(reader.flow.as_ref(), token.as_ref()).await.map(drop),
+    match PartialMessage::of(&delivery.body) {
+        PartialMessage { job: Some(job), page: Some(page), .. } => {
+            fall_back(reader, &job, page, 0, reason).await
+        }
+        _ => Ok(()),
     }
 }
 
@@ -80,7 +81,7 @@ pub async fn on_exhausted(
     let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
     if let Some(page) = page.map(|kept| kept.value) {
         if page.answers(message.redrive_count) {
-            settle_and_heal(reader, message).await?;
+            report_settled(reader, message).await?;
             return Ok(Exhausted::Obsolete);
         }
         if page.lease.as_ref().is_some_and(|lease| lease.is_valid(reader.store.clock.now())) {
@@ -107,8 +108,7 @@ pub async fn on_exhausted(
 }
 
 async fn fall_back_from(reader: &PageReader, message: &PageMessage, reason: String) -> Result<(), Fault> {
-    let token = message.task_token.as_ref();
-    fall_back(reader, &message.job_id, message.page_id, message.redrive_count, token, reason).await
+    fall_back(reader, &message.job_id, message.page_id, message.redrive_count, reason).await
 }
 
 async fn fall_back(
@@ -116,31 +116,23 @@ async fn fall_back(
     job: &JobId,
     page: PageNumber,
     redrive_count: u32,
-    token: Option<&TaskToken>,
     reason: String,
 ) -> Result<(), Fault> {
     let Some(job) = jobs::find(&reader.store, job).await?.map(|kept| kept.value) else { return Ok(()) };
     // A published result has this page's own text already.
-    if !job.is_over() {
-        let now = reader.store.clock.now();
-        let (holder, visibility) = (reader.store.holder(), reader.settings.page_visibility);
-        let claim =
-            pages::claim(&reader.store, &job.id, page, redrive_count, None, &holder, visibility).await?;
-        if let Claim::Granted(held) = claim {
-            let outcome = Settlement::fallback(reason, vec![], now, now);
-            // Refused only if another worker settles the page: either way it has text.
-            let _ = pages::settle(
-                &reader.store,
-                reader.blobs.as_ref(),
-                &job,
-                &held,
-                redrive_count,
-                outcome,
-                None,
-            )
-            .await?;
-        }
+    if job.is_over() {
+        return Ok(());
     }
-    settle_token(reader.flow.as_ref(), token).await?;
+    let (store, now) = (&reader.store, reader.store.clock.now());
+    let (holder, visibility) = (store.holder(), reader.settings.page_visibility);
+    let claim = pages::claim(store, &job.id, page, redrive_count, None, &holder, visibility).await?;
+    let Claim::Granted(held) = claim else { return Ok(()) };
+    let outcome = Settlement::fallback(reason, vec![], now, now);
+    let blobs = reader.blobs.as_ref();
+    // Refused only if another worker settles the page: either way it has text.
+    let settled = pages::settle(store, blobs, &job, &held, redrive_count, outcome, None).await?;
+    if settled == Ok(Settled::LastPage) {
+        reader.flow.pages_settled(&job.id).await?;
+    }
     Ok(())
 }

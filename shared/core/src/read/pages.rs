@@ -1,6 +1,9 @@
 //! The store of pages: claim, renew, release, settle.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,6 +22,7 @@ use crate::{
         records::{Change, Draft, Key, When, Written},
     },
     read::{
+        countdowns::{self, Removal},
         outcome::{CallResult, ModelCall, PageEvent, Settlement, Text, limit_calls},
         waiting::Waiting,
     },
@@ -267,7 +271,14 @@ pub async fn unclaimed_calls(
     Ok(calls)
 }
 
-/// Stores a page's outcome with its event, on condition that the claim still stands.
+/// Whether a page that was settled is the last of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    OnePage,
+    LastPage,
+}
+
+/// Stores a page's outcome with its event and counts its range down, on condition that the claim still stands.
 pub async fn settle(
     store: &Store,
     blobs: &dyn Blobs,
@@ -276,7 +287,7 @@ pub async fn settle(
     redrive_count: u32,
     mut outcome: Settlement,
     text: Option<String>,
-) -> Result<Result<(), LeaseLost>, Fault> {
+) -> Result<Result<Settled, LeaseLost>, Fault> {
     let page = held.value.page;
     // A redriven page keeps its earlier calls and their cost.
     outcome.prepend_calls(&held.value.earlier_calls);
@@ -315,18 +326,20 @@ pub async fn settle(
         ..held.value.clone()
     };
     let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
-    Ok(
-        match store
-            .write(vec![
-                Change::Put { draft, when: When::Version(held.version) },
-                trail::append(store, &event)?,
-            ])
-            .await?
-        {
-            Written::Applied => Ok(()),
-            Written::Refused { .. } => Err(LeaseLost),
-        },
-    )
+    let own =
+        [Change::Put { draft, when: When::Version(held.version) }, trail::append(store, &event)?];
+    loop {
+        let removal = countdowns::removal(store, job, &BTreeSet::from([page])).await?;
+        let Removal { changes, completes } =
+            removal.unwrap_or(Removal { changes: vec![], completes: false });
+        match store.write(own.iter().cloned().chain(changes).collect()).await? {
+            Written::Applied if completes => return Ok(Ok(Settled::LastPage)),
+            Written::Applied => return Ok(Ok(Settled::OnePage)),
+            // Another page of the range was settled in between.
+            Written::Refused { index, .. } if index >= own.len() => {}
+            Written::Refused { .. } => return Ok(Err(LeaseLost)),
+        }
+    }
 }
 
 pub async fn find(store: &Store, job: &JobId, page: PageNumber) -> Result<Option<Versioned<Page>>, Fault> {

@@ -122,7 +122,7 @@ async fn restart(
         _ => vec![],
     })
     .await?;
-    recovery.flow.start(id, kept.value.redrives, &kept.value.trace()).await?;
+    recovery.flow.start(&kept.value.flow_start()).await?;
     Ok(())
 }
 
@@ -134,7 +134,6 @@ async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepErro
     })?;
     let page = pages::find(&recovery.store, &message.job_id, message.page_id).await?;
     message.redrive_count = page.map_or(0, |kept| kept.value.redrive_count).max(message.redrive_count) + 1;
-    message.task_token = None;
     let job = jobs::load(&recovery.store, &message.job_id).await?.value;
     if job.is_over() {
         if !job.is_healable() {

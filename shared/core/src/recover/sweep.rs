@@ -1,7 +1,8 @@
 //! The sweep: run every minute where no long-lived process recovers work. It finds what was lost between
 //! two steps and completes it.
 //!
-//! - A job whose flow died, or was never started, is started or finalized.
+//! - A job whose flow died, or was never started, is started or finalized. One whose pages are all settled
+//!   continues, if its flow was not told.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Pages that were read late are published, if the process that was to do it died.
 //! - Events that a dead process left unpublished are published.
@@ -26,7 +27,10 @@ use crate::{
     notify::{deliver, relay},
     observe::measure::measure,
     ports::{Fault, queue::Delivery},
-    read::give_up::{self, Exhausted},
+    read::{
+        countdowns,
+        give_up::{self, Exhausted},
+    },
     recover::Recovery,
     time::{after, within},
 };
@@ -185,8 +189,12 @@ async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
         return Ok(Repair::Finalized);
     }
     if was_not_started(&job, now) {
-        recovery.flow.start(&job.id, job.redrives, &job.trace()).await?;
+        recovery.flow.start(&job.flow_start()).await?;
         return Ok(Repair::Started);
+    }
+    if may_be_settled(&job, now) && countdowns::is_complete(&recovery.store, &job).await? {
+        recovery.flow.pages_settled(&job.id).await?;
+        return Ok(Repair::Reminded);
     }
     if may_be_asleep(&job, now) {
         recovery.flow.remind(&job.id, job.state).await?;
@@ -196,7 +204,7 @@ async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
 }
 
 fn needs_repair(job: &Job, now: Timestamp) -> bool {
-    is_overdue(job, now) || was_not_started(job, now) || may_be_asleep(job, now)
+    is_overdue(job, now) || was_not_started(job, now) || may_be_settled(job, now)
 }
 
 fn is_overdue(job: &Job, now: Timestamp) -> bool {
@@ -207,6 +215,12 @@ fn is_overdue(job: &Job, now: Timestamp) -> bool {
 
 fn was_not_started(job: &Job, now: Timestamp) -> bool {
     matches!(job.state, State::Received | State::Acked) && after(job.received_at, FLOW_TIMEOUT) <= now
+}
+
+/// Its pages were sent, and the process that settled the last one may have died before it told the flow.
+fn may_be_settled(job: &Job, now: Timestamp) -> bool {
+    let approved_at = job.head.at.filter(|_| job.state == State::Approved);
+    approved_at.is_some_and(|at| after(at, FLOW_TIMEOUT) <= now)
 }
 
 /// A person decided on it, and the process that recorded it may have died before it woke the flow.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use everypage_core::ids::{JobId, PageNumber, TaskToken};
+use everypage_core::ids::JobId;
 use everypage_local::LocalFlow;
 use everypage_testkit::conformance::flow::{Driver, Signal, Subject};
 use futures::FutureExt;
@@ -26,11 +26,6 @@ impl Driver for ManualDriver {
         starts.get(job).copied().unwrap_or_default()
     }
 
-    async fn wait_for(&self, job: &JobId, page: PageNumber) -> TaskToken {
-        self.flow.watch(job);
-        LocalFlow::token(job, page)
-    }
-
     async fn listen(&self, job: &JobId) {
         self.flow.watch(job);
     }
@@ -40,8 +35,7 @@ impl Driver for ManualDriver {
         let signals = signals.entry(job.clone()).or_default();
         if self.flow.watch(job).notified().now_or_never().is_some() {
             let settled = self.flow.take_settled(job);
-            let woken = settled.is_empty().then_some(Signal::Woken);
-            signals.extend(settled.into_iter().map(Signal::Settled).chain(woken));
+            signals.push(if settled { Signal::Settled } else { Signal::Woken });
         }
         signals.clone()
     }

@@ -13,8 +13,6 @@ const ALL_FUNCTIONS: [&str; 4] = ["Intake", "Worker", "Finalize", "Api"];
 const TABLE: &[&str] = &["Table.Arn", "${Table.Arn}/index/*"];
 const SECRET: &[&str] = &["If [MakesSecret, Ref ProviderKeys, Ref ProviderKeysSecretArn]"];
 const MACHINE: &[&str] = &["MACHINE"];
-/// Pages wait in child executions, which are named after the machine and the map's label.
-const MACHINE_AND_PAGES: &[&str] = &["MACHINE", "MACHINE/*"];
 const LANES: &[&str] =
     &["LowQueue.Arn", "NormalQueue.Arn", "HighQueue.Arn", "CriticalQueue.Arn", "UrgentQueue.Arn"];
 const DEAD_LETTER_QUEUES: &[&str] = &[
@@ -30,11 +28,12 @@ const SEALED: &[&str] = &["Key.Arn if kms:EncryptionContext:application: everypa
 const KEY_OF_BUCKET_AND_TOPIC: &[&str] = &[
     "Key.Arn if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
 ];
+const KEY_OF_TOPIC: &[&str] = &["Key.Arn if kms:ViaService: sns.${AWS::Region}.${AWS::URLSuffix}"];
 
 /// An SDK call, the action and resources that a role must allow for it, and the functions that make it.
 type Call = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
-const CALLS: [Call; 28] = [
+const CALLS: [Call; 29] = [
     ("get_item", "dynamodb:GetItem", TABLE, &ALL_FUNCTIONS),
     ("batch_get_item", "dynamodb:BatchGetItem", TABLE, &ALL_FUNCTIONS),
     ("query", "dynamodb:Query", TABLE, &ALL_FUNCTIONS),
@@ -60,14 +59,15 @@ const CALLS: [Call; 28] = [
     // Upload links are signed with the role's permissions; deleting a job deletes its upload.
     ("put_object", "s3:PutObject", &["BUCKET/incoming/*"], &["Api"]),
     ("delete_object", "s3:DeleteObject", &["BUCKET/incoming/*"], &["Api"]),
-    ("send_message_batch", "sqs:SendMessage", LANES, &["Worker", "Api"]),
+    ("send_message_batch", "sqs:SendMessage", LANES, &["Intake", "Worker", "Api"]),
     ("change_message_visibility", "sqs:ChangeMessageVisibility", LANES, &["Worker"]),
     ("receive_message", "sqs:ReceiveMessage", DEAD_LETTER_QUEUES, &["Finalize"]),
     ("delete_message", "sqs:DeleteMessage", DEAD_LETTER_QUEUES, &["Finalize"]),
     ("change_message_visibility", "sqs:ChangeMessageVisibility", DEAD_LETTER_QUEUES, &["Finalize"]),
     ("start_execution", "states:StartExecution", MACHINE, &["Intake", "Finalize", "Api"]),
-    // Intake and the API wake a job; workers and the sweep settle its pages.
-    ("send_task_success", "states:SendTaskSuccess", MACHINE, &ALL_FUNCTIONS),
+    // Every page is settled, or a person changed the job.
+    ("send_task_success", "states:SendTaskSuccess", MACHINE, &["Intake", "Worker", "Finalize"]),
+    ("send_task_failure", "states:SendTaskFailure", MACHINE, &["Intake", "Finalize", "Api"]),
 ];
 
 /// Calls of the command line, with the permissions of its user.
@@ -76,12 +76,11 @@ const BY_COMMAND_LINE: [&str; 2] = ["get_caller_identity", "get_queue_url"];
 /// Permissions that AWS itself needs, or that a call above needs on further resources.
 type Grant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const PLATFORM: [Grant; 9] = [
+const PLATFORM: [Grant; 8] = [
     ("xray:PutTraceSegments", &["*"], &ALL_FUNCTIONS),
     ("xray:PutTelemetryRecords", &["*"], &ALL_FUNCTIONS),
     ("kms:Decrypt", KEY_OF_BUCKET_AND_TOPIC, &ALL_FUNCTIONS),
     ("kms:GenerateDataKey", KEY_OF_BUCKET_AND_TOPIC, &ALL_FUNCTIONS),
-    ("states:SendTaskSuccess", MACHINE_AND_PAGES, &["Worker", "Finalize"]),
     // Lambda polls the lanes for the worker, and stores notifications that intake failed to process.
     ("sqs:ReceiveMessage", LANES, &["Worker"]),
     ("sqs:DeleteMessage", LANES, &["Worker"]),
@@ -169,7 +168,7 @@ fn the_state_machines_role_allows_exactly_what_its_states_do() {
     needed.extend(granted(&deliveries.each_ref().map(String::as_str), &["*"]));
     let others = ["ListLogDeliveries", "PutResourcePolicy", "DescribeResourcePolicies", "DescribeLogGroups"];
     needed.extend(granted(&others.map(|name| format!("logs:{name}")).each_ref().map(String::as_str), &["*"]));
-    needed.extend(granted(&["kms:Decrypt", "kms:GenerateDataKey"], KEY_OF_BUCKET_AND_TOPIC));
+    needed.extend(granted(&["kms:Decrypt", "kms:GenerateDataKey"], KEY_OF_TOPIC));
     for state in states(&machine) {
         let parameters = &state["Parameters"];
         let resource = state["Resource"].as_str().unwrap_or_default();
@@ -180,10 +179,6 @@ fn the_state_machines_role_allows_exactly_what_its_states_do() {
                 let function = resource_of(&parameters["FunctionName"]);
                 needed.extend(granted(&["lambda:InvokeFunction"], &[&function]));
             }
-            // The plan names a page's lane; the template names other queues.
-            "sqs:sendMessage" if parameters["QueueUrl.$"] == "$.queue_url" => {
-                needed.extend(granted(&["sqs:SendMessage"], LANES));
-            }
             "sqs:sendMessage" => {
                 let queue = resource_of(&parameters["QueueUrl"]).replacen("Ref ", "", 1) + ".Arn";
                 needed.extend(granted(&["sqs:SendMessage"], &[&queue]));
@@ -192,15 +187,6 @@ fn the_state_machines_role_allows_exactly_what_its_states_do() {
                 needed.extend(granted(&["sns:Publish"], &[&resource_of(&parameters["TopicArn"])]));
             }
             other => panic!("the permissions for {other} are not listed here"),
-        }
-        if state["ItemReader"]["Resource"].as_str().is_some_and(|reader| reader.ends_with(":s3:getObject")) {
-            let bucket = resource_of(&state["ItemReader"]["Parameters"]["Bucket"]);
-            needed.extend(granted(&["s3:GetObject"], &[&format!("{bucket}/jobs/*")]));
-        }
-        if state["ItemProcessor"]["ProcessorConfig"]["Mode"] == "DISTRIBUTED" {
-            needed.extend(granted(&["states:StartExecution"], MACHINE));
-            let watched = ["states:DescribeExecution", "states:StopExecution", "states:RedriveExecution"];
-            needed.extend(granted(&watched, &["EXECUTIONS:*", "EXECUTIONS/*"]));
         }
     }
     assert_same(&grants(&template, "  StateMachineRole:"), &needed, "StateMachine");
@@ -257,11 +243,8 @@ fn items(value: &str) -> Vec<String> {
 
 /// A short name for a resource.
 fn short(value: &str) -> String {
-    let states = |kind: &str| {
-        format!(
-            "arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:{kind}:${{AWS::StackName}}-jobs"
-        )
-    };
+    let states =
+        "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:${AWS::StackName}-jobs";
     let bucket = "${AWS::StackName}-${AWS::AccountId}-${AWS::Region}";
     let value = value
         .trim()
@@ -269,8 +252,7 @@ fn short(value: &str) -> String {
         .replace("!Ref ", "Ref ")
         .replace("!Sub ", "")
         .replace("!If ", "If ");
-    let value = value.replace('\'', "").replace(&states("stateMachine"), "MACHINE");
-    let value = value.replace(&states("execution"), "EXECUTIONS");
+    let value = value.replace('\'', "").replace(states, "MACHINE");
     value.replace("arn:${AWS::Partition}:s3:::", "").replace(bucket, "BUCKET")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use everypage_aws::JOB_CHANGED;
 use everypage_core::settings::Settings;
 use everypage_function::ErrorName;
 use serde_json::{Value, json};
@@ -14,10 +15,11 @@ fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
     let all = states(&machine);
     let mut raised: BTreeSet<&str> = all.iter().filter_map(|state| state["Error"].as_str()).collect();
     raised.extend(ErrorName::ALL.iter().map(|name| name.as_str()));
+    raised.insert(JOB_CHANGED);
     let lists = all.iter().flat_map(|state| ["Retry", "Catch"].map(|list| &state[list]));
     let rules = lists.filter_map(Value::as_array).flatten();
     for error in rules.flat_map(|rule| rule["ErrorEquals"].as_array().unwrap()).filter_map(Value::as_str) {
-        let by_aws = error.starts_with("States.") || error.starts_with("Lambda.");
+        let by_aws = ["States.", "Lambda.", "Sandbox.", "Runtime."].iter().any(|prefix| error.starts_with(prefix));
         assert!(by_aws || raised.contains(error), "{error} is never raised");
     }
 }
@@ -75,11 +77,32 @@ fn filled((name, value): (&String, &Value)) -> (String, Value) {
     let value = match name {
         "range" => json!({ "first": 1, "last": 2, "count": 2, "pages": "1-2" }),
         "error" => json!({ "Error": "States.Timeout", "Cause": "" }),
-        "cause" => json!("settled"),
+        "group" => json!({ "first": 1, "last": 2 }),
+        "cause" => json!("PagesSettled"),
         "state" => json!("ACKED"),
         _ => json!("x"),
     };
     (name.to_owned(), value)
+}
+
+/// The Choice states compare with what the function returns, and finalize knows each end of the race.
+#[test]
+fn every_choice_and_every_end_of_the_race_is_known_to_the_functions() {
+    let machine = machine();
+    let choices = states(&machine).into_iter().filter_map(|state| state["Choices"].as_array()).flatten();
+    let mut compared = 0;
+    for choice in choices.filter(|choice| choice["Variable"] == "$.prepared.next") {
+        serde_json::from_value::<everypage_intake::Next>(choice["StringEquals"].clone()).unwrap();
+        compared += 1;
+    }
+    assert!(compared >= 5, "only {compared} comparisons were found");
+    let caught = machine["States"]["Race"]["Catch"].as_array().unwrap().iter();
+    let ends = caught.filter(|rule| rule["Next"] == "Finalize").map(|rule| rule["ErrorEquals"][0].clone());
+    let halted = machine["States"]["FinalizeHalted"]["Result"]["Error"].clone();
+    for end in ends.chain([halted]) {
+        let payload = json!({ "step": "finalize", "job_id": "x", "cause": end });
+        serde_json::from_value::<everypage_finalize::Step>(payload).unwrap();
+    }
 }
 
 #[test]
