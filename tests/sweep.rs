@@ -22,6 +22,7 @@ use everypage_core::{
         sweep::{NODE_TIMEOUT, sweep},
     },
     source::Source,
+    time::within,
 };
 use everypage_testkit::{
     faulty::{Faults, Faulty, Mode},
@@ -150,6 +151,27 @@ async fn a_message_in_the_dead_letter_queue_becomes_a_dead_letter_and_its_page_f
     assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 0));
     invariants::trail_verifies(&process.app, &job).await;
     invariants::nothing_is_held(&harness.records, harness.clock.now());
+}
+
+/// Lambda takes messages off a queue before it has capacity for a worker.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_worker_saw_is_sent_again() {
+    let harness = harness(&[("JOB_TIMEOUT", "1h")]);
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    let clock = process.app.store.clock.clone();
+    within(clock.as_ref(), Duration::from_secs(1), process.driver.drive(&id)).await;
+    for _ in 0..4 {
+        harness.queue.receive(10, Duration::from_secs(1)).await.unwrap();
+        harness.clock.sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (0, 1));
+    assert_eq!(sweep(&process.app.recovery).await.dead_letters, 0);
+    assert_eq!((harness.queue.len(), harness.queue.dead_letter_count()), (1, 0));
+    process.work_for(Duration::from_secs(10)).await;
+    let job = process.finish(&id).await;
+    invariants::succeeded(&job);
+    assert_eq!(process.result(&job).await.metadata.final_ai_pages, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,9 @@ async fn sent(process: &Process, document: &FakeDocument) -> JobId {
 #[tokio::test(start_paused = true)]
 async fn pages_that_settle_at_the_same_moment_count_once_each() {
     let harness = Harness::new(&[("RANGE_PAGES", "4"), ("WORKER_CONCURRENCY", "10")]);
-    harness.vision.set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(1), read_by(target, page)));
+    harness
+        .vision
+        .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(1), read_by(target, page)));
     let process = harness.start("a");
     let id = sent(&process, &FakeDocument::graphics(10)).await;
     assert_eq!(left(&harness, &id).await, [3, 4, 4, 2]);
@@ -59,7 +61,7 @@ async fn pages_that_settle_at_the_same_moment_count_once_each() {
 
 /// The workers are in another process, whose flow is not the one that waits.
 #[tokio::test(start_paused = true)]
-async fn a_flow_that_was_not_told_reads_the_countdown() {
+async fn a_flow_that_was_not_notified_reads_the_countdown() {
     let harness = Harness::new(&[("JOB_TIMEOUT", "10m")]);
     let (driver, worker) = (harness.start("driver"), harness.start("worker"));
     let id = driver.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
@@ -77,7 +79,7 @@ async fn a_flow_that_was_not_told_reads_the_countdown() {
 async fn the_sweep_continues_a_flow_whose_pages_are_settled() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let id = sent(&process, &FakeDocument::graphics(3)).await;
+    sent(&process, &FakeDocument::graphics(3)).await;
     harness.clock.sleep(Duration::from_secs(31)).await;
     assert_eq!(sweep(&process.app.recovery).await.reminded, 0, "its pages are not settled");
     process.work_for(Duration::from_secs(20)).await;
@@ -122,5 +124,8 @@ async fn a_redriven_job_counts_down_again_and_reads_no_page_twice() {
     redrive(&process.app.recovery, &letter.value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
-    assert_eq!((process.result(&job).await.metadata.final_ai_pages, harness.vision.calls().len()), (3, calls));
+    assert_eq!(
+        (process.result(&job).await.metadata.final_ai_pages, harness.vision.calls().len()),
+        (3, calls)
+    );
 }

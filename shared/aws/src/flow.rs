@@ -271,7 +271,8 @@ mod tests {
         flow.store_token(&job, &TaskToken::new("t"), State::Acked).await.unwrap();
         flow.pages_settled(&job).await.unwrap();
         flow.wake(&job).await.unwrap();
-        let expected = [json!({ "taskToken": "t", "output": "{}" }), json!({ "taskToken": "t", "error": JOB_CHANGED })];
+        let expected =
+            [json!({ "taskToken": "t", "output": "{}" }), json!({ "taskToken": "t", "error": JOB_CHANGED })];
         assert_eq!(bodies(&sent), expected);
     }
 

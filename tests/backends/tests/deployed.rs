@@ -141,8 +141,7 @@ async fn an_unrecordable_failure_sends_a_notice(backend: &DeployedStack, inbox: 
     let call = backend.clients.sfn.start_execution().state_machine_arn(backend.output("StateMachineArn"));
     let deadline = (Timestamp::now() + SignedDuration::from_secs(300)).to_string();
     let input = json!({ "job_id": "unknown-job", "job": { "state": "ACKED", "deadline": deadline } });
-    let started =
-        call.name("unknown-job").input(input.to_string()).send().await.unwrap();
+    let started = call.name("unknown-job").input(input.to_string()).send().await.unwrap();
     let execution = started.execution_arn;
     let ended = until("the end of an execution", Duration::from_secs(90), async || {
         let call = backend.clients.sfn.describe_execution().execution_arn(&execution);

@@ -19,12 +19,7 @@ use crate::{
 
 /// Starts the countdown of a job over its ranges, each named by its first page. One that was started for the
 /// same run is left as it is: some of its ranges may be over.
-pub async fn start(
-    store: &Store,
-    job: &JobId,
-    run: Run,
-    ranges: BTreeSet<PageNumber>,
-) -> Result<(), Fault> {
+pub async fn start(store: &Store, job: &JobId, run: Run, ranges: BTreeSet<PageNumber>) -> Result<(), Fault> {
     put_unless_started(store, record::countdown(job), run, ranges).await.map(drop)
 }
 
@@ -113,11 +108,7 @@ pub(super) async fn removal(
 }
 
 /// Removes pages of one range that are settled; returns whether they were the last pages of the job.
-pub(super) async fn remove(
-    store: &Store,
-    job: &Job,
-    settled: &BTreeSet<PageNumber>,
-) -> Result<bool, Fault> {
+pub(super) async fn remove(store: &Store, job: &Job, settled: &BTreeSet<PageNumber>) -> Result<bool, Fault> {
     loop {
         let Some(removal) = removal(store, job, settled).await? else { return Ok(false) };
         if store.write(removal.changes).await? == Written::Applied {

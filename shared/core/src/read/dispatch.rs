@@ -1,6 +1,6 @@
 //! One page message, from delivery to settled page.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error_span, warn};
 
 use super::{
-    PageReader, countdowns, give_up,
+    PageReader, give_up,
     outcome::{CallResult, PageOutcome},
     page_task::{LeasedUntil, PageTask, unavailable_until},
     pages::{self, Claim, LeaseLost, MessageRef, Page, Settled},
+    report::{publish_if_late, report_settled},
     revive, telemetry,
 };
 use crate::{
@@ -100,7 +101,10 @@ async fn later(
     warn!(%fault, ?pause, "page goes back to the queue");
     // A fault that a retry can't repair is counted: the message becomes a dead letter.
     if fault.next() == Next::GiveUp {
-        return Disposition::Later(pause);
+        let is_last = delivery.receive_count >= reader.settings.max_receive_count;
+        let given_up =
+            is_last && give_up::on_page(reader, delivery, message, fault.to_string()).await.is_ok();
+        return if given_up { Disposition::Done } else { Disposition::Later(pause) };
     }
     match pass_on(reader, delivery, message, pause).await {
         Ok(()) => Disposition::Done,
@@ -135,8 +139,7 @@ async fn handle(
         return Ok(disposition);
     }
     debug!("job or page is over, settled without AI");
-    report_settled(reader, message).await?;
-    Ok(Disposition::Done)
+    report_settled(reader, message).await
 }
 
 /// Reads the page and stores the outcome; `None` when the job or the page is over.
@@ -437,32 +440,5 @@ async fn keep_alive(
             Ok(Err(LeaseLost)) => return Stopped::LeaseLost,
             Err(fault) => warn!(%fault, "lease not renewed, work continues"),
         }
-    }
-}
-
-/// Completes what a worker that settled the page may not have done before it died: the page leaves its
-/// countdown, its flow continues if it was the last one, and a late page is published.
-pub(super) async fn report_settled(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
-    let Some(found) = jobs::find(&reader.store, &message.job_id).await? else { return Ok(()) };
-    let job = &found.value;
-    if job.is_over() {
-        return reader.late_pages.publish(&job.id).await;
-    }
-    let page = pages::find(&reader.store, &job.id, message.page_id).await?;
-    if page.is_some_and(|page| page.value.outcome.is_some()) {
-        countdowns::remove(&reader.store, job, &BTreeSet::from([message.page_id])).await?;
-    }
-    if countdowns::is_complete(&reader.store, job).await? {
-        reader.flow.pages_settled(&job.id).await?;
-    }
-    Ok(())
-}
-
-/// Publishes a page that was settled after its job's result: the result is healed. Settled first, read second:
-/// what settles after a result is assembled and before it is published is found when it is published.
-async fn publish_if_late(reader: &PageReader, message: &PageMessage) -> Result<(), StepError> {
-    match jobs::find(&reader.store, &message.job_id).await? {
-        Some(job) if job.value.is_over() => reader.late_pages.publish(&message.job_id).await,
-        _ => Ok(()),
     }
 }

@@ -10,9 +10,10 @@ use crate::{
     ports::{Fault, queue::Delivery},
     read::{
         PageReader,
-        dispatch::{report_settled, send_copy},
+        dispatch::send_copy,
         outcome::Settlement,
         pages::{self, Claim, Settled},
+        report::report_settled,
     },
 };
 
@@ -21,8 +22,10 @@ use crate::{
 pub enum Exhausted {
     /// Its page is done: this was a second copy.
     Obsolete,
-    /// A worker has its page now, or it waits for its next round.
+    /// A worker has its page now.
     InProgress,
+    /// No worker died with its page. A copy was sent, with a count of its own.
+    SentAgain,
     GivenUp,
 }
 
@@ -72,25 +75,27 @@ pub async fn add_page_dead_letter(
     add::add(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
 }
 
-/// Gives up a message that was delivered too often without being settled: its worker died each time.
+/// Handles a message that was delivered too often without being settled. It is given up if a worker died with its
+/// page. Where none did, Lambda threw the deliveries away because it had no capacity, or the last one ended well,
+/// with another round to come.
 pub async fn on_exhausted(
     reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
 ) -> Result<Exhausted, StepError> {
-    let page = pages::find(&reader.store, &message.job_id, message.page_id).await?;
-    if let Some(page) = page.map(|kept| kept.value) {
-        if page.answers(message.redrive_count) {
-            report_settled(reader, message).await?;
-            return Ok(Exhausted::Obsolete);
-        }
-        if page.lease.as_ref().is_some_and(|lease| lease.is_valid(reader.store.clock.now())) {
-            return Ok(Exhausted::InProgress);
-        }
-        // Its last delivery ended well: with another round to come. This message may be the only one.
-        if page.waiting.is_some() {
+    let page = pages::find(&reader.store, &message.job_id, message.page_id).await?.map(|kept| kept.value);
+    if page.as_ref().is_some_and(|page| page.answers(message.redrive_count)) {
+        report_settled(reader, message).await?;
+        return Ok(Exhausted::Obsolete);
+    }
+    match page.and_then(|page| page.lease) {
+        Some(lease) if lease.is_valid(reader.store.clock.now()) => return Ok(Exhausted::InProgress),
+        // It has expired and was not released.
+        Some(_) => {}
+        // This message may be the only one.
+        None => {
             send_copy(reader, delivery).await?;
-            return Ok(Exhausted::InProgress);
+            return Ok(Exhausted::SentAgain);
         }
     }
     let times = reader.settings.max_receive_count;

@@ -23,6 +23,7 @@ pub mod pages;
 pub mod patience;
 pub mod quota;
 pub mod reference;
+mod report;
 pub mod revive;
 mod round;
 pub mod send;

@@ -326,12 +326,10 @@ pub async fn settle(
         ..held.value.clone()
     };
     let draft = Draft::new(record::page(&job.id, page), encode(&value)?);
-    let own =
-        [Change::Put { draft, when: When::Version(held.version) }, trail::append(store, &event)?];
+    let own = [Change::Put { draft, when: When::Version(held.version) }, trail::append(store, &event)?];
     loop {
         let removal = countdowns::removal(store, job, &BTreeSet::from([page])).await?;
-        let Removal { changes, completes } =
-            removal.unwrap_or(Removal { changes: vec![], completes: false });
+        let Removal { changes, completes } = removal.unwrap_or(Removal { changes: vec![], completes: false });
         match store.write(own.iter().cloned().chain(changes).collect()).await? {
             Written::Applied if completes => return Ok(Ok(Settled::LastPage)),
             Written::Applied => return Ok(Ok(Settled::OnePage)),
@@ -377,12 +375,16 @@ pub async fn text(blobs: &dyn Blobs, page: &Page) -> Result<Option<String>, Faul
     }
 }
 
-/// Releases every lease of a job that `node` holds, after that process died.
+/// Expires every lease of a job that `node` holds, after that process died. They are not released: a lease that
+/// was left shows that a worker died with the page.
 pub async fn free_all_of(store: &Store, job: &JobId, node: &str) -> Result<(), Fault> {
     let prefix = format!("{node}/");
     for kept in all(store, job).await?.into_values() {
         if kept.value.lease.as_ref().is_some_and(|lease| lease.holder.starts_with(&prefix)) {
-            release(store, &kept).await?;
+            let value = Page { lease: Some(Lease::expired()), message: None, ..kept.value };
+            let draft = Draft::new(record::page(&value.job, value.page), encode(&value)?);
+            // Refused if another worker has the page by now.
+            store.write(vec![Change::Put { draft, when: When::Version(kept.version) }]).await?;
         }
     }
     Ok(())

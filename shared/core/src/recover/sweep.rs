@@ -2,7 +2,7 @@
 //! two steps and completes it.
 //!
 //! - A job whose flow died, or was never started, is started or finalized. One whose pages are all settled
-//!   continues, if its flow was not told.
+//!   continues, if its flow was not notified.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Pages that were read late are published, if the process that was to do it died.
 //! - Events that a dead process left unpublished are published.
@@ -217,7 +217,7 @@ fn was_not_started(job: &Job, now: Timestamp) -> bool {
     matches!(job.state, State::Received | State::Acked) && after(job.received_at, FLOW_TIMEOUT) <= now
 }
 
-/// Its pages were sent, and the process that settled the last one may have died before it told the flow.
+/// Its pages were sent, and the process that settled the last one may have died before it notified the flow.
 fn may_be_settled(job: &Job, now: Timestamp) -> bool {
     let approved_at = job.head.at.filter(|_| job.state == State::Approved);
     approved_at.is_some_and(|at| after(at, FLOW_TIMEOUT) <= now)
@@ -269,7 +269,7 @@ enum Examined {
     Waiting,
     /// A dead letter was added.
     Added,
-    /// It was redriven or purged, or its page is done.
+    /// It was redriven, purged or sent again, or its page is done.
     Obsolete,
 }
 
@@ -305,7 +305,7 @@ async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, S
         }
     }
     Ok(match give_up::on_exhausted(&recovery.reader, delivery, &message).await? {
-        Exhausted::Obsolete => Examined::Obsolete,
+        Exhausted::Obsolete | Exhausted::SentAgain => Examined::Obsolete,
         Exhausted::InProgress => Examined::Waiting,
         Exhausted::GivenUp => Examined::Added,
     })

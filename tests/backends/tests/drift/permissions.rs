@@ -28,7 +28,7 @@ const SEALED: &[&str] = &["Key.Arn if kms:EncryptionContext:application: everypa
 const KEY_OF_BUCKET_AND_TOPIC: &[&str] = &[
     "Key.Arn if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
 ];
-const KEY_OF_TOPIC: &[&str] = &["Key.Arn if kms:ViaService: sns.${AWS::Region}.${AWS::URLSuffix}"];
+const KEY_OF_TOPIC: &[&str] = &["Key.Arn if kms:ViaService: [sns.${AWS::Region}.${AWS::URLSuffix}]"];
 
 /// An SDK call, the action and resources that a role must allow for it, and the functions that make it.
 type Call = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);

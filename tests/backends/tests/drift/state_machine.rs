@@ -19,7 +19,8 @@ fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
     let lists = all.iter().flat_map(|state| ["Retry", "Catch"].map(|list| &state[list]));
     let rules = lists.filter_map(Value::as_array).flatten();
     for error in rules.flat_map(|rule| rule["ErrorEquals"].as_array().unwrap()).filter_map(Value::as_str) {
-        let by_aws = ["States.", "Lambda.", "Sandbox.", "Runtime."].iter().any(|prefix| error.starts_with(prefix));
+        let by_aws =
+            ["States.", "Lambda.", "Sandbox.", "Runtime."].iter().any(|prefix| error.starts_with(prefix));
         assert!(by_aws || raised.contains(error), "{error} is never raised");
     }
 }
