@@ -2,7 +2,7 @@
 //! ports.
 //!
 //! The SDK's own retries are off: the core retries, and it must see a lost response to distinguish
-//! its own write from another's. [`fault::fault`] classifies all SDK errors.
+//! its own write from another's. Only throttled calls to the table are retried here (`unthrottled`). [`fault::fault`] classifies all SDK errors.
 
 mod blobs;
 mod bus;
@@ -19,6 +19,7 @@ mod signer;
 mod stack;
 #[cfg(test)]
 mod test_clients;
+mod unthrottled;
 mod vault;
 
 pub use blobs::{S3Blobs, UploadedObject};

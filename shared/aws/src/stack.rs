@@ -11,7 +11,7 @@ use everypage_system::{SystemClock, UlidIds};
 
 use crate::{
     Clients, DynamoRecords, EventBridgeBus, KmsVault, S3Blobs, SfnFlow, SnsNotifier, SqsQueue,
-    StackResources, secrets,
+    StackResources, secrets, unthrottled::Unthrottled,
 };
 
 /// Backoff for reading the secret. A failed cold start hides its batch of messages for minutes, so the
@@ -70,7 +70,9 @@ impl Stack {
         settings: Settings,
         outside: Outside,
     ) -> Result<Self, StackError> {
-        let records: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &resources.table));
+        let table: Arc<dyn Records> = Arc::new(DynamoRecords::new(clients.dynamodb, &resources.table));
+        let records: Arc<dyn Records> =
+            Arc::new(Unthrottled::new(table, Arc::new(SystemClock), Arc::new(UlidIds)));
         let blobs = Arc::new(S3Blobs::new(clients.s3, &resources.bucket));
         let queue = SqsQueue::new(clients.sqs, resources.queues.clone())?;
         let queue = Arc::new(queue.with_dead_letter_queues(&resources.dead_letter_queues));

@@ -66,12 +66,12 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 31] = [
     (BrokenVariant::UnconditionalSlots, 15, "over the limit"),
     (BrokenVariant::UnleasedSlots, 13, "still leased"),
     (BrokenVariant::PublishedBeforeStored, 0, "is not stored"),
-    (BrokenVariant::UnpublishedEvents, 259, "was never published"),
+    (BrokenVariant::UnpublishedEvents, 224, "was never published"),
     (BrokenVariant::BreakerPerProcess, 5, "after it had failed"),
     (BrokenVariant::ResultsOverwritten, 50, "missing or was changed"),
     (BrokenVariant::MessagesDeletedOnReceive, 12, "still leased"),
     (BrokenVariant::DonePagesReclaimable, 13, "paid for again"),
-    (BrokenVariant::LongTimersNeverFire, 4, "at the latest"),
+    (BrokenVariant::LongTimersNeverFire, 4, "never ended"),
     (BrokenVariant::TrailRewritten, 0, "event 2 was changed"),
     (BrokenVariant::PasswordsKept, 8, "a password was not deleted"),
     (BrokenVariant::PagesSwapped, 1, "has the text"),
@@ -90,7 +90,7 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 31] = [
     (BrokenVariant::RoundCallsDropped, 66, "was answered and not recorded"),
     (BrokenVariant::UnleasedProbes, 5, "probes while"),
     (BrokenVariant::VisibilityNotExtended, 86, "delivered again while in work"),
-    (BrokenVariant::LatePagesLeft, 113, "is in no version"),
+    (BrokenVariant::LatePagesLeft, 93, "is in no version"),
     (BrokenVariant::NoticesLost, 7, "no person was notified"),
 ];
 
