@@ -28,10 +28,10 @@ use everypage_core::{
         api_keys,
         caller::{Caller, Role},
     },
+    time::after,
 };
 use everypage_testkit::sample_pdf;
 use futures::future::join_all;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -139,7 +139,7 @@ async fn notices_are_sent(inbox: &Inbox) {
 /// failure can be stored.
 async fn an_unrecordable_failure_sends_a_notice(backend: &DeployedStack, inbox: &Inbox) {
     let call = backend.clients.sfn.start_execution().state_machine_arn(backend.output("StateMachineArn"));
-    let deadline = (Timestamp::now() + SignedDuration::from_secs(300)).to_string();
+    let deadline = after(backend.app().store.clock.now(), Duration::from_secs(300)).to_string();
     let input = json!({ "job_id": "unknown-job", "job": { "state": "ACKED", "deadline": deadline } });
     let started = call.name("unknown-job").input(input.to_string()).send().await.unwrap();
     let execution = started.execution_arn;

@@ -14,7 +14,9 @@ use aws_sdk_sqs::{
     types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry},
 };
 use everypage_core::{
+    digest::sha256_hex,
     ids::Priority,
+    job::message::PartialMessage,
     ports::{
         Fault,
         queue::{Delivery, Outgoing, Queue, Receipt},
@@ -32,6 +34,8 @@ const MAX_SQS_DELAY: Duration = Duration::from_secs(900);
 /// SQS's limits for one call.
 const MESSAGES_PER_CALL: usize = 10;
 const BYTES_PER_CALL: usize = 1 << 20;
+/// SQS's limit for the name of a message group.
+const MAX_GROUP_BYTES: usize = 128;
 const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
 /// Entries that SQS rejected in a successful call mostly succeed on the second try.
 const MAX_TRIES_PER_ENTRY: usize = 3;
@@ -151,7 +155,8 @@ impl SqsQueue {
         for _ in 0..MAX_TRIES_PER_ENTRY {
             let entries = unsent.iter().map(|index| {
                 let body = printable(&batch[*index].body);
-                let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body);
+                let entry = SendMessageBatchRequestEntry::builder().id(index.to_string());
+                let entry = entry.set_message_group_id(tenant_group(&body)).message_body(body);
                 entry.delay_seconds(seconds(batch[*index].delay.min(MAX_SQS_DELAY))).build()
             });
             let entries: Result<Vec<_>, _> = entries.collect();
@@ -196,6 +201,15 @@ fn seconds(visibility: Duration) -> i32 {
 /// equivalent.
 fn printable(body: &str) -> String {
     body.replace('\u{FFFE}', "\\ufffe").replace('\u{FFFF}', "\\uffff")
+}
+
+/// The group of a message in a fair queue: its tenant. A tenant with many messages then delays its own, and the
+/// others of the lane keep their turn.
+fn tenant_group(body: &str) -> Option<String> {
+    let tenant = PartialMessage::of(body).tenant?;
+    let is_valid = tenant.as_str().len() <= MAX_GROUP_BYTES
+        && tenant.as_str().bytes().all(|byte| byte.is_ascii_graphic());
+    Some(if is_valid { tenant.to_string() } else { sha256_hex(tenant.as_str().as_bytes()) })
 }
 
 /// Splits messages, in order, into batches within SQS's limits for one call.

@@ -131,3 +131,16 @@ fn characters_that_sqs_rejects_are_escaped() {
     assert!(!sent.contains(['\u{FFFE}', '\u{FFFF}']));
     assert_eq!(serde_json::from_str::<String>(&sent).unwrap(), text);
 }
+
+#[tokio::test]
+async fn messages_are_grouped_by_tenant() {
+    let sent = r#"{"Successful":[],"Failed":[]}"#;
+    let (clients, calls) = clients(vec![response(200, sent)]);
+    let queue = SqsQueue::new(clients.sqs, [(Priority::Normal, "https://q/n".to_owned())].into()).unwrap();
+    let bodies = [r#"{"tenant":"acme"}"#, r#"{"tenant":"ä b"}"#, "{}"];
+    queue.send(&bodies.map(|body| message(body, Priority::Normal))).await.unwrap();
+    let entries = crate::test_clients::bodies(&calls)[0]["Entries"].clone();
+    let groups: Vec<_> = (0..3).map(|entry| entries[entry]["MessageGroupId"].clone()).collect();
+    assert_eq!((groups[0].as_str(), groups[2].as_str()), (Some("acme"), None));
+    assert_eq!(groups[1].as_str().unwrap().len(), 64, "a name that SQS would refuse is hashed");
+}
