@@ -45,7 +45,7 @@ pub struct ReadDocument {
     path: String,
     /// Pages to read, such as `1-10,12,40-`; all by default.
     pages: Option<String>,
-    /// Pages that go to a vision model: `graphics` or `all`.
+    /// Pages that go to a vision model: `graphics`, `unsure` or `all`.
     ai_pages: Option<String>,
     /// The model that is called first: `primary`, `fast` or `secondary`.
     tier: Option<String>,

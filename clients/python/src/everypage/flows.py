@@ -69,6 +69,8 @@ class Options(TypedDict, total=False):
     """The model that is called first."""
     provider: str
     """The provider that is called first."""
+    failover: str
+    """The models in the order in which they are called, such as `openai:gpt-5.4,gemini:gemini-3.8-flash`."""
     deadline: str | float | datetime.timedelta
     """When the result is published at the latest: a time such as `5m`, or seconds."""
     patience: str | float | datetime.timedelta
