@@ -35,7 +35,7 @@ pub fn run() -> io::Result<()> {
     everypage_confine::drop_rights();
     let requests = receive_requests();
     let mut document = None;
-    for request in requests {
+    for (request, body) in requests {
         match request {
             Request::Open { password, limits } => {
                 let Some(file) = file.take() else {
@@ -124,11 +124,11 @@ fn take_descriptors() -> io::Result<(File, File)> {
 ///
 /// `PR_SET_PDEATHSIG` would not do: it fires when the parent's *thread* ends, and runtimes end
 /// threads at will.
-fn receive_requests() -> mpsc::Receiver<Request> {
+fn receive_requests() -> mpsc::Receiver<(Request, Vec<u8>)> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut input = io::stdin().lock();
-        while let Ok((request, _)) = frame::read(&mut input) {
+        while let Ok(request) = frame::read(&mut input) {
             if sender.send(request).is_err() {
                 break;
             }
