@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod breakers;
+mod budget;
 mod countdown;
 mod dead_letters;
 mod deadline;
@@ -10,6 +11,7 @@ mod deletion;
 mod delivery;
 mod end_now;
 mod failover;
+mod flex;
 mod healing;
 mod jobs;
 mod ocr;

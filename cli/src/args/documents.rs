@@ -8,11 +8,12 @@ use everypage_core::{
     ids::Priority,
     intake::options::OptionOverrides,
     job::selection::PageSelection,
+    money::MicroUsd,
     providers::{
         failover::FailoverList,
         target::{Provider, Tier},
     },
-    settings::{AiPages, Patience, parse_duration},
+    settings::{AiPages, Cost, Patience, parse_duration},
 };
 
 use super::{AT_A_TERMINAL, EXIT_CODES};
@@ -68,6 +69,12 @@ pub struct Documents {
     /// Models in the order in which they are called, such as openai:gpt-5.4,gemini:gemini-3.8-flash [default: $FAILOVER]
     #[arg(long, value_name = "MODELS")]
     pub failover: Option<FailoverList>,
+    /// standard, or low: the cheaper, slower tier of providers that have one, while the time left allows [default: $COST]
+    #[arg(long, value_name = "COST")]
+    pub cost: Option<Cost>,
+    /// What the document's model calls may cost, in US dollars; pages beyond it keep their own text [default: $BUDGET_USD]
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<MicroUsd>,
     /// Time after which the result is published, complete or not, such as 5m [default: $JOB_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub deadline: Option<Duration>,
@@ -127,6 +134,8 @@ impl Documents {
             tier: self.tier,
             provider: self.provider,
             failover: self.failover.clone(),
+            budget_usd: self.budget,
+            cost: self.cost,
             deadline: self.deadline,
             priority: self.priority,
             patience: self.patience,

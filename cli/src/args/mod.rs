@@ -223,7 +223,16 @@ pub struct Serve {
 #[derive(Debug, Subcommand)]
 pub enum Config {
     /// List every setting with its value, its source and its faults
-    Check(Listing),
+    Check(ConfigCheck),
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ConfigCheck {
+    #[command(flatten)]
+    pub listing: Listing,
+    /// Call every model that may be called once, with a tiny page, and report what is wrong with keys and models
+    #[arg(long)]
+    pub online: bool,
 }
 
 /// The option of every command that prints something.

@@ -7,16 +7,23 @@ use everypage_core::{
 use serde_json::json;
 
 use crate::{
-    args::Listing,
+    args::ConfigCheck,
+    commands::check_models::{self, Called},
     exit::Exit,
     problem::Problem,
     settings::{Address, Context, no_api_key, ocr, vision},
     table::Table,
 };
 
-pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem> {
+pub async fn check(context: &Context, check: ConfigCheck) -> Result<Exit, Problem> {
+    let ConfigCheck { listing, online } = check;
     match &context.address {
         Address::Local => {}
+        Address::Aws(_) if online => {
+            let what =
+                "--online calls the models from this machine, with its settings; leave out --backend aws";
+            return Err(Problem::Usage(what.into()));
+        }
         #[cfg(feature = "aws")]
         Address::Aws(address) => return super::check_stack::check(context, address, listing).await,
         #[cfg(not(feature = "aws"))]
@@ -27,14 +34,19 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
     let mut warnings: Vec<String> = Vec::new();
     let mut entries = Vec::new();
     let mut ocr_state = None;
+    let mut called = Vec::new();
     match &context.reading {
         Err(all) => faults.clone_from(all),
         Ok(reading) => {
             warnings.clone_from(&reading.warnings);
             entries.clone_from(&reading.entries);
-            if let Err(problem) = vision(&reading.settings).await {
-                faults.push(problem.to_string());
+            warnings.extend(check_models::unpriced(&reading.settings));
+            match vision(&reading.settings).await {
+                Ok(vision) if online => called = check_models::call_all(&vision, &reading.settings).await,
+                Ok(_) => {}
+                Err(problem) => faults.push(problem.to_string()),
             }
+            faults.extend(called.iter().filter_map(|call| call.result.clone().err()));
             if reading.settings.failover_order().is_empty() {
                 warnings.push(no_api_key("no page can be read by AI"));
             }
@@ -53,6 +65,7 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
         screen.print_json(&json!({
             "data": context.data().ok(), "ocr": ocr_state, "settings": settings, "warnings": warnings, "faults": faults,
             "confinement": { "landlock": confinement.landlock, "seccomp": confinement.seccomp },
+            "models": called.iter().map(Called::to_json).collect::<Vec<_>>(),
         }))?;
     } else if !entries.is_empty() {
         let mut table = Table::new(["VARIABLE", "VALUE", "FROM", "MEANING"]);
@@ -77,6 +90,18 @@ pub async fn check(context: &Context, listing: Listing) -> Result<Exit, Problem>
             Err(problem) => faults.push(problem.to_string()),
         }
         screen.print_line(&format!("Processes that parse documents are confined by {confinement}."))?;
+    }
+    if !called.is_empty() && !listing.json {
+        let mut table = Table::new(["MODEL", "CALLED"]);
+        for call in &called {
+            let result = match &call.result {
+                Ok(time) => format!("answered in {:.1} s", time.as_secs_f64()),
+                Err(_) => "failed, see below".to_owned(),
+            };
+            table.row([call.target.to_string(), result]);
+        }
+        screen.print_line("")?;
+        screen.print(table.text().as_bytes())?;
     }
     for warning in &warnings {
         screen.warn(warning);

@@ -2,6 +2,7 @@
 
 mod account;
 mod breakers;
+mod check_models;
 #[cfg(feature = "aws")]
 mod check_stack;
 mod completions;
@@ -48,7 +49,7 @@ pub async fn run(command: Command, context: Context) -> Result<Exit, Problem> {
         Command::Serve(args) => serve::run(&context, args).await,
         Command::Mcp => mcp::run(&context).await,
         Command::Resume => resume::run(&context).await,
-        Command::Config(Config::Check(listing)) => config::check(&context, listing).await,
+        Command::Config(Config::Check(check)) => config::check(&context, check).await,
         Command::Tenants(command) => tenants::run(&context, command).await,
         Command::Account(command) => account::run(&context, command).await,
         Command::Purchases(command) => purchases::run(&context, command).await,

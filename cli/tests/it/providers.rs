@@ -74,3 +74,35 @@ async fn bedrock_is_called_with_aws_credentials_and_no_key() {
     let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
     ran.reports("ai bedrock:global.anthropic.claude-sonnet-4-6  5");
 }
+
+#[tokio::test]
+async fn config_check_online_says_what_is_wrong_with_each_model() {
+    let rules = ["gemini:a=bad-key", "anthropic:b=unknown-model", "azure:c=429"];
+    let bench = bench(&rules).await.with("FAILOVER", "gemini:a,anthropic:b,azure:c,openai:gpt-5.4,mistral:d");
+    let ran = bench.run(&["config", "check", "--online"]).await.code(2);
+    let ran = ran.prints("openai:gpt-5.4  answered in").prints("mistral:d       answered in");
+    ran.reports("gemini a: HTTP 400 INVALID_ARGUMENT: API key not valid")
+        .reports("anthropic b: HTTP 404")
+        .reports("azure c: HTTP 429")
+        .reports("no price is known for mistral:d");
+    assert_eq!(bench.provider.counts().total, 5, "one call each");
+    bench.run(&["config", "check"]).await.code(0);
+    assert_eq!(bench.provider.counts().total, 5);
+    let limited = bench.with("BUDGET_USD", "5");
+    limited
+        .run(&["config", "check"])
+        .await
+        .code(2)
+        .reports("BUDGET_USD is set, and would not hold for models");
+}
+
+#[tokio::test]
+async fn a_budget_ends_the_calls_of_a_job() {
+    let bench = bench(&[]).await;
+    let args = ["process", &report(), "--pages", "4-5", "--budget", "0.05", "--json"];
+    let summary = bench.run(&args).await.code(3).json();
+    let metadata = &summary["documents"][0]["metadata"];
+    let spent = metadata["cost_micro_usd"].as_u64().unwrap();
+    assert!(spent > 0 && spent <= 50_000, "{metadata}");
+    assert!(metadata["mupdf_fallback_count"].as_u64().unwrap() > 0, "{metadata}");
+}

@@ -91,6 +91,11 @@ pub mod record {
         Key::new(job_partition(job), format!("countdown#{:010}", first.get()))
     }
 
+    /// What is spent of the job's budget.
+    pub fn job_expenses(job: &JobId) -> Key {
+        Key::new(job_partition(job), "expenses")
+    }
+
     pub fn wake(job: &JobId) -> Key {
         Key::new(job_partition(job), "wake")
     }
@@ -117,6 +122,11 @@ pub mod record {
 
     pub fn overrides(tenant: &TenantId) -> Key {
         Key::new(tenant_partition(tenant), "overrides")
+    }
+
+    /// What is spent of the tenant's budget for a month.
+    pub fn tenant_expenses(tenant: &TenantId, month: &str) -> Key {
+        Key::new(tenant_partition(tenant), format!("expenses#{month}"))
     }
 
     pub fn tenant_api_key(tenant: &TenantId, id: &str) -> Key {

@@ -31,6 +31,22 @@ impl MicroUsd {
     }
 }
 
+/// In US dollars, as [`MicroUsd::from_str`](std::str::FromStr) reads it.
+impl std::fmt::Display for MicroUsd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.usd())
+    }
+}
+
+impl std::str::FromStr for MicroUsd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usd = text.trim().parse::<f64>().ok().filter(|usd| usd.is_finite() && (0.0..=1e9).contains(usd));
+        usd.map(Self::from_usd).ok_or_else(|| format!("{text:?} is not an amount in US dollars such as 2.50"))
+    }
+}
+
 impl std::ops::AddAssign for MicroUsd {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.saturating_add(other.0);

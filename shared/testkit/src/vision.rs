@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,7 +13,7 @@ use async_trait::async_trait;
 use everypage_core::{
     ports::{
         clock::Clock,
-        vision::{Allowance, Answer, Finish, PageRequest, Price, Usage, Vision, VisionError},
+        vision::{Allowance, Answer, Finish, PageRequest, Price, ServiceTier, Usage, Vision, VisionError},
     },
     providers::target::Target,
 };
@@ -38,12 +41,14 @@ struct Counts {
     calls: Vec<(Target, u32)>,
     in_flight: HashMap<Target, usize>,
     max_in_flight: HashMap<Target, usize>,
+    flex: Vec<(Target, u32)>,
 }
 
 pub struct FakeVision {
     clock: Arc<dyn Clock>,
     behaviour: Mutex<Arc<Behaviour>>,
     counts: Arc<Mutex<Counts>>,
+    has_flex: AtomicBool,
 }
 
 impl FakeVision {
@@ -51,7 +56,22 @@ impl FakeVision {
         clock: Arc<dyn Clock>,
         behaviour: impl Fn(&Target, u32) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self { clock, behaviour: Mutex::new(Arc::new(behaviour)), counts: Arc::default() }
+        Self {
+            clock,
+            behaviour: Mutex::new(Arc::new(behaviour)),
+            counts: Arc::default(),
+            has_flex: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives every model a flex tier.
+    pub fn add_flex(&self) {
+        self.has_flex.store(true, Ordering::Relaxed);
+    }
+
+    /// The calls in the flex tier.
+    pub fn flex_calls(&self) -> Vec<(Target, u32)> {
+        lock(&self.counts).flex.clone()
     }
 
     /// Every model reads every page.
@@ -109,6 +129,9 @@ impl Vision for FakeVision {
         let _in_flight = {
             let mut counts = lock(&self.counts);
             counts.calls.push((target.clone(), page));
+            if request.service_tier == ServiceTier::Flex {
+                counts.flex.push((target.clone(), page));
+            }
             let now = counts.in_flight.entry(target.clone()).or_default();
             *now += 1;
             let now = *now;
@@ -133,6 +156,10 @@ impl Vision for FakeVision {
             Reply::Fail(error) => Err(error),
             Reply::Hang => std::future::pending().await,
         }
+    }
+
+    fn has_flex(&self, _target: &Target) -> bool {
+        self.has_flex.load(Ordering::Relaxed)
     }
 
     fn price(&self, _target: &Target) -> Option<Price> {

@@ -95,7 +95,8 @@ impl HttpVision {
             return Err(call.failure(reply));
         }
         match dialect(call.target.provider).parse(&reply.body) {
-            Some(completion) => {
+            Some(mut completion) => {
+                completion.used.is_flex &= call.is_flex();
                 let allowance = rate_limit::allowance(call.target.provider, &reply.headers);
                 Ok(self.answer(&call.target.model, completion, allowance))
             }
@@ -129,6 +130,13 @@ impl Vision for HttpVision {
         let request = dialect(target.provider).request(call, endpoint).await?;
         let reply = self.transport.post(request).await.map_err(|error| call.transient(&error.0))?;
         self.parse(call, &reply)
+    }
+
+    fn has_flex(&self, target: &Target) -> bool {
+        // Another server has tiers of its own, if any.
+        let is_custom = self.endpoint(target.provider).is_custom() && target.provider == Provider::OpenAi;
+        let has_tiers = matches!(target.provider, Provider::OpenAi | Provider::Gemini | Provider::Bedrock);
+        has_tiers && !is_custom && self.models.has_flex(&target.model)
     }
 
     fn price(&self, target: &Target) -> Option<Price> {

@@ -16,6 +16,7 @@ pub(crate) fn page(has_image: bool, context: &str) -> PageRequest {
         image: has_image.then_some(image),
         max_output_tokens: 77,
         temperature: None,
+        service_tier: Default::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use everypage_core::ports::vision::Price;
+use everypage_core::{ports::vision::Price, providers::target::Target, settings::Settings};
 
 use crate::dialect::Used;
 
@@ -14,6 +14,8 @@ struct Known {
     cached: f64,
     /// The longest answer that a request may ask for, in tokens.
     max_output: Option<u32>,
+    /// The provider has a slower tier for it, at half the price.
+    flex: bool,
 }
 
 /// The table of known models: the providers' list prices on 18 November 2026, in US dollars per million
@@ -25,17 +27,17 @@ struct Known {
 /// that are named for their model cost what they cost at OpenAI), aws.amazon.com/bedrock/pricing (Claude costs
 /// there what it costs at Anthropic).
 const TABLE: &[(&str, Known)] = &[
-    ("gpt-5.6-sol", tokens(5.0, 0.5, 30.0, 128_000)),
-    ("gpt-5.6-terra", tokens(2.0, 0.2, 12.0, 128_000)),
-    ("gpt-5.6-luna", tokens(0.2, 0.02, 1.2, 128_000)),
-    ("gpt-5.5", tokens(5.0, 0.5, 30.0, 128_000)),
-    ("gpt-5.4", tokens(2.5, 0.25, 15.0, 128_000)),
-    ("gpt-5.4-mini", tokens(0.75, 0.075, 4.5, 128_000)),
-    ("gpt-5.4-nano", tokens(0.2, 0.02, 1.25, 128_000)),
+    ("gpt-5.6-sol", with_flex(tokens(5.0, 0.5, 30.0, 128_000))),
+    ("gpt-5.6-terra", with_flex(tokens(2.0, 0.2, 12.0, 128_000))),
+    ("gpt-5.6-luna", with_flex(tokens(0.2, 0.02, 1.2, 128_000))),
+    ("gpt-5.5", with_flex(tokens(5.0, 0.5, 30.0, 128_000))),
+    ("gpt-5.4", with_flex(tokens(2.5, 0.25, 15.0, 128_000))),
+    ("gpt-5.4-mini", with_flex(tokens(0.75, 0.075, 4.5, 128_000))),
+    ("gpt-5.4-nano", with_flex(tokens(0.2, 0.02, 1.25, 128_000))),
     ("gpt-5.4-pro", tokens(30.0, 30.0, 180.0, 128_000)),
     ("gpt-5.2", tokens(1.75, 0.175, 14.0, 128_000)),
     ("gpt-5.1", tokens(1.25, 0.125, 10.0, 128_000)),
-    ("gpt-5-mini", tokens(0.25, 0.025, 2.0, 128_000)),
+    ("gpt-5-mini", with_flex(tokens(0.25, 0.025, 2.0, 128_000))),
     ("gpt-4.1", tokens(2.0, 0.5, 8.0, 32_768)),
     ("gpt-4.1-mini", tokens(0.4, 0.1, 1.6, 32_768)),
     ("gpt-4.1-nano", tokens(0.1, 0.025, 0.4, 32_768)),
@@ -49,17 +51,17 @@ const TABLE: &[(&str, Known)] = &[
     ("claude-sonnet-4-5", tokens(3.0, 0.3, 15.0, 64_000)),
     ("claude-haiku-4-5", tokens(1.0, 0.1, 5.0, 64_000)),
     // Half of this until the end of 2026: too high an estimate is the safe side.
-    ("gemini-3.8-flash", tokens(1.5, 0.15, 7.5, 65_536)),
-    ("gemini-3.6-flash", tokens(1.5, 0.15, 7.5, 65_536)),
+    ("gemini-3.8-flash", with_flex(tokens(1.5, 0.15, 7.5, 65_536))),
+    ("gemini-3.6-flash", with_flex(tokens(1.5, 0.15, 7.5, 65_536))),
     ("gemini-3.5-flash", tokens(1.5, 0.15, 9.0, 65_536)),
-    ("gemini-3.5-flash-lite", tokens(0.3, 0.03, 2.5, 65_536)),
+    ("gemini-3.5-flash-lite", with_flex(tokens(0.3, 0.03, 2.5, 65_536))),
     ("gemini-3.1-pro", tokens(2.0, 0.2, 12.0, 65_536)),
-    ("gemini-3.1-flash-lite", tokens(0.25, 0.025, 1.5, 65_536)),
+    ("gemini-3.1-flash-lite", with_flex(tokens(0.25, 0.025, 1.5, 65_536))),
     ("gemini-2.5-pro", tokens(1.25, 0.125, 10.0, 65_536)),
     ("gemini-2.5-flash", tokens(0.3, 0.03, 2.5, 65_536)),
     ("gemini-2.5-flash-lite", tokens(0.1, 0.01, 0.4, 65_536)),
     ("amazon.nova-2-lite", tokens(0.3, 0.075, 2.5, 64_000)),
-    ("amazon.nova-pro", tokens(0.8, 0.2, 3.2, 10_000)),
+    ("amazon.nova-pro", with_flex(tokens(0.8, 0.2, 3.2, 10_000))),
     ("amazon.nova-lite", tokens(0.06, 0.015, 0.24, 10_000)),
     ("mistral-ocr-4", pages(0.004)),
     ("mistral-ocr-latest", pages(0.004)),
@@ -67,11 +69,17 @@ const TABLE: &[(&str, Known)] = &[
 ];
 
 const fn tokens(input: f64, cached: f64, output: f64, max_output: u32) -> Known {
-    Known { price: Price::of_tokens(input, output), cached, max_output: Some(max_output) }
+    Known { price: Price::of_tokens(input, output), cached, max_output: Some(max_output), flex: false }
+}
+
+/// With a flex tier: developers.openai.com/api/docs/pricing?latest-pricing=flex,
+/// ai.google.dev/gemini-api/docs/flex-inference, docs.aws.amazon.com/bedrock/latest/userguide/service-tiers-inference.html.
+const fn with_flex(known: Known) -> Known {
+    Known { flex: true, ..known }
 }
 
 const fn pages(usd: f64) -> Known {
-    Known { price: Price { input: 0.0, output: 0.0, page: usd }, cached: 0.0, max_output: None }
+    Known { price: Price { input: 0.0, output: 0.0, page: usd }, cached: 0.0, max_output: None, flex: false }
 }
 
 /// What Anthropic charges for a token that it writes into its cache, compared with one that is not cached.
@@ -81,6 +89,8 @@ const CACHE_WRITE_FACTOR: f64 = 1.25;
 /// compared with the model.
 const GEOGRAPHIES: [&str; 8] = ["global", "us", "eu", "apac", "jp", "au", "ca", "us-gov"];
 const GEOGRAPHY_FACTOR: f64 = 1.1;
+/// What a call of the flex tier costs, compared with a standard one.
+const FLEX_FACTOR: f64 = 0.5;
 
 impl Known {
     fn times(self, factor: f64) -> Self {
@@ -117,9 +127,9 @@ impl Models {
         let mut models = Self::default();
         for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (model, price) = parse_entry(entry)?;
-            let max_output = models.max_output(&model);
+            let (max_output, flex) = (models.max_output(&model), models.has_flex(&model));
             // A discount for cached tokens is not known.
-            models.0.insert(model, Known { price, cached: price.input, max_output });
+            models.0.insert(model, Known { price, cached: price.input, max_output, flex });
         }
         Ok(models)
     }
@@ -149,6 +159,13 @@ impl Models {
         longest.map(|(_, known)| known)
     }
 
+    /// The models that may be called with these settings and that have no known price.
+    pub fn unpriced(&self, settings: &Settings) -> Vec<Target> {
+        let mut targets = settings.failover_order().targets();
+        targets.retain(|target| self.price(&target.model).is_none());
+        targets
+    }
+
     pub fn price(&self, model: &str) -> Option<Price> {
         self.of(model).map(|known| known.price)
     }
@@ -158,9 +175,17 @@ impl Models {
         self.of(model).and_then(|known| known.max_output)
     }
 
+    pub(crate) fn has_flex(&self, model: &str) -> bool {
+        self.of(model).is_some_and(|known| known.flex)
+    }
+
     /// Zero where the price is unknown: a wrong figure would be worse than a missing one.
     pub(crate) fn cost_usd(&self, model: &str, used: &Used) -> f64 {
-        let Some(Known { price, cached, .. }) = self.of(model) else { return 0.0 };
+        let Some(mut known) = self.of(model) else { return 0.0 };
+        if used.is_flex {
+            known = known.times(FLEX_FACTOR);
+        }
+        let Known { price, cached, .. } = known;
         let plain = used.input.saturating_sub(used.cached).saturating_sub(used.cache_written);
         let cached = used.cached as f64 * cached;
         let written = used.cache_written as f64 * price.input * CACHE_WRITE_FACTOR;
@@ -253,6 +278,8 @@ mod tests {
         assert!((models.cost_usd("claude-sonnet-4-6", &cached) - 1.92).abs() < 1e-9);
         let written = Used { cache_written: 400_000, ..used(1_000_000, 0) };
         assert!((models.cost_usd("claude-sonnet-4-6", &written) - 3.3).abs() < 1e-9);
+        let flex = Used { is_flex: true, ..used(1_000_000, 100_000) };
+        assert_eq!(models.cost_usd("gpt-5.4", &flex), 2.0);
         let page = Used { pages: 1, ..Used::default() };
         assert_eq!(models.cost_usd("mistral-ocr-4-1", &page), 0.004);
     }

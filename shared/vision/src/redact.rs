@@ -88,6 +88,7 @@ mod tests {
             image: None,
             max_output_tokens: 100,
             temperature: None,
+            service_tier: Default::default(),
         }
     }
 

@@ -64,8 +64,14 @@ impl VisionSettings {
             (configured.provider, access)
         });
         let models = Models::parse(&settings.model_prices)?;
-        if settings.approval_threshold_usd.is_some() {
-            check_prices(settings, &models, "APPROVAL_THRESHOLD_USD")?;
+        for (limit, value) in [
+            ("APPROVAL_THRESHOLD_USD", settings.approval_threshold_usd),
+            ("BUDGET_USD", settings.budget_usd),
+            ("TENANT_BUDGET_USD", settings.tenant_budget_usd),
+        ] {
+            if value.is_some() {
+                check_prices(settings, &models, limit)?;
+            }
         }
         Ok(Self { models, ..Self::new(access) })
     }
@@ -73,9 +79,7 @@ impl VisionSettings {
 
 /// A model without a price costs 0, so that no limit of costs would ever hold for it.
 fn check_prices(settings: &Settings, known: &Models, limit: &'static str) -> Result<(), SettingsError> {
-    let mut models: Vec<String> =
-        settings.failover_order().targets().iter().map(|target| target.model.clone()).collect();
-    models.retain(|model| known.price(model).is_none());
+    let mut models: Vec<String> = known.unpriced(settings).into_iter().map(|target| target.model).collect();
     models.dedup();
     match models.first() {
         None => Ok(()),
@@ -249,6 +253,28 @@ mod tests {
         };
         assert_eq!(key(" \n"), None);
         assert_eq!(key("abc\n").as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn a_limit_on_costs_needs_the_price_of_every_model() {
+        let read = |pairs: &[(&str, &str)]| {
+            let value =
+                |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            VisionSettings::from_settings(&Settings::read(value).unwrap().settings).map(drop)
+        };
+        let model = [("OPENAI_API_KEY", "k"), ("SECONDARY_ENGINE", "openai"), ("OPENAI_FAST_MODEL", "mine")];
+        assert!(read(&model).is_ok());
+        for limit in ["APPROVAL_THRESHOLD_USD", "BUDGET_USD", "TENANT_BUDGET_USD"] {
+            let limited = [&model[..], &[(limit, "5")]].concat();
+            let error = read(&limited).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!(
+                    "{limit} is set, and would not hold for models whose price is not known: mine;"
+                )),
+                "{error}"
+            );
+            assert!(read(&[&limited[..], &[("MODEL_PRICES", "mine=0/0")]].concat()).is_ok());
+        }
     }
 
     #[test]

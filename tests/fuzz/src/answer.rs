@@ -40,6 +40,7 @@ pub fn answer(data: &[u8]) {
         image: None,
         max_output_tokens: 100,
         temperature: None,
+        service_tier: Default::default(),
     };
     let headers =
         lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()));

@@ -58,6 +58,7 @@ pub enum BrokenVariant {
     HalfOpenLetsAllThrough,
     FallbackTextLost,
     UnconditionalAccounts,
+    UnconditionalBudgets,
     PaymentsWithoutKeys,
     GivesUpEarly,
     WaitsPastDeadline,
@@ -73,7 +74,7 @@ pub enum BrokenVariant {
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -93,6 +94,7 @@ impl BrokenVariant {
         Self::HalfOpenLetsAllThrough,
         Self::FallbackTextLost,
         Self::UnconditionalAccounts,
+        Self::UnconditionalBudgets,
         Self::PaymentsWithoutKeys,
         Self::GivesUpEarly,
         Self::WaitsPastDeadline,
@@ -128,6 +130,7 @@ impl BrokenVariant {
             Self::HalfOpenLetsAllThrough => "a half-open breaker lets every call through",
             Self::FallbackTextLost => "the fallback text of pages is stored empty",
             Self::UnconditionalAccounts => "an account is written without checking its version",
+            Self::UnconditionalBudgets => "what is spent of a budget is written without checking its version",
             Self::PaymentsWithoutKeys => "a repeated charge is taken twice",
             Self::GivesUpEarly => "a round without the page's text is the last one",
             Self::WaitsPastDeadline => "a page that waits has its next round after the deadline",
@@ -190,6 +193,7 @@ impl BrokenPort<dyn Records> {
             }
             BrokenVariant::UnconditionalSlots => key.partition.starts_with("slots#"),
             BrokenVariant::UnconditionalAccounts => key.partition.starts_with("account#"),
+            BrokenVariant::UnconditionalBudgets => key.sort == "expenses",
             _ => false,
         }
     }

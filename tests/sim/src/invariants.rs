@@ -22,11 +22,13 @@ use everypage_core::{
     },
     invariants,
     job::{Halt, Job, State},
+    keys::record,
     money::MicroUsd,
     notices::{self, Progress, send},
     notify::{deliver, relay},
     ports::clock::Clock,
     providers::target::Target,
+    read::expense::Expenses,
     recover::sweep::{NODE_TIMEOUT, collect_dead_messages},
     source::Source,
     time::within,
@@ -52,10 +54,31 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The driver of a job polls every second for its cancellation.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What was spent is no more than the budget, and no less than what the result says that it cost.
+fn budget_holds(installation: &Installation, job: &Job) -> Result<(), String> {
+    let Some(limit) = installation.settings.budget_usd.map(MicroUsd::from_usd) else { return Ok(()) };
+    let items = installation.records.dump();
+    let record = items.iter().find(|item| item.draft.key == record::job_expenses(&job.id));
+    let mut expenses: Expenses =
+        record.and_then(|item| serde_json::from_str(&item.draft.body).ok()).unwrap_or_default();
+    expenses.expire(jiff::Timestamp::MAX);
+    let (spent, cost) = (expenses.spent, job.result.as_ref().map(|result| result.metadata.cost_micro_usd));
+    if spent > limit {
+        return Err(format!("{spent} USD are spent of a budget of {limit}"));
+    }
+    match cost {
+        Some(cost) if cost > spent => {
+            Err(format!("it cost {cost} USD, and {spent} are settled in its budget"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub async fn check_every_job(installation: &Installation, inspector: &App) {
     for job in all_jobs(inspector).await {
         let what = format!("job {}", job.id);
         installation.observer.check(&what, end_is_explained(installation, &job));
+        installation.observer.check(&what, budget_holds(installation, &job));
         for result in ended_in_time(installation, &job) {
             installation.observer.check(&what, result);
         }

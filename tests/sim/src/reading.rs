@@ -95,6 +95,7 @@ fn is_undisturbed(installation: &Installation) -> bool {
         && plan.max_clock_difference().is_zero()
         && !plan.credits_are_scarce()
         && installation.settings.approval_threshold_usd.is_none()
+        && installation.settings.budget_usd.is_none()
         && plan.patience() == Patience::Deadline
 }
 

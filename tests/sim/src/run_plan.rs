@@ -111,6 +111,7 @@ impl RunPlan {
     pub fn from_seed(seed: u64) -> Self {
         let mut plan = Self::from_seed_v5(seed);
         plan.add_quotas(&mut StdRng::seed_from_u64(seed.rotate_left(30)));
+        plan.add_budget(seed);
         plan
     }
 
@@ -119,6 +120,14 @@ impl RunPlan {
         let mut plan = Self::from_seed_v4(seed);
         plan.add_pace(&mut StdRng::seed_from_u64(seed.rotate_left(50)));
         plan
+    }
+
+    /// A budget for some runs, of a few calls at once and some tens in all. It draws nothing, so that other seeds
+    /// keep their meaning.
+    fn add_budget(&mut self, seed: u64) {
+        if seed % 16 == 11 {
+            self.set("BUDGET_USD", format!("0.{:03}", 30 + seed / 16 % 90));
+        }
     }
 
     /// An earlier version of [`RunPlan::from_seed_v5`].

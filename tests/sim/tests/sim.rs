@@ -60,7 +60,7 @@ fn seeds_that_failed_once_pass_now() {
 }
 
 /// A seed that catches each variant, as `./everypage dev sim --broken-variants` prints it, and what it reports.
-const CAUGHT_BY: [(BrokenVariant, u64, &str); 31] = [
+const CAUGHT_BY: [(BrokenVariant, u64, &str); 32] = [
     (BrokenVariant::NoFencing, 3, "settled again"),
     (BrokenVariant::UnconditionalFinalize, 54, "is not stored"),
     (BrokenVariant::UnconditionalSlots, 15, "over the limit"),
@@ -80,6 +80,7 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 31] = [
     (BrokenVariant::HalfOpenLetsAllThrough, 5, "was half open"),
     (BrokenVariant::FallbackTextLost, 0, "text not available"),
     (BrokenVariant::UnconditionalAccounts, 111, "is not stored"),
+    (BrokenVariant::UnconditionalBudgets, 11, "settled in its budget"),
     (BrokenVariant::PaymentsWithoutKeys, 6, "was taken"),
     (BrokenVariant::GivesUpEarly, 66, "could have read it"),
     (BrokenVariant::WaitsPastDeadline, 66, "could have read it"),

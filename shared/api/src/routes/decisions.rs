@@ -9,7 +9,7 @@ use everypage_core::{
     job,
     plan::decide::{self, Decision},
     providers::target::{Provider, Tier},
-    settings::AiPages,
+    settings::{AiPages, Cost},
     time::after,
 };
 use serde::Deserialize;
@@ -95,6 +95,11 @@ pub struct ModifyRequest {
     /// Models in the order in which they are called, as `PROVIDER:MODEL`, instead of `provider` and `tier`.
     #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
     failover: Option<String>,
+    /// `low` for the cheaper, slower tier of providers that have one, while the time left allows.
+    cost: Option<Cost>,
+    /// What the job's model calls may cost, in US dollars.
+    #[schema(example = "2.50")]
+    budget_usd: Option<String>,
     /// The time from now to the result.
     #[schema(example = "10m")]
     deadline: Option<String>,

@@ -17,7 +17,7 @@ use everypage_core::{
     },
     job::{JobOptions, jobs},
     providers::target::{Provider, Tier},
-    settings::AiPages,
+    settings::{AiPages, Cost},
     tenants,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -58,6 +58,12 @@ pub struct JobRequest {
     #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
     #[param(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
     failover: Option<String>,
+    /// `low` for the cheaper, slower tier of providers that have one, while the time left allows.
+    cost: Option<Cost>,
+    /// What the job's model calls may cost, in US dollars; pages beyond it keep their own text.
+    #[schema(example = "2.50")]
+    #[param(example = "2.50")]
+    budget_usd: Option<String>,
     /// The time until the result is published at the latest.
     #[schema(example = "5m")]
     #[param(example = "5m")]

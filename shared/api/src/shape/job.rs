@@ -4,7 +4,7 @@ use everypage_core::{
     document::Reason,
     job::{self, State},
     providers::target::{Provider, Tier},
-    settings::AiPages,
+    settings::{AiPages, Cost},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,11 @@ pub struct Options {
     #[schema(example = "openai:gpt-5.4,gemini:gemini-3.8-flash")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failover: Option<String>,
+    pub cost: Cost,
+    /// What the job's model calls may cost, in US dollars; absent if unlimited.
+    #[schema(example = 2.5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
     /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
@@ -88,6 +93,8 @@ impl From<&job::JobOptions> for Options {
             tier: options.tier,
             provider: options.provider,
             failover: (!options.failover.is_empty()).then(|| options.failover.to_string()),
+            cost: options.cost,
+            budget_usd: options.budget_usd.map(|budget| budget.usd()),
             deadline: format!("{deadline:#}"),
             patience: options.patience.to_string(),
             priority: options.priority.into(),

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, fmt::Display, str::FromStr, time::Duration};
 use crate::{
     ids::Priority,
     job::{JobOptions, selection::PageSelection},
+    money::MicroUsd,
     providers::{
         failover::FailoverList,
         target::{Provider, Tier},
     },
-    settings::{AiPages, Patience, parse_duration},
+    settings::{AiPages, Cost, Patience, parse_duration},
 };
 
 /// The options that a caller set. The others come from the tenant's settings.
@@ -26,6 +27,9 @@ pub struct OptionOverrides {
     pub patience: Option<Patience>,
     /// Models in the order in which they are called.
     pub failover: Option<FailoverList>,
+    /// What the job's model calls may cost.
+    pub budget_usd: Option<MicroUsd>,
+    pub cost: Option<Cost>,
     /// Create a new job even if the request is a repetition.
     pub force: bool,
 }
@@ -45,8 +49,19 @@ impl OptionError {
 }
 
 impl OptionOverrides {
-    pub const NAMES: [&str; 9] =
-        ["pages", "ai_pages", "tier", "provider", "failover", "deadline", "patience", "priority", "force"];
+    pub const NAMES: [&str; 11] = [
+        "pages",
+        "ai_pages",
+        "tier",
+        "provider",
+        "failover",
+        "deadline",
+        "patience",
+        "priority",
+        "budget_usd",
+        "cost",
+        "force",
+    ];
 
     /// Sets one option; false if there is no option of that name. Names are matched in any case, with `-`
     /// for `_`, because headers and metadata allow no underscore.
@@ -62,6 +77,8 @@ impl OptionOverrides {
             "provider" => self.provider = Some(parse(&name, value)?),
             "priority" => self.priority = Some(parse(&name, value)?),
             "patience" => self.patience = Some(parse(&name, value)?),
+            "cost" => self.cost = Some(parse(&name, value)?),
+            "budget_usd" => self.budget_usd = Some(parse(&name, value)?),
             "failover" => self.failover = Some(parse(&name, value)?),
             "deadline" => {
                 let time = parse_duration(value)
@@ -99,6 +116,8 @@ impl OptionOverrides {
             ("tier", self.tier.map(|tier| tier.to_string())),
             ("provider", self.provider.map(|provider| provider.to_string())),
             ("failover", self.failover.as_ref().map(ToString::to_string)),
+            ("cost", self.cost.map(|cost| cost.to_string())),
+            ("budget_usd", self.budget_usd.map(|budget| budget.to_string())),
             ("deadline", self.deadline.map(|time| format!("{}ms", time.as_millis()))),
             ("patience", self.patience.map(|patience| patience.to_string())),
             ("priority", self.priority.map(|priority| priority.level().to_string())),
@@ -121,6 +140,8 @@ impl OptionOverrides {
             priority: self.priority.unwrap_or(default.priority),
             patience: self.patience.unwrap_or(default.patience),
             failover: self.failover.clone().unwrap_or(default.failover),
+            budget_usd: self.budget_usd.or(default.budget_usd),
+            cost: self.cost.unwrap_or(default.cost),
             ..default
         }
     }
@@ -163,6 +184,8 @@ mod tests {
             ("tier", "fast"),
             ("provider", "anthropic"),
             ("failover", "gemini:gemini-3.8-flash,openai:gpt-5.4"),
+            ("budget_usd", "2.5"),
+            ("cost", "low"),
             ("deadline", "90s"),
             ("patience", "30s"),
             ("priority", "urgent"),

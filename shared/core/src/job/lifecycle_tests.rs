@@ -28,6 +28,8 @@ fn received() -> JobEvent {
             priority: Priority::Normal,
             patience: Default::default(),
             failover: Default::default(),
+            budget_usd: None,
+            cost: Default::default(),
         },
         traceparent: None,
         idempotency_key: "k".into(),

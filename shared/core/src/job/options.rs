@@ -9,11 +9,12 @@ use crate::{
     digest::sha256_hex,
     document::ImageStyle,
     ids::Priority,
+    money::MicroUsd,
     providers::{
         failover::FailoverList,
         target::{Provider, Tier},
     },
-    settings::{AiPages, Patience, Settings},
+    settings::{AiPages, Cost, Patience, Settings},
 };
 
 /// All options of a job, resolved from the request and the tenant's settings, so that every process that
@@ -34,6 +35,11 @@ pub struct JobOptions {
     /// The caller's own order of models; if empty, that of the settings.
     #[serde(default, skip_serializing_if = "FailoverList::is_empty")]
     pub failover: FailoverList,
+    #[serde(default, skip_serializing_if = "Cost::is_standard")]
+    pub cost: Cost,
+    /// What the job's model calls may cost; unlimited if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<MicroUsd>,
 }
 
 impl JobOptions {
@@ -50,7 +56,14 @@ impl JobOptions {
             priority: settings.priority,
             patience: settings.patience,
             failover: FailoverList::default(),
+            cost: settings.cost,
+            budget_usd: settings.budget_usd.map(MicroUsd::from_usd),
         }
+    }
+
+    /// Whether a cheaper, slower tier of a provider is wanted.
+    pub fn is_cheap(&self) -> bool {
+        self.cost == Cost::Low || self.priority == Priority::Low
     }
 
     pub fn job_timeout(&self) -> Duration {

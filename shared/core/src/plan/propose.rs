@@ -95,10 +95,16 @@ pub async fn build_plan(planner: &Planner, job: &Job, version: u32) -> Result<Pl
     let ai_pages = messages.len() as u32;
     let price = steps.first().and_then(|target: &Target| planner.vision.price(target)).unwrap_or_default();
     let cost = estimate_cost(image_pages, ai_pages - image_pages, price);
-    let approval =
-        settings.approval_threshold_usd.filter(|threshold| cost.usd() > *threshold).map(|threshold| {
-            format!("the estimated cost of {:.2} USD is over the threshold of {threshold:.2} USD", cost.usd())
-        });
+    let unpriced = steps.first().filter(|target| planner.vision.price(target).is_none() && ai_pages > 0);
+    let approval = settings.approval_threshold_usd.and_then(|threshold| match unpriced {
+        // A threshold that could be passed by not knowing a price would be none.
+        Some(target) => Some(format!("the price of {target} is not known: set it in MODEL_PRICES")),
+        None if cost.usd() > threshold => Some(format!(
+            "the estimated cost of {:.2} USD is over the threshold of {threshold:.2} USD",
+            cost.usd()
+        )),
+        None => None,
+    });
     let bytes = encode(&messages)?;
     // Named by its content, so that it never conflicts with a plan that was built but not proposed.
     let manifest = blob::manifest(&job.id, version, &sha256_hex(&bytes)[..16]);

@@ -19,6 +19,16 @@ pub struct PageRequest {
     pub max_output_tokens: u32,
     /// The randomness of the answer; the provider's default if unset.
     pub temperature: Option<f32>,
+    pub service_tier: ServiceTier,
+}
+
+/// How urgently the provider works on a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceTier {
+    #[default]
+    Standard,
+    /// At about half the price, when the provider has time: after minutes, or not at all.
+    Flex,
 }
 
 #[derive(Clone)]
@@ -133,4 +143,9 @@ pub trait Vision: Send + Sync {
 
     /// Returns the price of a model; `None` if it is not known.
     fn price(&self, target: &Target) -> Option<Price>;
+
+    /// Whether the model has a flex tier.
+    fn has_flex(&self, _target: &Target) -> bool {
+        false
+    }
 }

@@ -10,6 +10,8 @@ use super::{
     breaker::FailureKind,
     breakers::{self, Passes},
     budget::{CallBudget, CallTime, call_time},
+    expenses::Granted,
+    flex::FLEX_TIMEOUT,
     outcome::{CallResult, ModelCall},
     paces::StartedCall,
     page_task::PageTask,
@@ -22,7 +24,7 @@ use crate::{
     notices::NewNotice,
     ports::{
         notifier::NoticeKind,
-        vision::{Answer, PageRequest, Scope, VisionError},
+        vision::{Answer, PageRequest, Scope, ServiceTier, VisionError},
     },
     providers::target::Target,
     settings::Settings,
@@ -47,6 +49,8 @@ pub(super) struct PlannedCall<'a> {
     /// Timeouts of this page, and openings of the model's breaker in a row.
     pub timeouts: u32,
     pub admitted: Admitted,
+    /// What it may cost, where there is a budget.
+    pub granted: Option<Granted>,
     /// Cancelled when the model has replied, before what follows from that is stored.
     pub replied: CancellationToken,
 }
@@ -78,11 +82,16 @@ enum Reply {
 }
 
 impl PlannedCall<'_> {
+    pub fn is_flex(&self) -> bool {
+        self.request.service_tier == ServiceTier::Flex
+    }
+
     /// Makes the call. It ends soon after `cut` is cancelled.
     pub async fn run(self, cut: &CancellationToken) -> Ended {
         let reader = self.task.reader;
         let started = reader.store.clock.now();
-        let started_call = reader.paces.begin(&self.target);
+        // The time that a flex call takes says nothing about the model's others.
+        let started_call = (!self.is_flex()).then(|| reader.paces.begin(&self.target));
         let target = self.target.clone();
         let metric = telemetry::Call::to(&target);
         let mut span = telemetry::call_span(&reader.store, self.task.trace, &target);
@@ -158,6 +167,9 @@ impl PlannedCall<'_> {
             }
         }
         reader.slots.release(slot).await;
+        if let Some(granted) = &self.granted {
+            self.task.settle_funds(granted, call.cost_micro_usd).await;
+        }
         Ended { call, ..ended }
     }
 
@@ -195,9 +207,13 @@ impl PlannedCall<'_> {
     fn time(&self, started: jiff::Timestamp) -> CallTime {
         let paces = &self.task.reader.paces;
         let others = self.others.iter().filter_map(|other| paces.latency(other));
+        let end = self.task.deadline.min(self.task.leave_by);
+        if self.is_flex() {
+            return CallTime { time: FLEX_TIMEOUT.min(until(started, end)), is_models_limit: false };
+        }
         let budget = CallBudget {
             now: started,
-            end: self.task.deadline.min(self.task.leave_by),
+            end,
             request_timeout: self.settings.request_timeout,
             steps_left: self.steps_left,
             own: paces.latency(&self.target),
@@ -226,7 +242,8 @@ impl Report<'_> {
         }
     }
 
-    async fn answered(&self, call: StartedCall, answer: &Answer) {
+    async fn answered(&self, call: Option<StartedCall>, answer: &Answer) {
+        let Some(call) = call else { return self.responded().await };
         let reader = self.task.reader;
         if reader.paces.answered(call, answer.usage.input_tokens, &answer.allowance).await {
             reader.slots.wake(self.target);
@@ -234,8 +251,13 @@ impl Report<'_> {
         self.responded().await;
     }
 
-    async fn failed(&self, call: StartedCall, in_flight: u32, error: &VisionError) {
+    async fn failed(&self, call: Option<StartedCall>, in_flight: u32, error: &VisionError) {
         let reader = self.task.reader;
+        // The flex tier had no room: that says nothing about the standard one.
+        let is_passing = matches!(error, VisionError::Exhausted { .. } | VisionError::Transient { .. });
+        if call.is_none() && is_passing {
+            return breakers::given_up(&reader.breakers, self.target, &self.passes).await;
+        }
         match error {
             // It refused this page, but it responds.
             VisionError::Request { .. } => {
@@ -244,7 +266,9 @@ impl Report<'_> {
             }
             // Neither a failure of the model nor a sign that it is well.
             VisionError::Exhausted { retry_after, allowance, .. } => {
-                reader.paces.rate_limited(call, in_flight, *retry_after, allowance).await;
+                if let Some(call) = call {
+                    reader.paces.rate_limited(call, in_flight, *retry_after, allowance).await;
+                }
                 breakers::given_up(&reader.breakers, self.target, &self.passes).await;
             }
             VisionError::Configuration { scope, detail } => {
@@ -255,7 +279,9 @@ impl Report<'_> {
                 self.break_on(FailureKind::Configuration, whole_provider, detail, Some(&notice)).await;
             }
             VisionError::Transient { detail, retry_after } => {
-                reader.paces.failed(call, *retry_after).await;
+                if let Some(call) = call {
+                    reader.paces.failed(call, *retry_after).await;
+                }
                 self.break_on(FailureKind::Transient, false, detail, None).await;
             }
             VisionError::Unknown { detail } => {
@@ -265,9 +291,17 @@ impl Report<'_> {
         }
     }
 
-    async fn timed_out(&self, call: StartedCall, in_flight: u32, detail: &str, is_models_limit: bool) {
+    async fn timed_out(
+        &self,
+        call: Option<StartedCall>,
+        in_flight: u32,
+        detail: &str,
+        is_models_limit: bool,
+    ) {
         let reader = self.task.reader;
-        reader.paces.timed_out(call, in_flight, is_models_limit).await;
+        if let Some(call) = call {
+            reader.paces.timed_out(call, in_flight, is_models_limit).await;
+        }
         if is_models_limit {
             self.break_on(FailureKind::Transient, false, detail, None).await;
         } else {

@@ -10,6 +10,7 @@ use super::{
     breaker::Urgency,
     breakers,
     call::{Ended, PlannedCall},
+    funds::Funds,
     hedge,
     outcome::{CallResult, PageOutcome},
     round::{Admitted, Round},
@@ -26,14 +27,21 @@ impl Round<'_> {
     /// where that ends the round.
     pub(super) async fn read_with(&mut self, index: usize, admitted: Admitted) -> Option<PageOutcome> {
         let target = self.steps[index].clone();
+        let funds = match self.fund(&target).await {
+            Ok(funds) => funds,
+            Err(lack) => {
+                self.give_back(&target, admitted).await;
+                return self.without_funds(&target, lack);
+            }
+        };
         let now = self.now();
         if now >= self.start_by || after(now, super::budget::MIN_CALL_TIME) > self.task.deadline {
-            self.give_back(&target, admitted).await;
+            self.give_back_with_funds(&target, admitted, funds).await;
             return Some(self.too_late());
         }
         // Another worker may have the page by now: it would be paid for twice.
         if self.task.leased_until.is_over(now) {
-            self.give_back(&target, admitted).await;
+            self.give_back_with_funds(&target, admitted, funds).await;
             return Some(PageOutcome::PassedOn(take(&mut self.calls)));
         }
         // A second look at a model that was skipped is no failover.
@@ -44,10 +52,12 @@ impl Round<'_> {
         let ended = {
             let round = &*self;
             let cut = CancellationToken::new();
-            let planned = round.plan_call(&target, admitted).await?;
+            let planned = round.plan_call(&target, admitted, funds).await?;
             let replied = planned.replied.clone();
+            let is_flex = planned.is_flex();
             let mut first = std::pin::pin!(planned.run(&cut));
-            let hedge = round.hedge_plan(index);
+            // A call that is meant to be slow is not doubled.
+            let hedge = round.hedge_plan(index).filter(|_| !is_flex);
             let late = async {
                 match hedge {
                     Some(hedge) => round.task.reader.store.clock.sleep(hedge.after).await,
@@ -72,14 +82,13 @@ impl Round<'_> {
                         // Answered meanwhile. The admission is not dropped: it may hold a slot by now.
                         Either::Left((ended, admission)) => {
                             if let Some(unused) = admission.await {
-                                round.give_back(&unused.target, unused.admitted).await;
+                                round.discard(unused).await;
                             }
                             vec![ended]
                         }
                         Either::Right((None, _)) => vec![first.await],
                         Either::Right((Some(unused), _)) if replied.is_cancelled() => {
-                            let give_back = round.give_back(&unused.target, unused.admitted);
-                            vec![futures::future::join(first, give_back).await.0]
+                            vec![futures::future::join(first, round.discard(unused)).await.0]
                         }
                         Either::Right((Some(second), _)) => {
                             let cut_second = CancellationToken::new();
@@ -93,7 +102,12 @@ impl Round<'_> {
         self.conclude(ended)
     }
 
-    async fn plan_call(&self, target: &Target, admitted: Admitted) -> Option<PlannedCall<'_>> {
+    async fn plan_call(
+        &self,
+        target: &Target,
+        admitted: Admitted,
+        funds: Option<Funds>,
+    ) -> Option<PlannedCall<'_>> {
         // A model whose breaker is open needs no share of the time.
         let is_open = |step: &Target| {
             self.calls.iter().any(|call| call.target == *step && call.result == CallResult::BreakerOpen)
@@ -102,12 +116,17 @@ impl Round<'_> {
             *step == target || !self.is_refused(step) && !self.has_failed(step) && !is_open(step)
         });
         let trips = breakers::trips(&self.task.reader.breakers, target).await;
+        let mut request = self.request_for(target)?;
+        if let Some(funds) = &funds {
+            request.max_output_tokens = funds.max_output_tokens;
+        }
         Some(PlannedCall {
             task: self.task,
             settings: &self.settings,
             target: target.clone(),
             others: self.steps.iter().filter(|step| *step != target).cloned().collect(),
-            request: self.request_for(target)?,
+            request,
+            granted: funds.map(|funds| funds.granted),
             reference: self.reference.as_ref(),
             steps_left: steps_left.count() as u32,
             timeouts: self.count(target, CallResult::Timeout) + trips,
@@ -144,12 +163,16 @@ impl Round<'_> {
                 continue;
             };
             let admitted = Admitted { slot, passes };
-            let is_leased = !self.task.leased_until.is_over(self.now());
-            if !is_leased || !reader.paces.take_hedge(target, is_last_chance) {
+            let Ok(funds) = self.fund(target).await else {
                 self.give_back(target, admitted).await;
                 return None;
+            };
+            let is_leased = !self.task.leased_until.is_over(self.now());
+            if !is_leased || !reader.paces.take_hedge(target, is_last_chance) {
+                self.give_back_with_funds(target, admitted, funds).await;
+                return None;
             }
-            return self.plan_call(target, admitted).await;
+            return self.plan_call(target, admitted, funds).await;
         }
         None
     }

@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{
     PageReader,
     breaker::Urgency,
     breakers,
+    expenses::{self, Budgets, Granted},
     outcome::{ModelCall, PageOutcome, Settlement},
     pages::Page,
     reference::Reference,
@@ -19,6 +20,7 @@ use super::{
 use crate::{
     document::ImageFormat,
     job::{Job, StepCode, StepError, message::PageMessage},
+    money::MicroUsd,
     ports::vision::{PageRequest, RequestImage},
     prepare::{StoredPage, add_recognized, render_sharper, stored_pages, stored_range},
     providers::target::Target,
@@ -82,6 +84,9 @@ impl PageTask<'_> {
         }
         let steps = steps(&settings, self.job, message);
         let reference = if settings.check_answers { self.reference(stored).await? } else { None };
+        let tenant_budget = settings.tenant_budget_usd.map(MicroUsd::from_usd);
+        let budget = self.job.received.options.budget_usd;
+        let budgets = Budgets::new((&self.job.id, budget), (&message.tenant, tenant_budget), started_at);
         let round = Round {
             task: self,
             request: None,
@@ -93,6 +98,8 @@ impl PageTask<'_> {
             settings,
             started_at,
             calls: vec![],
+            budgets,
+            unaffordable: vec![],
         };
         round.run().await
     }
@@ -123,7 +130,15 @@ impl PageTask<'_> {
             image,
             max_output_tokens: self.reader.settings.max_output_tokens,
             temperature: None,
+            service_tier: Default::default(),
         })
+    }
+
+    /// Ends a reservation of money. One that can't be ended counts in full when its time is over.
+    pub async fn settle_funds(&self, granted: &Granted, cost: MicroUsd) {
+        if let Err(fault) = expenses::settle(&self.reader.store, granted, cost).await {
+            warn!(%fault, "a call's cost was not settled in its budget, it counts as the most that it could be");
+        }
     }
 
     /// The page's image with a higher resolution; `None` where it can't be rendered.

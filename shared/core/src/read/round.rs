@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::{
     breaker::Urgency,
     breakers::{self, Passes},
+    expenses::Budgets,
     outcome::{CallResult, ModelCall, PageOutcome, Settlement},
     page_task::PageTask,
     patience::{self, GiveUp, NextRound, Queue, StepState},
@@ -58,6 +59,10 @@ pub(super) struct Round<'a> {
     pub started_at: Timestamp,
     /// Calls of this round.
     pub calls: Vec<ModelCall>,
+    /// What its calls are paid from.
+    pub budgets: Budgets,
+    /// Models that are too expensive for what is left, with the reason.
+    pub unaffordable: Vec<(Target, String)>,
 }
 
 /// A model that may be called now.
@@ -156,7 +161,8 @@ impl Round<'_> {
         let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty | Invented);
         let again = [Truncated, Repeating, Incomplete].map(|result| self.count(target, result));
         let is_no_sharper = self.sharper_image.as_ref().is_some_and(Option::is_none);
-        self.all_calls().any(|call| call.target == *target && is_final(call))
+        self.unaffordable.iter().any(|(one, _)| one == target)
+            || self.all_calls().any(|call| call.target == *target && is_final(call))
             || again.iter().sum::<u32>() > 1
             || again[2] > 0 && is_no_sharper
             || self.count(target, Unknown) >= MAX_UNKNOWN
@@ -174,6 +180,7 @@ impl Round<'_> {
     /// The request for a model, with other settings where its earlier answers call for them.
     pub(super) fn request_for(&self, target: &Target) -> Option<PageRequest> {
         let mut request = self.request.clone()?;
+        request.service_tier = self.service_tier(target);
         // Where tokens are scarce, more pages are worth more than the text around them.
         if request.image.is_some() && self.task.reader.paces.is_limited_by_tokens(target) {
             request.context_text = context::without_neighbours(&request.context_text);
@@ -314,7 +321,7 @@ impl Round<'_> {
         }
     }
 
-    fn slot_pause(&self, target: &Target) -> Duration {
+    pub(super) fn slot_pause(&self, target: &Target) -> Duration {
         let usual = self.task.reader.paces.latency(target).map_or(Duration::ZERO, |latency| latency.median());
         usual.clamp(Duration::from_millis(250), Duration::from_secs(2))
     }
@@ -353,6 +360,9 @@ impl Round<'_> {
                 break;
             }
         }
+        if let Some(reason) = self.lack_of_money().map(str::to_owned) {
+            return self.fall_back(reason);
+        }
         let (task, page) = (self.task, self.page());
         let now = page.now;
         match patience::next_round(&page, &states) {
@@ -380,7 +390,7 @@ impl Round<'_> {
         }
     }
 
-    fn wait(&mut self, until: Timestamp, reason: WaitReason, target: &Target) -> PageOutcome {
+    pub(super) fn wait(&mut self, until: Timestamp, reason: WaitReason, target: &Target) -> PageOutcome {
         // A page that only waits for its turn has had no round.
         let rounds = self.task.rounds + u32::from(reason != WaitReason::NoSlot);
         let waiting = Waiting { until, reason, target: target.clone(), rounds };

@@ -15,7 +15,7 @@ use crate::{
     },
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight,
+        AiPages, BreakerPolicy, Cost, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight,
         NotifyEmail, NotifySettings, NotifyWebhook, OcrPages, Patience, ProviderSettings, Purchasing,
         Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
@@ -146,6 +146,11 @@ impl Reader<'_> {
             providers,
             engines: if primary == secondary { 1 } else { 2 },
             failover,
+            cost: self.choice(
+                "COST",
+                &[("standard", Cost::Standard), ("low", Cost::Low)],
+                "low uses the cheaper, slower tier of providers that have one while the time left allows; jobs of priority low always do",
+            ),
             tier: self.parsed(
                 "MODEL_TIER",
                 Tier::Primary,
@@ -237,6 +242,14 @@ impl Reader<'_> {
             approval_threshold_usd: self.optional_usd(
                 "APPROVAL_THRESHOLD_USD",
                 "plans above this cost need approval (default: none do)",
+            ),
+            budget_usd: self.optional_usd(
+                "BUDGET_USD",
+                "what the model calls of one job may cost; pages beyond it keep their own text (default: unlimited)",
+            ),
+            tenant_budget_usd: self.optional_usd(
+                "TENANT_BUDGET_USD",
+                "what the model calls of one tenant may cost in a month, by UTC (default: unlimited)",
             ),
             credits: self.choice(
                 "CREDITS",

@@ -5,6 +5,7 @@
 
 mod ai_pages;
 mod breaker_policy;
+mod cost;
 mod definitions;
 mod ocr;
 mod pacing;
@@ -15,6 +16,7 @@ use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 pub use ai_pages::AiPages;
 pub use breaker_policy::BreakerPolicy;
+pub use cost::Cost;
 pub use ocr::OcrPages;
 pub use pacing::{Hedging, MaxInflight, Patience};
 use reader::Reader;
@@ -154,6 +156,9 @@ pub static TENANT_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         "OCR",
         "OCR_LANGUAGES",
         "APPROVAL_THRESHOLD_USD",
+        "BUDGET_USD",
+        "COST",
+        "TENANT_BUDGET_USD",
         "CREDITS",
         "CREDIT_PRICE_USD",
         "MAX_FILE_BYTES",
@@ -188,6 +193,8 @@ pub struct Settings {
     pub engines: usize,
     /// Models in the order in which they are called; if empty, those of the engines.
     pub failover: FailoverList,
+    /// What jobs prefer that do not choose.
+    pub cost: Cost,
     pub tier: Tier,
     pub ai_pages: AiPages,
     /// Whether answers are checked against the page's own text.
@@ -214,6 +221,10 @@ pub struct Settings {
     pub max_receive_count: u32,
     /// Plans above this cost need approval; none does if unset.
     pub approval_threshold_usd: Option<f64>,
+    /// What the model calls of one job may cost; unlimited if unset.
+    pub budget_usd: Option<f64>,
+    /// What the model calls of one tenant may cost in a month; unlimited if unset.
+    pub tenant_budget_usd: Option<f64>,
     pub credits: Credits,
     /// Unset if credits can't be bought.
     pub purchasing: Option<Purchasing>,

@@ -76,6 +76,7 @@ impl Dialect for Bedrock {
             cache_written: written,
             output: usage.output_tokens,
             pages: 0,
+            is_flex: response.service_tier.is_none_or(|tier| tier.kind == "flex"),
         };
         // Blocks of another kind, such as reasoning, have no text.
         let text = response.output.message.content.into_iter().filter_map(|block| block.text).collect();
@@ -123,6 +124,7 @@ fn body(call: Call<'_>) -> Body<'_> {
         additional_model_request_fields: tuning
             .effort
             .map(|effort| ModelFields { output_config: OutputConfig { effort } }),
+        service_tier: call.is_flex().then_some(WantedTier { kind: "flex" }),
     }
 }
 
@@ -135,6 +137,14 @@ struct Body<'a> {
     inference_config: InferenceConfig,
     #[serde(skip_serializing_if = "Option::is_none")]
     additional_model_request_fields: Option<ModelFields>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<WantedTier>,
+}
+
+#[derive(Serialize)]
+struct WantedTier {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -192,7 +202,14 @@ struct OutputConfig {
 struct Response {
     output: Output,
     stop_reason: Option<String>,
+    service_tier: Option<ServedTier>,
     usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct ServedTier {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 #[derive(Deserialize)]
@@ -221,7 +238,7 @@ struct Usage {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::ports::vision::PageRequest;
+    use everypage_core::ports::vision::{PageRequest, ServiceTier};
     use serde_json::{Value, json};
 
     use super::*;
@@ -249,6 +266,10 @@ mod tests {
         let thinking = sent("us.anthropic.claude-sonnet-5");
         assert_eq!(thinking["inferenceConfig"], json!({ "maxTokens": 77 }));
         assert_eq!(thinking["additionalModelRequestFields"], json!({ "output_config": { "effort": "low" } }));
+        let cheap = PageRequest { service_tier: ServiceTier::Flex, ..page(true, "") };
+        let cheap =
+            with_call("bedrock", "amazon.nova-pro-v1:0", &cheap, |call| serde_json::to_value(body(call)));
+        assert_eq!(cheap.unwrap()["serviceTier"], json!({ "type": "flex" }));
         let long = PageRequest { system_prompt: "x".repeat(5000), ..page(true, "") };
         let cached =
             with_call("bedrock", "amazon.nova-pro-v1:0", &long, |call| serde_json::to_value(body(call)));

@@ -23,6 +23,8 @@ pub(crate) struct Used {
     /// With what the model thought.
     pub(crate) output: u64,
     pub(crate) pages: u64,
+    /// In the flex tier.
+    pub(crate) is_flex: bool,
 }
 
 /// The `usage` of a response, under the names of either OpenAI or Anthropic.
@@ -58,6 +60,7 @@ impl Tokens {
             cache_written: written,
             output: self.output_tokens.unwrap_or(0),
             pages: 0,
+            is_flex: false,
         }
     }
 }

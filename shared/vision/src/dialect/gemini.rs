@@ -35,6 +35,7 @@ impl Dialect for Gemini {
             input: usage.prompt_token_count,
             cached: usage.cached_content_token_count.min(usage.prompt_token_count),
             output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
+            is_flex: true,
             ..Used::default()
         };
         let Some(candidate) = response.candidates.into_iter().next() else {
@@ -82,6 +83,7 @@ fn body<'a>(call: Call<'a>) -> Body<'a> {
             media_resolution: page.image.is_some().then_some("MEDIA_RESOLUTION_HIGH"),
             ..generation_config(&call.target.model, page.temperature)
         },
+        service_tier: call.is_flex().then_some("FLEX"),
     }
 }
 
@@ -114,6 +116,9 @@ struct Body<'a> {
     system_instruction: Option<Content<'a>>,
     contents: [Content<'a>; 1],
     generation_config: GenerationConfig,
+    /// Not in camel case, as it is documented.
+    #[serde(rename = "service_tier", skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -202,6 +207,7 @@ struct UsageMetadata {
 
 #[cfg(test)]
 mod tests {
+    use everypage_core::ports::vision::{PageRequest, ServiceTier};
     use serde_json::{Value, json};
 
     use super::*;
@@ -231,6 +237,13 @@ mod tests {
         let text = sent("gemini-3.8-flash", false, "Page 1 of 2");
         assert_eq!(text["contents"][0]["parts"], json!([{ "text": "Page 1 of 2" }]));
         assert_eq!(text["generationConfig"].get("mediaResolution"), None);
+    }
+
+    #[test]
+    fn a_cheap_call_asks_for_the_flex_tier() {
+        let cheap = PageRequest { service_tier: ServiceTier::Flex, ..page(true, "Page 1 of 2") };
+        let sent = with_call("gemini", "gemini-3.8-flash", &cheap, |call| serde_json::to_value(body(call)));
+        assert_eq!(sent.unwrap()["service_tier"], "FLEX");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everypage_core::{
-    ports::vision::{Allowance, PageRequest, VisionError},
+    ports::vision::{Allowance, PageRequest, ServiceTier, VisionError},
     providers::target::{Provider, Target},
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -82,6 +82,10 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    pub(crate) fn is_flex(&self) -> bool {
+        self.page.service_tier == ServiceTier::Flex
+    }
+
     /// The value of a header that holds the key, hidden from debug output.
     fn secret_header(&self, value: &str) -> Result<HeaderValue, VisionError> {
         let mut value = HeaderValue::from_str(value)

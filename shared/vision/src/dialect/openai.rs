@@ -11,7 +11,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Call, Completion, Dialect, Request,
+    Call, Completion, Dialect, Request, Used,
     completion::{Content, Tokens},
     image::DataUrl,
     tuning::OpenAiTuning,
@@ -58,7 +58,10 @@ impl Dialect for OpenAi {
             _ => Finish::Complete,
         };
         let text = message.content.map(Content::text).unwrap_or_default();
-        Some(Completion { text, finish, used: response.usage.unwrap_or_default().used() })
+        // It may have been served in another tier than was asked for.
+        let is_flex = response.service_tier.is_none_or(|tier| tier == "flex");
+        let used = Used { is_flex, ..response.usage.unwrap_or_default().used() };
+        Some(Completion { text, finish, used })
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
@@ -128,6 +131,7 @@ pub(super) fn body(call: Call<'_>, server: Server) -> Body<'_> {
         max_completion_tokens: is_openai.then_some(limit),
         reasoning_effort: tuning.reasoning_effort,
         temperature: tuning.temperature,
+        service_tier: call.is_flex().then_some("flex"),
     }
 }
 
@@ -150,6 +154,8 @@ pub(super) struct Body<'a> {
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -184,6 +190,7 @@ struct ImageUrl<'a> {
 struct Response {
     choices: Vec<Choice>,
     usage: Option<Tokens>,
+    service_tier: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -200,6 +207,7 @@ struct ResponseMessage {
 
 #[cfg(test)]
 mod tests {
+    use everypage_core::ports::vision::{PageRequest, ServiceTier};
     use serde_json::{Value, json};
 
     use super::*;
@@ -250,6 +258,19 @@ mod tests {
             image["messages"][1]["content"][1]["image_url"],
             json!({ "url": "data:image/jpeg;base64,/9j/" })
         );
+    }
+
+    #[test]
+    fn a_cheap_call_asks_for_the_flex_tier_and_costs_what_it_was_served_in() {
+        let cheap = PageRequest { service_tier: ServiceTier::Flex, ..page(true, "Page 1 of 2") };
+        let sent = with_call("openai", "gpt-5.4", &cheap, |call| {
+            serde_json::to_value(body(call, Server::OpenAi)).unwrap()
+        });
+        assert_eq!(sent["service_tier"], "flex");
+        for (served, is_flex) in [(json!("flex"), true), (json!("default"), false), (json!(null), true)] {
+            let body = json!({ "choices": [{ "message": { "content": "hi" } }], "service_tier": served });
+            assert_eq!(OpenAi.parse(body.to_string().as_bytes()).unwrap().used.is_flex, is_flex, "{body}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ fn with_call_to<T>(provider: Provider, model: &str, test: impl FnOnce(Call<'_>) 
         image: None,
         max_output_tokens: 10,
         temperature: None,
+        service_tier: Default::default(),
     };
     test(Call { target: &target, page: &page, key: Some(KEY), max_output_tokens: 10 })
 }

@@ -221,6 +221,16 @@ async fn a_closed_port_is_a_transient_error() {
 }
 
 #[tokio::test]
+async fn only_models_of_the_provider_itself_have_a_cheaper_tier() {
+    let official = HttpVision::new(VisionSettings::new([])).unwrap();
+    let has_flex = |provider, model: &str| official.has_flex(&Target::new(provider, model));
+    assert!(has_flex(Provider::OpenAi, "gpt-5.4") && has_flex(Provider::Gemini, "gemini-3.8-flash"));
+    assert!(!has_flex(Provider::Anthropic, "claude-sonnet-4-6") && !has_flex(Provider::Azure, "gpt-5.4"));
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    assert!(!adapter(&provider).has_flex(&Target::new(Provider::OpenAi, "gpt-5.4")), "another server");
+}
+
+#[tokio::test]
 async fn an_unknown_price_is_none() {
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     let adapter = adapter(&provider);

@@ -25,6 +25,7 @@ pub fn page(number: u32) -> PageRequest {
         image: Some(RequestImage { format: ImageFormat::Jpeg, bytes: vec![7; 3000].into() }),
         max_output_tokens: 500,
         temperature: None,
+        service_tier: Default::default(),
     }
 }
 
