@@ -93,7 +93,9 @@ impl McpServer {
                 (excerpt::text(found), "text/markdown")
             }
             Address::Result { format, .. } => {
-                let text = String::from_utf8_lossy(&format.render(&document)).into_owned();
+                let rendered = format.render(&document);
+                let rendered = rendered.ok_or_else(|| unknown(format!("{uri} can't be read as text")))?;
+                let text = String::from_utf8_lossy(&rendered).into_owned();
                 (text, format.mime().split(';').next().unwrap_or_default())
             }
         };

@@ -228,6 +228,7 @@ mod tests {
             own_blocks: blocks,
             awaits_ocr: false,
             confidence: None,
+            doubts: vec![],
             fault: None,
             sent_to_ai: false,
             other_calls: vec![],
