@@ -35,7 +35,8 @@ async fn cheap_jobs_with_time_to_spare_use_it() {
     };
     let hasty = |options: &mut JobOptions| options.cost = Cost::Low;
     let normal = |options: &mut JobOptions| options.job_timeout_ms = HOUR_MS;
-    let table: [(&dyn Fn(&mut JobOptions), usize); 4] = [(&cheap, 4), (&low, 4), (&hasty, 0), (&normal, 0)];
+    type Change<'a> = &'a dyn Fn(&mut JobOptions);
+    let table: [(Change<'_>, usize); 4] = [(&cheap, 4), (&low, 4), (&hasty, 0), (&normal, 0)];
     for (change, expected) in table {
         let harness = Harness::new(&[]);
         harness.vision.add_flex();
