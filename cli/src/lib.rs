@@ -22,6 +22,7 @@ mod page_counts;
 mod page_groups;
 mod problem;
 mod progress;
+mod safe_text;
 mod screen;
 mod settings;
 mod summary;

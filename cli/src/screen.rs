@@ -6,7 +6,7 @@ use console::style;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::problem::Problem;
+use crate::{problem::Problem, safe_text::safe};
 
 /// Clones share the bars.
 #[derive(Clone)]
@@ -53,14 +53,18 @@ impl Screen {
     fn stderr(&self, line: &str) {
         self.bars.suspend(|| {
             // If standard error fails, there is nowhere to report it.
-            let _ = writeln!(io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{}", safe(line));
         });
     }
 
-    /// Prints a result on standard output. A reader that closed its end is not an error.
+    /// Prints a result on standard output: as it is to a file or program, safe to look at on a terminal. A reader
+    /// that closed its end is not an error.
     pub fn print(&self, bytes: &[u8]) -> Result<(), Problem> {
         self.bars.suspend(|| {
             let mut out = io::stdout().lock();
+            let text = out.is_terminal().then(|| String::from_utf8_lossy(bytes));
+            let shown = text.as_deref().map(safe);
+            let bytes = shown.as_ref().map_or(bytes, |text| text.as_bytes());
             match out.write_all(bytes).and_then(|()| out.flush()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                     Err(Problem::Failed(format!("standard output can't be written: {error}")))
@@ -99,7 +103,7 @@ impl Write for LogLine {
 impl Drop for LogLine {
     fn drop(&mut self) {
         self.screen.bars.suspend(|| {
-            let _ = io::stderr().write_all(&self.line);
+            let _ = io::stderr().write_all(safe(&String::from_utf8_lossy(&self.line)).as_bytes());
         });
     }
 }

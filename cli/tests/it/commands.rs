@@ -216,3 +216,31 @@ async fn deleted_jobs_are_gone_and_recent_ones_are_not_touched() {
     bench.run(&["jobs", "show", &job]).await.code(1).reports(&job);
     bench.run(&["jobs", "list"]).await.code(0).reports("no jobs yet");
 }
+
+#[tokio::test]
+async fn a_data_folder_that_others_can_read_is_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(&[]).await;
+    let data = bench.path("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    bench.run(&["jobs", "list"]).await.code(0);
+    assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    // A folder of other things is not changed, and not used.
+    let shared = bench.path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::write(bench.path("shared/notes.txt"), "").unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = bench.run(&["jobs", "list", "--data", &shared]).await;
+    assert_ne!(refused.code, 0);
+    refused.reports("other users can open it");
+    assert_eq!(std::fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[tokio::test]
+async fn config_check_says_how_parsers_are_confined() {
+    let bench = Bench::new(&[]).await;
+    bench.run(&["config", "check"]).await.code(0).prints("Processes that parse documents are confined by");
+    let checked = bench.run(&["config", "check", "--json"]).await.code(0).json();
+    assert!(checked["confinement"]["seccomp"].is_boolean(), "{checked}");
+}

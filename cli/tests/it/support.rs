@@ -48,6 +48,10 @@ impl Bench {
             ("ANTHROPIC_BASE_URL", provider.anthropic_base_url()),
             ("ANTHROPIC_API_KEY", "secret-key-of-the-test".into()),
             ("REQUEST_TIMEOUT", "2s".into()),
+            // No client of the program may use a proxy that its environment names: nothing listens there.
+            ("HTTP_PROXY", "http://127.0.0.1:9".into()),
+            ("http_proxy", "http://127.0.0.1:9".into()),
+            ("ALL_PROXY", "http://127.0.0.1:9".into()),
             // Whether the OCR program is built makes no difference to the other tests.
             ("OCR", "off".into()),
         ];

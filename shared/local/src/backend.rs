@@ -1,7 +1,7 @@
 //! The local backend: all of Everypage in one process over one data folder.
 
 use std::{
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -88,6 +88,24 @@ pub struct LocalBackend {
     has_recovered: AtomicBool,
 }
 
+const DATABASE: &str = "everypage.db";
+
+/// Takes away what other users may do with a folder that existed before. Refuses one that holds other things than
+/// Everypage's data, which those users may need.
+fn close_to_others(folder: &Path) -> std::io::Result<()> {
+    const OTHERS: u32 = 0o077;
+    let mut permissions = std::fs::metadata(folder)?.permissions();
+    if permissions.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    if !folder.join(DATABASE).exists() && std::fs::read_dir(folder)?.next().is_some() {
+        let reason = "other users can open it (`chmod go-rwx` would end that), and it holds other files";
+        return Err(std::io::Error::other(reason));
+    }
+    permissions.set_mode(permissions.mode() & !OTHERS);
+    std::fs::set_permissions(folder, permissions)
+}
+
 impl LocalBackend {
     /// Opens the data folder, creating it if necessary. No job is driven until [`LocalBackend::run`].
     pub async fn open(folder: &Path, settings: Settings, outside: Outside) -> Result<Self, OpenError> {
@@ -96,9 +114,10 @@ impl LocalBackend {
             .recursive(true)
             .mode(0o700)
             .create(folder)
+            .and_then(|()| close_to_others(folder))
             .map_err(|error| OpenError::Folder { folder: folder.display().to_string(), error })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let database = Database::open(&folder.join("everypage.db"))?;
+        let database = Database::open(&folder.join(DATABASE))?;
         let records = Arc::new(SqliteRecords::new(database.clone()));
         records.delete_expired(clock.now()).await?;
         let node = UlidIds.fresh();

@@ -21,13 +21,15 @@ pub enum SetupError {
     Traces(String),
 }
 
-/// A client that sends one request per call: it neither follows redirects nor retries.
+/// A client that sends one request per call: it neither follows redirects nor retries, and takes no proxy from
+/// the environment, which would see every key and document.
 ///
 /// Without `https` it trusts no certificate, so that every HTTPS call fails.
 pub fn client(https: bool) -> Result<ClientBuilder, SetupError> {
     Ok(Client::builder()
         .tls_backend_preconfigured(tls_config(https)?)
         .user_agent(USER_AGENT)
+        .no_proxy()
         .redirect(redirect::Policy::none())
         .retry(retry::never()))
 }

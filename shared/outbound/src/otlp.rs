@@ -71,8 +71,8 @@ fn client() -> Result<reqwest::blocking::Client, SetupError> {
             .tls_backend_preconfigured(tls_config(true)?)
             .user_agent(USER_AGENT)
             .timeout(EXPORT_TIMEOUT)
-            .redirect(redirect::Policy::none())
             .no_proxy()
+            .redirect(redirect::Policy::none())
             .build()
             .map_err(SetupError::Client)
     };

@@ -28,7 +28,6 @@ impl HttpWebhooks {
     pub fn new(allow_private: bool) -> Result<Self, SetupError> {
         let client = http::client(true)?
             .timeout(TIMEOUT)
-            .no_proxy()
             // The client resolves names through this, so the address that is checked is the one called.
             .dns_resolver(Arc::new(CheckedResolver { allow_private }))
             .build()
@@ -69,14 +68,14 @@ fn check(text: &str, allow_private: bool) -> Result<Url, String> {
     }
     let literal = url.host_str().unwrap_or_default().trim_matches(['[', ']']).parse::<IpAddr>();
     match literal {
-        Ok(address) if !allow_private && !is_public(address) => Err(not_public(address)),
+        Ok(address) if !allow_private && !is_public(address) => Err(NOT_PUBLIC.to_owned()),
         _ => Ok(url),
     }
 }
 
-fn not_public(address: IpAddr) -> String {
-    format!("{address} belongs to this machine or a private network; WEBHOOK_ALLOW_PRIVATE=true allows it")
-}
+/// Without the address that a name resolves to: tenants must not learn the operator's network from it.
+const NOT_PUBLIC: &str = "the address belongs to this machine or a private network, which the operator has not \
+    allowed (WEBHOOK_ALLOW_PRIVATE)";
 
 /// Resolves names to the addresses that may be called.
 struct CheckedResolver {
@@ -92,7 +91,7 @@ impl Resolve for CheckedResolver {
             let allowed: Vec<SocketAddr> =
                 found.iter().copied().filter(|found| allow_private || is_public(found.ip())).collect();
             match (allowed.is_empty(), found.first()) {
-                (true, Some(found)) => Err(not_public(found.ip()).into()),
+                (true, Some(_)) => Err(NOT_PUBLIC.into()),
                 _ => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
@@ -194,6 +193,7 @@ mod tests {
         ] {
             let error = check(text, false).unwrap_err();
             assert!(error.contains(reason) && !error.contains("secret"), "{text}: {error}");
+            assert!(!error.contains("127."), "the address is not named: {error}");
         }
         assert!(check("https://example.com/hooks?x=1", false).is_ok());
         assert!(check("http://127.0.0.1:9/", true).is_ok());

@@ -9,7 +9,7 @@ use axum::{
     http::{Request, Response},
     response::IntoResponse,
 };
-use everypage_api::{Peer, Problem};
+use everypage_api::{Peer, Problem, Shares};
 use everypage_core::{ports::clock::Clock, time::within};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,6 +24,12 @@ use tracing::{debug, warn};
 
 /// Further connections wait until one is closed.
 const MAX_CONNECTIONS: usize = 1024;
+/// Further connections of one address are closed at once. A proxy in front has half of all; one client that holds
+/// connections open leaves the other half.
+const MAX_CONNECTIONS_PER_PEER: usize = MAX_CONNECTIONS / 2;
+/// The head of a request, which is received before its caller is known: the longest has a key and a few headers.
+const MAX_HEAD_BYTES: usize = 32 << 10;
+const MAX_HEADERS: usize = 64;
 /// Time to receive the head of a request; also closes idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time to receive the next part of a body.
@@ -36,6 +42,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Handles requests until `stop` is requested, and then those that have started.
 pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>, stop: &CancellationToken) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let shares = Shares::new(MAX_CONNECTIONS_PER_PEER);
     let mut open = JoinSet::new();
     loop {
         let permit = tokio::select! {
@@ -51,10 +58,11 @@ pub async fn serve(listener: &TcpListener, router: Router, clock: Arc<dyn Clock>
         };
         match accepted {
             Ok((stream, peer)) => {
+                let Some(share) = shares.take(peer.ip()) else { continue };
                 let (router, clock, stop) = (router.clone(), clock.clone(), stop.clone());
                 open.spawn(async move {
                     connection(stream, peer, router, clock, &stop).await;
-                    drop(permit);
+                    drop((permit, share));
                 });
             }
             Err(error) => {
@@ -79,6 +87,8 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

@@ -18,6 +18,8 @@ use axum::{
 use everypage_api::{Caller, Problem, Role};
 use everypage_core::{app::App, ids::TenantId, tenants::api_keys};
 
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 struct Guard {
     app: Arc<App>,
     /// No key exists: callers on this machine may do everything.
@@ -86,7 +88,9 @@ fn is_local(headers: &HeaderMap) -> bool {
     };
     let is_loopback = name.eq_ignore_ascii_case("localhost")
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    is_loopback && text(ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") == Some(host))
+    // Browsers say where a request comes from, and pages can't change it.
+    let is_own = text(SEC_FETCH_SITE).is_none_or(|site| matches!(site, "same-origin" | "none"));
+    is_loopback && is_own && text(ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") == Some(host))
 }
 
 /// Keeps browsers from guessing media types and from showing responses in pages of other sites.
@@ -139,6 +143,12 @@ mod tests {
             (vec![("host", "127.0.0.1:8080"), ("origin", "http://evil.example")], false),
             (vec![("host", "127.0.0.1:8080"), ("origin", "http://127.0.0.1:9")], false),
             (vec![("host", "127.0.0.1:8080"), ("origin", "null")], false),
+            (vec![("host", "127.0.0.1:8080"), ("sec-fetch-site", "same-origin")], true),
+            // Typed into the address bar.
+            (vec![("host", "127.0.0.1:8080"), ("sec-fetch-site", "none")], true),
+            // An image or a link in a page of another site or port has no origin.
+            (vec![("host", "127.0.0.1:8080"), ("sec-fetch-site", "cross-site")], false),
+            (vec![("host", "127.0.0.1:8080"), ("sec-fetch-site", "same-site")], false),
         ] {
             let mut map = HeaderMap::new();
             for (name, value) in &headers {

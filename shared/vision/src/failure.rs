@@ -122,19 +122,22 @@ impl Call<'_> {
         format!("{provider} {model}: {what}")
     }
 
+    /// The status and the code, never the message: it may quote the page, in words that no filter recognizes.
     fn message(&self, status: StatusCode, error: &ErrorBody) -> String {
-        let model = &self.target.model;
-        let mut summary = format!("HTTP {}", status.as_u16());
+        let summary = format!("HTTP {}", status.as_u16());
         // Google and Azure repeat the status as the code.
         let code = error.code.as_ref().filter(|code| **code != status.as_u16().to_string());
-        if let Some(code) = code.or(error.kind.as_ref()) {
-            summary = format!("{summary} {}", redact::shown(code, self.key, model));
-        }
-        match error.message.as_ref().and_then(|text| redact::message(text, self.key, model, self.page)) {
-            Some(message) => format!("{summary}: {message}"),
+        match code.or(error.kind.as_ref()).filter(|code| is_code(code)) {
+            Some(code) => format!("{summary} {}", redact::shown(code, self.key, &self.target.model)),
             None => summary,
         }
     }
+}
+
+/// Whether a code is one word of a program, and not text of a page.
+fn is_code(code: &str) -> bool {
+    const MAX_CHARS: usize = 64;
+    code.len() <= MAX_CHARS && code.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// The body of an error, in the shapes of all providers and of servers that imitate them.

@@ -1,28 +1,12 @@
-//! Makes an API's error message safe to show: short, on one line, without keys and without text of
-//! the page.
-
-use everypage_core::ports::vision::PageRequest;
+//! Makes a description of an error safe to show: short, on one line, without keys.
 
 /// Enough for the sentence that names the problem.
 const SHOWN_CHARS: usize = 200;
-
-/// A run of this length that also occurs in the request is a quotation, not a coincidence.
-const QUOTED_CHARS: usize = 16;
 
 /// Longer unbroken runs of letters and digits are keys, tokens or data, not words.
 const WORD_CHARS: usize = 24;
 
 const KEY_STARTS: [&str; 9] = ["sk-", "sk_", "pk-", "pk_", "gsk_", "key-", "xai-", "AIza", "eyJ"];
-
-/// The message, safe to log and to show; `None` when it quotes the request or is empty.
-///
-/// `model` is never taken for a key, even where it looks like one.
-pub(crate) fn message(text: &str, key: Option<&str>, model: &str, request: &PageRequest) -> Option<String> {
-    let line = shown(text, key, model);
-    let sent = [&request.system_prompt, &request.context_text];
-    let quoted = sent.into_iter().any(|sent| quotes(&line, sent));
-    (!line.is_empty() && !quoted).then_some(line)
-}
 
 /// One line of at most [`SHOWN_CHARS`] characters without keys.
 pub(crate) fn shown(text: &str, key: Option<&str>, model: &str) -> String {
@@ -71,29 +55,12 @@ fn is_key(run: &str) -> bool {
     dense || run.contains("***") || (run.len() > 4 && KEY_STARTS.iter().any(|start| run.starts_with(start)))
 }
 
-fn quotes(line: &str, sent: &str) -> bool {
-    let sent = sent.split_whitespace().collect::<Vec<_>>().join(" ");
-    let chars: Vec<char> = line.chars().collect();
-    chars.windows(QUOTED_CHARS).any(|window| sent.contains(&window.iter().collect::<String>()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request() -> PageRequest {
-        PageRequest {
-            system_prompt: "Transcribe the page as Markdown.".into(),
-            context_text: "--- current ---\nThe quarterly loss\nwas 41 million.".into(),
-            image: None,
-            max_output_tokens: 100,
-            temperature: None,
-            service_tier: Default::default(),
-        }
-    }
-
-    fn redacted(text: &str) -> Option<String> {
-        message(text, Some("hunter2secret"), "claude-sonnet-4-5-20250929", &request())
+    fn redacted(text: &str) -> String {
+        shown(text, Some("hunter2secret"), "claude-sonnet-4-5-20250929")
     }
 
     #[test]
@@ -113,22 +80,14 @@ mod tests {
             ("risk-free sk- task-force", "risk-free sk- task-force"),
         ];
         for (text, expected) in table {
-            assert_eq!(redacted(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(redacted(text), expected, "{text}");
         }
     }
 
     #[test]
     fn a_long_message_is_cut_on_a_character_and_no_key_survives_the_cut() {
-        let shown = redacted(&format!("{} sk-{}", "é ".repeat(98), "a".repeat(500))).unwrap();
+        let shown = redacted(&format!("{} sk-{}", "é ".repeat(98), "a".repeat(500)));
         assert!(shown.chars().count() <= SHOWN_CHARS + 1 && !shown.contains("sk-"), "{shown}");
-        assert_eq!(redacted(&"word ".repeat(1000)).unwrap().chars().count(), SHOWN_CHARS + 1);
-    }
-
-    #[test]
-    fn a_message_that_quotes_the_request_is_not_repeated() {
-        assert_eq!(redacted("cannot parse 'The quarterly loss was 41 million.'"), None);
-        assert_eq!(redacted("unknown instruction: Transcribe the page as Markdown."), None);
-        assert_eq!(redacted(""), None);
-        assert!(redacted("the page image is too large").is_some());
+        assert_eq!(redacted(&"word ".repeat(1000)).chars().count(), SHOWN_CHARS + 1);
     }
 }

@@ -45,8 +45,6 @@ impl Transport {
         let client = http::client(https)?
             .connect_timeout(settings.connect_timeout)
             .pool_idle_timeout(IDLE_TIMEOUT)
-            // No proxy is picked up from the environment.
-            .no_proxy()
             .build()
             .map_err(SetupError::Client)?;
         Ok(Self { client, max_response_bytes: settings.max_response_bytes })

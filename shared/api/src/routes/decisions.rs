@@ -135,6 +135,9 @@ pub async fn modify(
     }
     options.set_all(fields);
     let overrides = options.checked()?.overrides;
+    if overrides.deadline.is_some_and(|time| time > api.app.settings.max_deadline) {
+        return Err(Problem::invalid("deadline", "longer than the service allows (MAX_DEADLINE)"));
+    }
     let job = awaiting_approval(&api, &caller, &id).await?;
     let now = api.app.store.clock.now();
     let job = decide::modify(&api.app.planner, &job.id, &caller.user, |job| {

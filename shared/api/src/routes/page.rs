@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::{
         HeaderMap, StatusCode,
-        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION},
+        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, VARY},
     },
     response::{IntoResponse, Response},
 };
@@ -140,7 +140,12 @@ pub async fn image(
     let number = number(&job, &page)?;
     // The image of a page never changes: a job keeps its document and settings.
     let tag = format!("\"{}.{number}.{}\"", job.received.document.sha256, job.id);
-    let common = [(ETAG, tag.clone()), (CACHE_CONTROL, "private, max-age=3600".to_owned())];
+    // Asked for again each time, so that no browser shows it to the next person with another key.
+    let common = [
+        (ETAG, tag.clone()),
+        (CACHE_CONTROL, "private, no-cache".to_owned()),
+        (VARY, "authorization".to_owned()),
+    ];
     if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }

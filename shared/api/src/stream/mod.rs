@@ -28,7 +28,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::{
-    Api,
+    Api, Shares,
     problem::{Code, Problem},
 };
 use feed::Feed;
@@ -37,6 +37,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Each stream holds a connection while its client listens.
 const MAX_STREAMS: usize = 256;
+/// So that one tenant leaves some to the others.
+const MAX_STREAMS_PER_TENANT: usize = 64;
 /// The pause after which a client reconnects.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 /// A comment is sent after so much silence, so that no proxy takes the connection for dead.
@@ -46,11 +48,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub struct Streams {
     stop: CancellationToken,
     slots: Arc<Semaphore>,
+    shares: Arc<Shares<TenantId>>,
 }
 
 impl Streams {
     pub fn new(stop: CancellationToken) -> Self {
-        Self { stop, slots: Arc::new(Semaphore::new(MAX_STREAMS)) }
+        let shares = Arc::new(Shares::new(MAX_STREAMS_PER_TENANT));
+        Self { stop, slots: Arc::new(Semaphore::new(MAX_STREAMS)), shares }
     }
 
     pub fn are_ending(&self) -> bool {
@@ -80,9 +84,13 @@ pub async fn respond(
         let detail = "this service has no event streams; send Accept: application/json and poll";
         return Err(Problem::new(Code::NotAcceptable, detail));
     };
+    let too_many = |detail| Problem::new(Code::TooManyRequests, detail).with_header("retry-after", "10");
+    let Some(share) = streams.shares.take(tenant.clone()) else {
+        let detail = format!("{MAX_STREAMS_PER_TENANT} streams of this tenant are open already");
+        return Err(too_many(detail));
+    };
     let Ok(slot) = streams.slots.clone().try_acquire_owned() else {
-        let detail = format!("{MAX_STREAMS} streams are open already");
-        return Err(Problem::new(Code::TooManyRequests, detail).with_header("retry-after", "10"));
+        return Err(too_many(format!("{MAX_STREAMS} streams are open already")));
     };
     let last = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
     let from = last.map(|id| {
@@ -111,11 +119,9 @@ pub async fn respond(
             feed.resume();
         }
     }
-    let batches =
-        stream::unfold(
-            (feed, slot),
-            |(mut feed, slot)| async move { Some((feed.next().await?, (feed, slot))) },
-        );
+    let batches = stream::unfold((feed, (slot, share)), |(mut feed, held)| async move {
+        Some((feed.next().await?, (feed, held)))
+    });
     let batches = stream::iter([first]).chain(batches);
     let events = batches.flat_map(|batch| stream::iter(batch.into_iter().map(Ok::<_, Infallible>)));
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");

@@ -127,6 +127,9 @@ async fn a_caller_over_the_rate_limit_gets_a_retry_after() {
     let refused = service.get(user(), "/v1/jobs").await;
     refused.is_problem(429, "too_many_requests").says("RATE_LIMIT");
     assert_eq!(refused.header("retry-after"), "1");
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(service.get(user(), path).await.status, 200, "a busy service is not dead");
+    }
     assert_eq!(service.get(other_tenant(), "/v1/jobs").await.status, 200, "another caller");
     service.harness.advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(service.get(user(), "/v1/jobs").await.status, 200);

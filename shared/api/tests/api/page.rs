@@ -98,6 +98,10 @@ async fn the_image_of_a_page_is_the_one_that_was_sent_or_a_rendered_one() {
         let path = |page: u32| format!("/v1/jobs/{id}/pages/{page}/image");
         let sent = service.get(user(), &path(1)).await;
         assert_eq!((sent.status.as_u16(), sent.header("content-type")), (200, "image/jpeg"), "{sent:?}");
+        assert_eq!(
+            (sent.header("cache-control"), sent.header("vary")),
+            ("private, no-cache", "authorization")
+        );
         let again = with_header(request("GET", &path(1), "", vec![]), "if-none-match", sent.header("etag"));
         assert_eq!(service.send(Some(user()), again).await.status, 304);
         let kept = service.get(user(), &path(2)).await;

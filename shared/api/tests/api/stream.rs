@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use axum::body::{Body, BodyDataStream};
+use everypage_api::Caller;
 use everypage_core::{
     event::Event,
     events::trail,
@@ -213,4 +214,24 @@ async fn an_event_that_is_stored_late_is_sent_once() {
         after.push_str(&chunks(&service, &mut stream).await.concat());
     }
     assert_eq!(after.matches("_late\n").count(), 1, "{after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tenant_leaves_streams_to_the_others() {
+    let (service, _) = streaming();
+    let open = |caller: Caller| {
+        let mut request =
+            with_header(request("GET", "/v1/events", "", vec![]), "accept", "text/event-stream");
+        request.extensions_mut().insert(caller);
+        service.router.clone().oneshot(request)
+    };
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        streams.push(open(user()).await.unwrap());
+    }
+    assert!(streams.iter().all(|stream| stream.status() == 200));
+    assert_eq!(open(user()).await.unwrap().status(), 429);
+    assert_eq!(open(other_tenant()).await.unwrap().status(), 200);
+    streams.pop();
+    assert_eq!(open(user()).await.unwrap().status(), 200, "a closed stream leaves its place");
 }

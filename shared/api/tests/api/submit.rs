@@ -281,3 +281,12 @@ async fn a_job_is_part_of_its_callers_trace() {
     assert_eq!(answer.status, 202, "{answer:?}");
     assert!(answer.text("/trace_id") != trace && answer.text("/trace_id").len() == 32, "{answer:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_has_a_longest_time() {
+    let service = Service::new(&[]);
+    let document = FakeDocument::graphics(1);
+    let answer = service.submit(user(), "?deadline=25h", &document).await;
+    answer.is_problem(422, "bad_options").says("MAX_DEADLINE");
+    assert_eq!(service.submit(user(), "?deadline=24h", &document).await.status, 202);
+}

@@ -25,6 +25,7 @@ use crate::{
         records::{Change, When, Written},
     },
     secret::Secret,
+    settings::show_duration,
     tenants,
     time::after,
     trace::TraceContext,
@@ -91,6 +92,12 @@ pub async fn submit_as(
     }
     if submission.options.job_timeout_ms == 0 {
         return Err(SubmitError::BadOptions("the deadline must be in the future".into()));
+    }
+    let (time, limit) = (submission.options.job_timeout(), intake.settings.max_deadline);
+    if time > limit {
+        let (time, limit) = (show_duration(&time), show_duration(&limit));
+        let reason = format!("the deadline is {time} from now; at most {limit} are allowed (MAX_DEADLINE)");
+        return Err(SubmitError::BadOptions(reason));
     }
     let arrived_at = intake.store.clock.now();
     let document = describe(intake, &submission).await?;

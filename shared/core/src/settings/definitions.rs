@@ -39,6 +39,16 @@ impl Reader<'_> {
             300_000,
             "time from acceptance of a job to its result; pages without AI text by then get MuPDF's",
         );
+        let max_deadline = self.duration(
+            "MAX_DEADLINE",
+            None,
+            24 * 3_600_000,
+            "longest time from acceptance of a job to its result that a caller may ask for",
+        );
+        if job_timeout > max_deadline {
+            let (job_timeout, max_deadline) = (show_duration(&job_timeout), show_duration(&max_deadline));
+            self.fault("JOB_TIMEOUT", &job_timeout, &format!("at most MAX_DEADLINE, {max_deadline}"));
+        }
         let step_timeout = self.duration(
             "STEP_TIMEOUT",
             None,
@@ -142,6 +152,7 @@ impl Reader<'_> {
             variables: Variables::default(),
             request_timeout,
             job_timeout,
+            max_deadline,
             step_timeout,
             providers,
             engines: if primary == secondary { 1 } else { 2 },
@@ -567,14 +578,7 @@ impl Reader<'_> {
 
     fn trace_endpoint(&mut self) -> Option<String> {
         const NAME: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-        let endpoint =
-            self.text(NAME, "URL of the OTLP collector for traces, over HTTP (default: no traces)");
-        if let Some(url) = &endpoint
-            && !(url.starts_with("http://") || url.starts_with("https://"))
-        {
-            self.fault(NAME, url, "a URL such as http://localhost:4318");
-        }
-        endpoint
+        self.url(NAME, "(not set)", "URL of the OTLP collector for traces, over HTTP (default: no traces)")
     }
 
     /// Values are percent-encoded, as OpenTelemetry specifies, and may be keys: they are never shown.

@@ -20,6 +20,7 @@ pub use cost::Cost;
 pub use ocr::OcrPages;
 pub use pacing::{Hedging, MaxInflight, Patience};
 use reader::Reader;
+pub(crate) use reader::show_duration;
 pub use strategy::Strategy;
 
 use crate::{
@@ -185,6 +186,8 @@ pub struct Settings {
     pub variables: Variables,
     pub request_timeout: Duration,
     pub job_timeout: Duration,
+    /// The longest time to the deadline that a caller may ask for.
+    pub max_deadline: Duration,
     /// For one processing step, such as opening the document.
     pub step_timeout: Duration,
     /// All of them, those of `PRIMARY_ENGINE` and `SECONDARY_ENGINE` first.

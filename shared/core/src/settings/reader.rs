@@ -42,9 +42,10 @@ impl<'a> Reader<'a> {
         if let Some(url) = &url
             && !(url.starts_with("http://") || url.starts_with("https://"))
         {
-            self.fault(name, url, "a URL that starts with http:// or https://");
+            self.fault(name, &without_credentials(url), "a URL that starts with http:// or https://");
         }
-        self.add_entry(name, url.clone().unwrap_or_else(|| unset.into()), url.is_some(), about);
+        let shown = url.as_deref().map_or_else(|| unset.into(), without_credentials);
+        self.add_entry(name, shown, url.is_some(), about);
         url
     }
 
@@ -227,5 +228,16 @@ impl<'a> Reader<'a> {
                 None
             }
         }
+    }
+}
+
+/// An address as it may be shown: without the name and password before the host.
+fn without_credentials(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(start);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}***{}", &rest[at..]),
+        None => url.to_owned(),
     }
 }

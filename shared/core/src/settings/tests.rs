@@ -163,3 +163,23 @@ fn a_channel_of_notices_needs_all_of_its_variables_and_shows_no_secret() {
         assert!(!["token", "hush", "pass"].iter().any(|secret| entry.value.contains(secret)), "{entry:?}");
     }
 }
+
+#[test]
+fn addresses_are_shown_without_credentials() {
+    let shown = |url: &str| {
+        let reading = read(&[("OPENAI_BASE_URL", url), ("OTEL_EXPORTER_OTLP_ENDPOINT", url)]).unwrap();
+        ["OPENAI_BASE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+            .map(|name| reading.entries.iter().find(|entry| entry.name == name).unwrap().value.clone())
+    };
+    assert_eq!(shown("https://ann:hunter2@llm.example/v1"), ["https://***@llm.example/v1"; 2]);
+    assert_eq!(shown("https://llm.example/v1?mail=a@b"), ["https://llm.example/v1?mail=a@b"; 2]);
+    let faults = read(&[("OPENAI_BASE_URL", "ftp://ann:hunter2@llm.example")]).unwrap_err();
+    assert!(!faults[0].contains("hunter2"), "{faults:?}");
+}
+
+#[test]
+fn the_job_timeout_is_within_the_longest_deadline() {
+    assert_eq!(read(&[]).unwrap().settings.max_deadline, Duration::from_secs(24 * 3600));
+    let faults = read(&[("JOB_TIMEOUT", "2h"), ("MAX_DEADLINE", "1h")]).unwrap_err();
+    assert!(faults[0].contains("JOB_TIMEOUT") && faults[0].contains("MAX_DEADLINE"), "{faults:?}");
+}
