@@ -106,7 +106,7 @@ async fn unlimited_credits_make_no_account() {
     assert_eq!(accounts::load(&process.app.store, &tenant()).await.unwrap().version, 0);
     // Prepaid is a setting of each tenant.
     let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
-    tenants::change(&process.app.tenants, &tenant(), &variables).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant(), &variables, "test").await.unwrap();
     let id = process.submit(&FakeDocument::graphics(3)).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Rejected);
 }
@@ -272,7 +272,7 @@ async fn a_job_that_was_planned_without_credits_never_pays() {
         .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(5), read_by(target, page)));
     assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let variables = [("CREDITS".to_owned(), Some("prepaid".to_owned()))];
-    tenants::change(&process.app.tenants, &tenant(), &variables).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant(), &variables, "test").await.unwrap();
     grant_credits(&process, 10).await;
     assert_eq!(harness.start("b").finish(&id).await.state, State::Audited);
     assert_eq!(balance(&process.app).await, (10, 0));

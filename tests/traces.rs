@@ -131,6 +131,7 @@ async fn a_webhook_carries_the_jobs_trace() {
         process.app.vault.as_ref(),
         &TenantId::new("local"),
         "https://example.com/hook",
+        "test",
     )
     .await
     .unwrap();

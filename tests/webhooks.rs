@@ -34,10 +34,15 @@ fn tenant() -> TenantId {
 
 async fn subscribed(harness: &Harness) -> (Process, Secret) {
     let process = harness.start("a");
-    let secret =
-        webhooks::set(&process.app.store, process.app.vault.as_ref(), &tenant(), "https://example.com/hook")
-            .await
-            .unwrap();
+    let secret = webhooks::set(
+        &process.app.store,
+        process.app.vault.as_ref(),
+        &tenant(),
+        "https://example.com/hook",
+        "test",
+    )
+    .await
+    .unwrap();
     (process, secret)
 }
 
@@ -129,13 +134,19 @@ async fn nothing_is_sent_before_a_webhook_is_set_or_after_it_is_removed() {
     let process = harness.start("a");
     let before = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
     process.finish(&before).await;
-    webhooks::set(&process.app.store, process.app.vault.as_ref(), &tenant(), "https://example.com/hook")
-        .await
-        .unwrap();
+    webhooks::set(
+        &process.app.store,
+        process.app.vault.as_ref(),
+        &tenant(),
+        "https://example.com/hook",
+        "test",
+    )
+    .await
+    .unwrap();
     harness.hooks.fail_next(1);
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     process.finish(&id).await;
-    assert!(webhooks::unset(&process.app.store, &tenant()).await.unwrap());
+    assert!(webhooks::unset(&process.app.store, &tenant(), "test").await.unwrap());
     settle(&process, Duration::from_secs(60)).await;
     assert_eq!(harness.hooks.calls().len(), 1, "only the call that failed before");
     assert_eq!(webhooks::waiting(&process.app.store, 10).await.unwrap().len(), 0);
@@ -177,10 +188,10 @@ async fn a_hanging_receiver_delays_no_other_tenant() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let (slow, quick) = ("https://slow.example/hook", "https://quick.example/hook");
-    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("slow"), slow)
+    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("slow"), slow, "test")
         .await
         .unwrap();
-    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("quick"), quick)
+    webhooks::set(&process.app.store, process.app.vault.as_ref(), &TenantId::new("quick"), quick, "test")
         .await
         .unwrap();
     harness.hooks.hang_at(slow, Duration::from_secs(10));
@@ -287,6 +298,7 @@ async fn accepted(process: &Process) -> JobId {
             process.app.vault.as_ref(),
             &tenant(),
             "https://example.com/hook",
+            "test",
         )
         .await
         .is_ok()

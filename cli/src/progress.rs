@@ -293,7 +293,8 @@ impl Shared {
             Aggregate::Breaker(_)
             | Aggregate::DeadLetter(_)
             | Aggregate::Account(_)
-            | Aggregate::Purchase(_) => return,
+            | Aggregate::Purchase(_)
+            | Aggregate::Tenant(_) => return,
         };
         let mut tracks = self.tracks();
         let track = tracks.entry(job.clone()).or_default();

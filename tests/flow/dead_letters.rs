@@ -135,7 +135,7 @@ async fn a_partly_readable_message_becomes_its_tenants_dead_letter_and_its_page_
     assert!(process.kill_after(&id, Duration::from_secs(1)).await.is_none());
     let tenant = TenantId::new("local");
     let responsible = [("DEFAULT_RESPONSIBLE".to_owned(), Some("ann@example.org".to_owned()))];
-    tenants::change(&process.app.tenants, &tenant, &responsible).await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &responsible, "test").await.unwrap();
     harness.advance(Duration::from_secs(61)).await;
     // The message arrives without one of its fields.
     let mut delivery = harness.queue.receive(1, Duration::from_secs(60)).await.unwrap().remove(0);

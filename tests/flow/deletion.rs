@@ -47,6 +47,7 @@ async fn a_deleted_job_leaves_nothing_of_its_document() {
         process.app.vault.as_ref(),
         &TenantId::new("local"),
         "https://example.com/hook",
+        "test",
     )
     .await
     .unwrap();

@@ -83,14 +83,18 @@ async fn a_tenant_can_override_settings() {
     let process = harness.start("a");
     let tenant = TenantId::new("local");
     let set = |name: &str, value: &str| vec![(name.to_owned(), Some(value.to_owned()))];
-    tenants::change(&process.app.tenants, &tenant, &set("REQUEST_TIMEOUT", "4s")).await.unwrap();
-    tenants::change(&process.app.tenants, &tenant, &set("OPENAI_PRIMARY_MODEL", "my-own")).await.unwrap();
-    tenants::change(&process.app.tenants, &tenant, &set("DEFAULT_RESPONSIBLE", "ann@example.org"))
+    tenants::change(&process.app.tenants, &tenant, &set("REQUEST_TIMEOUT", "4s"), "test").await.unwrap();
+    tenants::change(&process.app.tenants, &tenant, &set("OPENAI_PRIMARY_MODEL", "my-own"), "test")
+        .await
+        .unwrap();
+    tenants::change(&process.app.tenants, &tenant, &set("DEFAULT_RESPONSIBLE", "ann@example.org"), "test")
         .await
         .unwrap();
     for (name, value) in [("REQUEST_TIMEOUT", "soon"), ("OPENAI_API_KEY", "stolen"), ("PORT", "1")] {
-        let refused =
-            tenants::change(&process.app.tenants, &tenant, &set(name, value)).await.unwrap_err().to_string();
+        let refused = tenants::change(&process.app.tenants, &tenant, &set(name, value), "test")
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(name), "{refused}");
     }
     harness.vision.set_behaviour(|target, page| match target.model.as_str() {
@@ -103,9 +107,10 @@ async fn a_tenant_can_override_settings() {
     assert_eq!(page.calls[0].target.model, "my-own");
     assert_eq!(page.calls[0].latency_ms, 4_000);
     assert_eq!(page.source, Source::AI);
-    let left = tenants::change(&process.app.tenants, &tenant, &[("REQUEST_TIMEOUT".to_owned(), None)])
-        .await
-        .unwrap();
+    let left =
+        tenants::change(&process.app.tenants, &tenant, &[("REQUEST_TIMEOUT".to_owned(), None)], "test")
+            .await
+            .unwrap();
     assert_eq!(left.variables.len(), 2);
 }
 

@@ -15,6 +15,7 @@ mod flex;
 mod healing;
 mod jobs;
 mod ocr;
+mod retention;
 mod verification;
 
 use everypage_core::{finish::result::ResultDocument, source::Source};

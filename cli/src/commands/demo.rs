@@ -223,7 +223,9 @@ fn line(event: &Event) -> Option<String> {
             let PageEvent::Settled(outcome) = decode(event).ok()?;
             Some(format!("page {:<2} {}", page.get(), page_line(&outcome)))
         }
-        Aggregate::DeadLetter(_) | Aggregate::Account(_) | Aggregate::Purchase(_) => None,
+        Aggregate::DeadLetter(_) | Aggregate::Account(_) | Aggregate::Purchase(_) | Aggregate::Tenant(_) => {
+            None
+        }
     }
 }
 

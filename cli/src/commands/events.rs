@@ -85,6 +85,7 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::DeadLetter(id) => id.to_string(),
             Aggregate::Account(tenant) => format!("account of {tenant}"),
             Aggregate::Purchase(id) => format!("purchase {id}"),
+            Aggregate::Tenant(tenant) => format!("tenant {tenant}"),
         };
         table.row([human::time(event.timestamp), event.kind.clone(), subject, details(event)]);
     }

@@ -184,6 +184,13 @@ fn needs_approval(job: &Job) -> Result<(), Problem> {
 }
 
 fn no_result(job: &Job, version: Option<u32>) -> Problem {
+    if let Some(at) = job.content_removed_at {
+        return Problem::Failed(format!(
+            "the document and results of job {} were removed on {}; its events are still there",
+            job.id,
+            human::time(at)
+        ));
+    }
     Problem::Failed(match (version, &job.result, &job.failure) {
         (Some(version), Some(result), _) => {
             format!("job {} has no version {version} of its result; the latest is {}", job.id, result.version)

@@ -13,12 +13,13 @@ use crate::{
 pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
+    backend.register().await?;
     let named = |tenant| find::tenant_or_default(app, tenant);
     match command {
         Keys::Create { tenant, role, name, listing } => {
             let name = name.unwrap_or_else(|| role.to_string());
             let caller = Caller { tenant: named(tenant), user: name.clone(), role };
-            let (key, secret) = api_keys::create(&app.store, caller, &name).await?;
+            let (key, secret) = api_keys::create(&app.store, caller, &name, "cli").await?;
             if listing.json {
                 let mut created = json!(key);
                 created["key"] = json!(secret.expose());
@@ -46,7 +47,7 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
             let tenant = named(tenant);
             let all = api_keys::list(&app.store, &tenant).await?;
             let key = find::only(all, |key| key.id.as_str(), &id, "key", "everypage keys list")?;
-            api_keys::revoke(&app.store, &tenant, &key.id).await?;
+            api_keys::revoke(&app.store, &tenant, &key.id, "cli").await?;
             screen.print_line(&match key.revoked_at {
                 Some(then) => {
                     format!("key {} was revoked already, {}", key.id, human::ago(then, app.store.clock.now()))
@@ -55,6 +56,7 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
             })?;
         }
     }
+    backend.flush().await?;
     Ok(Exit::Complete)
 }
 

@@ -28,8 +28,18 @@ pub async fn run(context: &Context, args: Serve) -> Result<Exit, Problem> {
     let backend =
         Arc::new(open_to_serve(&settings, context.data()?, context.traces.clone(), &context.screen).await?);
     let server = Server::bind(backend, address).await?.with_metrics(prometheus).with_grace(args.grace);
+    if settings.has_web_password && server.open {
+        return Err(Problem::Usage(
+            "WEB_PASSWORD is set, but protects nothing: there is no API key, so every program on this machine has access; create one with `everypage keys create`, or unset WEB_PASSWORD".into(),
+        ));
+    }
     let screen = &context.screen;
     screen.print_line(&format!("http://{}", server.address()))?;
+    if !settings.run_dispatcher {
+        screen.note(
+            "RUN_DISPATCHER is 0: jobs are accepted here and processed by another process on this folder",
+        );
+    }
     screen.note(match server.open {
         true => "there is no API key yet: only programs on this machine have access, and may do everything; `everypage keys create` changes that",
         false => "requests need an API key; `everypage keys create` creates one",

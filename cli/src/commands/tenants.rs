@@ -34,7 +34,7 @@ async fn change(
     tenant: &str,
     changes: &[(String, Option<String>)],
 ) -> Result<Overrides, Problem> {
-    match tenants::change(&app.tenants, &TenantId::new(tenant), changes).await {
+    match tenants::change(&app.tenants, &TenantId::new(tenant), changes, "cli").await {
         Ok(overrides) => Ok(overrides),
         Err(TenantError::Fault(fault)) => Err(fault.into()),
         Err(TenantError::Refused(mut faults)) => {

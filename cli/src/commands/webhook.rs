@@ -8,6 +8,7 @@ use crate::{args::Webhook, backend::Backend, exit::Exit, find, human, problem::P
 pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
+    backend.register().await?;
     let named = |tenant| find::tenant_or_default(app, tenant);
     match command {
         Webhook::Set { url, tenant } => {
@@ -16,7 +17,7 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
                 .hooks
                 .check(&url)
                 .map_err(|reason| Problem::Usage(format!("{url} can't be used: {reason}")))?;
-            let secret = webhooks::set(&app.store, app.vault.as_ref(), &tenant, &url).await?;
+            let secret = webhooks::set(&app.store, app.vault.as_ref(), &tenant, &url, "cli").await?;
             screen.print_line(secret.expose())?;
             screen.note(&format!(
                 "ended jobs of tenant {tenant} are posted to {url}; this secret signs the messages and can't be shown again"
@@ -39,11 +40,12 @@ pub async fn run(context: &Context, command: Webhook) -> Result<Exit, Problem> {
         }
         Webhook::Unset { tenant } => {
             let tenant = named(tenant);
-            screen.print_line(&match webhooks::unset(&app.store, &tenant).await? {
+            screen.print_line(&match webhooks::unset(&app.store, &tenant, "cli").await? {
                 true => format!("the webhook of tenant {tenant} is removed"),
                 false => format!("tenant {tenant} had no webhook"),
             })?;
         }
     }
+    backend.flush().await?;
     Ok(Exit::Complete)
 }

@@ -1,10 +1,11 @@
 //! The log: to standard error or a file, as JSON or for people, never with document text.
 
-use std::{fs::OpenOptions, io::IsTerminal, sync::Mutex};
+use std::{io::IsTerminal, sync::Mutex};
 
 use everypage_core::settings::{LogSettings, Reading};
 use tracing_subscriber::{filter::Targets, fmt::writer::BoxMakeWriter, prelude::*};
 
+use super::log_file::RotatingFile;
 use crate::{problem::Problem, screen::Screen};
 
 /// `LOG_LEVEL`, unless `-v` raises it.
@@ -31,7 +32,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
     let (writer, colours) = match &log.file {
         None => (BoxMakeWriter::new(screen.clone()), console::colors_enabled_stderr()),
         Some(path) => {
-            let opened = OpenOptions::new().create(true).append(true).open(path);
+            let opened = RotatingFile::open(path.as_ref(), log.max_size_mb << 20, log.max_backups);
             let file = opened.map_err(|error| {
                 Problem::Usage(format!("LOG_FILE is {path:?} and can't be written: {error}"))
             })?;

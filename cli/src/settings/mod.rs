@@ -3,6 +3,7 @@
 mod adapters;
 mod address;
 mod data;
+mod log_file;
 mod logs;
 #[cfg(feature = "aws")]
 mod stack;

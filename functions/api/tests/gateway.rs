@@ -41,7 +41,7 @@ async fn the_authorizer_authenticates_keys() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
     let caller = Caller { tenant: TenantId::new("acme"), user: "ann".into(), role: Role::Operator };
-    let (_, secret) = api_keys::create(&process.app.store, caller, "test").await.unwrap();
+    let (_, secret) = api_keys::create(&process.app.store, caller, "test", "test").await.unwrap();
     let mut authorization = event(include_str!("../events/authorizer.json"));
     authorization["identitySource"] = json!([format!("Bearer {}", secret.expose())]);
     let authorized = answer(&process, authorization.clone()).await;

@@ -26,6 +26,8 @@ pub enum Aggregate {
     DeadLetter(DeadLetterId),
     Account(TenantId),
     Purchase(PurchaseId),
+    /// Acts of administration on a tenant: keys, settings, webhooks, deletions.
+    Tenant(TenantId),
 }
 
 impl fmt::Display for Aggregate {
@@ -37,6 +39,7 @@ impl fmt::Display for Aggregate {
             Self::DeadLetter(id) => write!(f, "dead/{id}"),
             Self::Account(tenant) => write!(f, "account/{tenant}"),
             Self::Purchase(id) => write!(f, "purchase/{id}"),
+            Self::Tenant(tenant) => write!(f, "tenant/{tenant}"),
         }
     }
 }
@@ -59,6 +62,7 @@ impl FromStr for Aggregate {
             "dead" => Ok(Self::DeadLetter(DeadLetterId::new(rest))),
             "account" => Ok(Self::Account(TenantId::new(rest))),
             "purchase" => Ok(Self::Purchase(PurchaseId::new(rest))),
+            "tenant" => Ok(Self::Tenant(TenantId::new(rest))),
             _ => Err(bad()),
         }
     }
@@ -185,6 +189,7 @@ impl Head {
         metadata: Metadata,
     ) -> (Event, Head) {
         let (kind, data) = split_typed(typed);
+        let metadata = Metadata { priority: priority_of(&kind).unwrap_or(metadata.priority), ..metadata };
         let mut event = Event {
             id,
             kind,
@@ -201,6 +206,26 @@ impl Head {
         event.hash = event.compute_hash();
         let head = Head::of(&event);
         (event, head)
+    }
+}
+
+/// Whether a type of events is among `patterns`: types, or prefixes such as `job.*`, separated by commas.
+pub fn matches_kind(patterns: &str, kind: &str) -> bool {
+    patterns.split(',').map(str::trim).any(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => kind.starts_with(prefix),
+        None => pattern == kind,
+    })
+}
+
+/// The priority of events whose type decides it: failures are critical, credits and payments high. Others
+/// have that of their job.
+fn priority_of(kind: &str) -> Option<Priority> {
+    match kind {
+        "job.failed" | "payment.failed" | "saga.manual" | "dlq.added" | "breaker.opened" => {
+            Some(Priority::Critical)
+        }
+        _ if kind.starts_with("credit.") || kind.starts_with("payment.") => Some(Priority::High),
+        _ => None,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
 /// | `idempotency#T` | a key | the job that a request made |
 /// | `upload#ID` | `upload` | an announced upload, or an object that arrived unannounced |
 /// | `tenant#T` | `overrides` | the tenant's own values of some settings |
+/// | `tenant#T` | `administration` / `event#…` | where its trail of acts of administration ends, and the trail |
 /// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
 /// | `tenant#T` | `webhook` | the tenant's webhook URL and its sealed secret |
 /// | `apikey#SHA256` | `apikey` | the owner of an API key; never the key itself |
@@ -129,6 +130,10 @@ pub mod record {
         Key::new(tenant_partition(tenant), format!("expenses#{month}"))
     }
 
+    pub fn administration(tenant: &TenantId) -> Key {
+        Key::new(tenant_partition(tenant), "administration")
+    }
+
     pub fn tenant_api_key(tenant: &TenantId, id: &str) -> Key {
         Key::new(tenant_partition(tenant), format!("{TENANT_API_KEYS}{id}"))
     }
@@ -212,6 +217,7 @@ pub mod record {
             Aggregate::DeadLetter(id) => (format!("dead#{id}"), EVENTS.into()),
             Aggregate::Account(tenant) => (account_partition(tenant), EVENTS.into()),
             Aggregate::Purchase(id) => (purchase_partition(id), EVENTS.into()),
+            Aggregate::Tenant(tenant) => (tenant_partition(tenant), EVENTS.into()),
         }
     }
 
@@ -226,6 +232,8 @@ pub mod index {
     use super::*;
 
     pub const OPEN_JOBS: &str = "jobs#open";
+    /// Jobs that have ended, until their content is removed.
+    pub const ENDED_JOBS: &str = "jobs#ended";
     pub const API_KEYS: &str = "apikeys";
     pub const ACCOUNTS: &str = "accounts";
     pub const DEAD_LETTERS: &str = "dead";

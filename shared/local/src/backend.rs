@@ -13,7 +13,7 @@ use std::{
 use everypage_core::{
     app::{App, Outside, Ports},
     billing::buy,
-    finish::{heal, healing},
+    finish::{heal, healing, retention},
     ids::JobId,
     job::{Job, jobs},
     notices::send,
@@ -53,6 +53,8 @@ const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for processing the leftover messages of an ended job.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How often a long-lived process deletes expired records.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(600);
 /// Time limit for notices of a command that ends; what is left is sent by the next process.
 const NOTICE_TIME: Duration = Duration::from_secs(5);
 
@@ -78,6 +80,7 @@ pub struct LocalBackend {
     pub bus: Arc<LocalBus>,
     flow: Arc<LocalFlow>,
     queue: Arc<SqliteQueue>,
+    records: Arc<SqliteRecords>,
     driver: Arc<Driver>,
     database: Database,
     folder: PathBuf,
@@ -126,7 +129,7 @@ impl LocalBackend {
         notifiers.insert(0, Arc::new(LogNotifier));
         let (flow, bus) = (Arc::new(LocalFlow::default()), Arc::new(LocalBus::default()));
         let ports = Ports {
-            records,
+            records: records.clone(),
             blobs: Arc::new(FolderBlobs::new(folder.join("blobs"))?),
             queue: queue.clone(),
             flow: flow.clone(),
@@ -150,6 +153,7 @@ impl LocalBackend {
             bus,
             flow,
             queue,
+            records,
             driver,
             database,
             folder: folder.to_owned(),
@@ -191,6 +195,16 @@ impl LocalBackend {
     /// started, and it returns when the pages in progress are settled; jobs that are still open
     /// continue in the next process.
     pub async fn run_until(&self, stop: &CancellationToken) -> Result<(), OpenError> {
+        if !self.app.settings.run_dispatcher {
+            // Another process on the same folder drives the jobs that are accepted here.
+            self.register()?;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = relay::run(&self.app.publisher) => {}
+            }
+            return Ok(());
+        }
         if !self.has_recovered.load(Ordering::Relaxed) {
             self.recover_jobs().await?;
         }
@@ -232,9 +246,22 @@ impl LocalBackend {
             () = deliver::run(&self.app.publisher) => {}
             () = buy::run(&self.app.billing) => {}
             () = send::run(&self.app.notices) => {}
+            () = retention::run(&self.app.finisher) => {}
+            () = self.delete_expired_records() => {}
             () = drive => {}
         }
         Ok(())
+    }
+
+    /// Deletes records as they expire, such as idempotency keys and sent webhooks.
+    async fn delete_expired_records(&self) {
+        let clock = &self.app.store.clock;
+        loop {
+            clock.sleep(EXPIRY_INTERVAL).await;
+            if let Err(fault) = self.records.delete_expired(clock.now()).await {
+                warn!(%fault, "expired records not deleted yet");
+            }
+        }
     }
 
     /// Registers this process before it stores events: if it dies, the next one publishes them.

@@ -67,8 +67,14 @@ impl HttpPayments {
         if let Some(key) = &service.api_key {
             request = request.bearer_auth(key.expose());
         }
-        let unavailable = |error| {
-            PaymentError::Unavailable(format!("the payment service can't be reached: {}", describe(&error)))
+        let unavailable = |error: reqwest::Error| {
+            let reason = format!("the payment service can't be reached: {}", describe(&error));
+            // Without a connection no byte of the request was sent.
+            if error.is_connect() {
+                PaymentError::NotReached(reason)
+            } else {
+                PaymentError::Unavailable(reason)
+            }
         };
         let mut answer = request.body(body.to_string()).send().await.map_err(unavailable)?;
         let status = answer.status();

@@ -110,7 +110,9 @@ async fn answer(payments: &MemoryPayments, request: Request<Incoming>) -> Respon
     let (status, body) = match done {
         Ok(body) => (StatusCode::CREATED, body),
         Err(PaymentError::Declined(reason)) => (StatusCode::PAYMENT_REQUIRED, json!({ "detail": reason })),
-        Err(PaymentError::Unavailable(_)) => (StatusCode::SERVICE_UNAVAILABLE, json!({})),
+        Err(PaymentError::Unavailable(_) | PaymentError::NotReached(_)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, json!({}))
+        }
     };
     let mut response = Response::new(Full::new(body.to_string().into()));
     *response.status_mut() = status;

@@ -103,7 +103,7 @@ pub async fn tenant(app: &App, name: &str, variables: &[(&str, &str)]) {
     let models = models.map(|(variable, model)| (variable.to_owned(), Some(format!("{name}-{model}"))));
     let others = variables.iter().map(|(name, value)| (name.to_string(), Some(value.to_string())));
     let all: Vec<_> = models.into_iter().chain(others).collect();
-    tenants::change(&app.tenants, &TenantId::new(name), &all).await.unwrap();
+    tenants::change(&app.tenants, &TenantId::new(name), &all, "test").await.unwrap();
 }
 
 /// Polls until there is an answer, for at most `limit`.

@@ -233,8 +233,8 @@ async fn the_api_accepts_documents(backend: &DeployedStack) {
     tenant(&backend.app(), "web", &[]).await;
     let caller =
         |tenant: &str| Caller { tenant: TenantId::new(tenant), user: "ann".into(), role: Role::User };
-    let (_, key) = api_keys::create(&backend.app().store, caller("web"), "test").await.unwrap();
-    let (_, foreign) = api_keys::create(&backend.app().store, caller("other"), "test").await.unwrap();
+    let (_, key) = api_keys::create(&backend.app().store, caller("web"), "test", "test").await.unwrap();
+    let (_, foreign) = api_keys::create(&backend.app().store, caller("other"), "test", "test").await.unwrap();
     let (http, api) = (http(), backend.output("ApiUrl"));
     let ask = async |call: reqwest::RequestBuilder, key: &str| -> (u16, Value) {
         let answer = call.header("authorization", format!("Bearer {key}")).send().await.unwrap();
@@ -280,7 +280,7 @@ async fn the_api_accepts_documents(backend: &DeployedStack) {
 async fn the_api_redrives_and_cancels(backend: &DeployedStack) {
     tenant(&backend.app(), "clerk", &[("OPENAI_FAST_MODEL", "hang-clerk")]).await;
     let caller = Caller { tenant: TenantId::new("clerk"), user: "ann".into(), role: Role::Operator };
-    let (_, key) = api_keys::create(&backend.app().store, caller, "test").await.unwrap();
+    let (_, key) = api_keys::create(&backend.app().store, caller, "test", "test").await.unwrap();
     let (http, api) = (http(), backend.output("ApiUrl"));
     let ask = async |call: reqwest::RequestBuilder| -> (u16, Value) {
         let answer = call.header("authorization", format!("Bearer {}", key.expose())).send().await.unwrap();
@@ -337,7 +337,7 @@ async fn the_api_redrives_and_cancels(backend: &DeployedStack) {
 /// A purchase of credits over HTTP: complete in one call, or on a slow machine soon after it.
 async fn the_api_sells_credits(backend: &DeployedStack) {
     let caller = Caller { tenant: TenantId::new("shop"), user: "ann".into(), role: Role::Operator };
-    let (_, key) = api_keys::create(&backend.app().store, caller, "test").await.unwrap();
+    let (_, key) = api_keys::create(&backend.app().store, caller, "test", "test").await.unwrap();
     let (http, api) = (http(), backend.output("ApiUrl"));
     let ask = async |call: reqwest::RequestBuilder| -> (u16, Value) {
         let answer = call.header("authorization", format!("Bearer {}", key.expose())).send().await.unwrap();
@@ -383,10 +383,15 @@ async fn a_webhook_is_sent(backend: &DeployedStack) {
         post(async move |headers: HeaderMap, body: String| received.lock().unwrap().push((headers, body)))
     });
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let secret =
-        webhooks::set(&backend.app().store, backend.app().vault.as_ref(), &TenantId::new("hooked"), &url)
-            .await
-            .unwrap();
+    let secret = webhooks::set(
+        &backend.app().store,
+        backend.app().vault.as_ref(),
+        &TenantId::new("hooked"),
+        &url,
+        "test",
+    )
+    .await
+    .unwrap();
     let bytes = sample_pdf::pages_with_text(&["by webhook"]);
     let document = Document { tenant: "hooked", name: "a.pdf", bytes, password: None, traceparent: None };
     let id = backend.submit(document).await;

@@ -74,7 +74,7 @@ pub fn run(plan: &RunPlan, variant: Option<BrokenVariant>, keep_log: bool) -> Ve
 async fn simulate(installation: Arc<Installation>) -> Verdict {
     let app = installation.inspector();
     let subscribed =
-        webhooks::set(&app.store, app.vault.as_ref(), &tenant(), "https://example.com/hook").await;
+        webhooks::set(&app.store, app.vault.as_ref(), &tenant(), "https://example.com/hook", "test").await;
     installation.observer.check("webhook", subscribed.map(drop).map_err(|fault| fault.to_string()));
     if let Some(credits) = &installation.plan.credits {
         installation.payments.script_charges(credits.charges.iter().copied());

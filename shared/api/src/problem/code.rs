@@ -35,6 +35,7 @@ codes! {
     UnknownJob, NOT_FOUND, "Unknown job";
     UnknownPurchase, NOT_FOUND, "Unknown purchase";
     NoResult, NOT_FOUND, "No such result";
+    ContentRemoved, GONE, "Content was removed";
     UnknownPage, NOT_FOUND, "Unknown page";
     NoImage, NOT_FOUND, "No image of this page";
     NoMetrics, NOT_FOUND, "No metrics on this service";

@@ -4,7 +4,7 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use everypage_core::events::listing;
+use everypage_core::{event::matches_kind, events::listing};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -29,7 +29,7 @@ const MAX_LIMIT: usize = 1000;
 /// stream ends with the job, or after five minutes. With `Last-Event-ID` it continues after that event; an
 /// event that is sent again has the same `id`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "list_job_events", tag = "jobs",
-    params(("id" = String, Path, description = "The id of the job"), ListParams, ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received: the stream continues after it")),
+    params(("id" = String, Path, description = "The id of the job"), ListParams, TypeFilter, ("Last-Event-ID" = Option<String>, Header, description = "The last event that the client received: the stream continues after it")),
     responses(
         (status = 200, description = "Up to 1000 events, 100 by default; or a stream of events", content(
             (EventList = "application/json"), (String = "text/event-stream"))),
@@ -39,11 +39,12 @@ pub async fn events(
     Known(caller): Known,
     Path(id): Path<String>,
     Query(params): Query<ListParams>,
+    Query(filter): Query<TypeFilter>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let job = api.job(&caller, &id).await?;
     if stream::is_accepted(&headers) {
-        return stream::respond(&api, caller.tenant, Some(job.id), &headers).await;
+        return stream::respond(&api, caller.tenant, Some(job.id), filter.kind, &headers).await;
     }
     // The id of an upload and the id of its job name the same list.
     let list = format!("events/{}", job.id);
@@ -54,8 +55,17 @@ pub async fn events(
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+pub struct TypeFilter {
+    /// Only events of these types, in a stream: types or prefixes such as `job.*`, separated by commas.
+    #[serde(rename = "type")]
+    #[param(example = "page.settled")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Filter {
-    /// Only events of this type.
+    /// Only events of these types: types or prefixes such as `job.*`, separated by commas.
     #[serde(rename = "type")]
     #[param(example = "job.failed")]
     kind: Option<String>,
@@ -82,12 +92,13 @@ pub async fn of_tenant(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if stream::is_accepted(&headers) {
-        return stream::respond(&api, caller.tenant, None, &headers).await;
+        return stream::respond(&api, caller.tenant, None, filter.kind, &headers).await;
     }
     let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = params.after("events")?.or(filter.since.map(|since| format!("{since:.3}")));
-    let matches =
-        |event: &everypage_core::event::Event| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind);
+    let matches = |event: &everypage_core::event::Event| {
+        filter.kind.as_ref().is_none_or(|kinds| matches_kind(kinds, &event.kind))
+    };
     let page = listing::tenant_events(&api.app.store, &caller.tenant, after, limit, matches).await?;
     Ok(Json(List::new("events", page, Event::from)).into_response())
 }

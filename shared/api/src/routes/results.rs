@@ -85,6 +85,9 @@ pub async fn result(
         return Err(Problem::invalid("version", "a provisional result has no version; send one of the two"));
     }
     let job = api.job(&caller, &id).await?;
+    if job.content_removed_at.is_some() {
+        return Err(gone(&job));
+    }
     if wants_provisional && job.result.is_none() {
         return provisional_result(&api, &job, format).await;
     }
@@ -101,7 +104,7 @@ pub async fn result(
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
     let bytes = produce::read(&api.app.preparer, &job, format, Some(version)).await?;
-    let bytes = bytes.ok_or_else(|| none(&job, Some(version)))?;
+    let bytes = bytes.ok_or_else(|| gone(&job))?;
     if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
         // A link leads to what is stored.
         if !matches!(format.make(), Make::Stored(_)) {
@@ -184,6 +187,16 @@ async fn published(app: &App, job: &Job, version: Option<u32>) -> Result<Option<
         let sha256 = result.get("sha256")?.as_str()?;
         (version == u64::from(wanted)).then(|| (wanted, sha256.to_owned()))
     }))
+}
+
+/// The result was published and is not there any more.
+fn gone(job: &Job) -> Problem {
+    let when = job.content_removed_at.map(|at| format!(" on {at:.0}")).unwrap_or_default();
+    let detail = format!(
+        "the document and its results were removed{when}, as DATA_RETENTION or a person decided; the events of \
+         the job are still there. Submit the document again to read it again"
+    );
+    Problem::new(Code::ContentRemoved, detail)
 }
 
 fn none(job: &Job, version: Option<u32>) -> Problem {

@@ -54,7 +54,8 @@ pub async fn set(
         return Err(Problem::invalid("url", format!("has more than {MAX_URL} characters")));
     }
     api.app.publisher.hooks.check(&url).map_err(|reason| Problem::invalid("url", reason))?;
-    let secret = webhooks::set(&api.app.store, api.app.vault.as_ref(), &caller.tenant, &url).await?;
+    let secret =
+        webhooks::set(&api.app.store, api.app.vault.as_ref(), &caller.tenant, &url, &caller.user).await?;
     Ok(Json(Webhook { url, secret: Some(secret.expose().to_owned()), created_at: None }))
 }
 
@@ -62,7 +63,7 @@ pub async fn set(
 #[utoipa::path(delete, path = "/v1/webhook", operation_id = "unset_webhook", tag = "operation",
     responses((status = 204, description = "No URL is notified")))]
 pub async fn unset(State(api): State<Api>, Operator(caller): Operator) -> Result<StatusCode, Problem> {
-    match webhooks::unset(&api.app.store, &caller.tenant).await? {
+    match webhooks::unset(&api.app.store, &caller.tenant, &caller.user).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(none()),
     }

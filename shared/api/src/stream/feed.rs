@@ -49,6 +49,8 @@ pub struct Feed {
     stop: CancellationToken,
     tenant: TenantId,
     job: Option<JobId>,
+    /// Types of events that are sent, such as `job.*,dlq.added`; all if unset.
+    kinds: Option<String>,
     /// The latest time of an event that was read.
     newest: Timestamp,
     /// No event is stored later than this after its time.
@@ -88,10 +90,16 @@ impl Feed {
             stop,
             tenant,
             job,
+            kinds: None,
             sent: HashMap::new(),
             owes_job: true,
             job_has_ended: false,
         }
+    }
+
+    /// Sends events of these types only.
+    pub fn only(self, kinds: Option<String>) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Waits for events; `None` at the end of the stream. A fault ends it too: the client reconnects.
@@ -161,7 +169,11 @@ impl Feed {
         let mut batch = Vec::new();
         for event in page.items {
             self.newest = self.newest.max(event.timestamp);
-            if self.is_ours(&event) && self.sent.insert(event.id.clone(), event.timestamp).is_none() {
+            let is_wanted = self.kinds.as_ref().is_none_or(|kinds| event::matches_kind(kinds, &event.kind));
+            if is_wanted
+                && self.is_ours(&event)
+                && self.sent.insert(event.id.clone(), event.timestamp).is_none()
+            {
                 let (id, kind) = (id_of(&event), event.kind.clone());
                 batch.push(message(Some(id), &kind, &shape::Event::from(event))?);
             }

@@ -78,6 +78,7 @@ pub async fn respond(
     api: &Api,
     tenant: TenantId,
     job: Option<JobId>,
+    kind: Option<String>,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let Some(streams) = api.streams.clone() else {
@@ -99,7 +100,7 @@ pub async fn respond(
     });
     let from = from.transpose()?;
     let now = api.app.store.clock.now();
-    let mut feed = Feed::new(api.clone(), streams.stop, tenant, job, from);
+    let mut feed = Feed::new(api.clone(), streams.stop, tenant, job, from).only(kind);
     let start = sse::Event::default().retry(RECONNECT_AFTER);
     let mut first = Vec::new();
     match last {

@@ -27,8 +27,8 @@ async fn requests_without_a_valid_key_are_refused() {
 async fn a_key_gives_access_to_its_tenant_until_it_is_revoked() {
     let service = Service::of(Harness::new(&[]), |api| api.checking_keys());
     let app = &service.process.app;
-    let (key, secret) = api_keys::create(&app.store, user(), "laptop").await.unwrap();
-    let (second, _) = api_keys::create(&app.store, operator(), "console").await.unwrap();
+    let (key, secret) = api_keys::create(&app.store, user(), "laptop", "test").await.unwrap();
+    let (second, _) = api_keys::create(&app.store, operator(), "console", "test").await.unwrap();
     assert!(secret.expose().starts_with("ep_") && secret.expose().len() == 51);
     for item in service.harness.records.dump() {
         assert!(!item.draft.body.contains(secret.expose()), "a key in clear");
@@ -49,10 +49,10 @@ async fn a_key_gives_access_to_its_tenant_until_it_is_revoked() {
     let tenant = TenantId::new("acme");
     assert_eq!(api_keys::list(&app.store, &tenant).await.unwrap(), [key.clone(), second]);
     // Another tenant can't revoke it.
-    assert_eq!(api_keys::revoke(&app.store, &TenantId::new("other"), &key.id).await.unwrap(), None);
-    let revoked = api_keys::revoke(&app.store, &tenant, &key.id).await.unwrap().unwrap();
+    assert_eq!(api_keys::revoke(&app.store, &TenantId::new("other"), &key.id, "test").await.unwrap(), None);
+    let revoked = api_keys::revoke(&app.store, &tenant, &key.id, "test").await.unwrap().unwrap();
     assert!(revoked.revoked_at.is_some());
-    assert_eq!(api_keys::revoke(&app.store, &tenant, &key.id).await.unwrap(), Some(revoked));
+    assert_eq!(api_keys::revoke(&app.store, &tenant, &key.id, "test").await.unwrap(), Some(revoked));
     send(bearer).await.is_problem(401, "unauthenticated");
 }
 

@@ -45,9 +45,15 @@ pub enum AccountEvent {
     /// Credits of the balance are reserved for a job, or room for a purchase.
     #[serde(rename = "credit.reserved")]
     Reserved { credits: u64, cause: Cause },
-    /// A job spent credits that were reserved for it.
+    /// A job spent credits that were reserved for it. If `deducted`, a `credit.deducted` before it took them
+    /// from the balance; in trails of version 0.1 this event did.
     #[serde(rename = "credit.settled")]
-    Settled { credits: u64, job: JobId },
+    Settled {
+        credits: u64,
+        job: JobId,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deducted: bool,
+    },
     #[serde(rename = "credit.released")]
     Released { credits: u64, cause: Cause },
     /// Ordered credits are paid, and not in the balance yet.
@@ -122,7 +128,9 @@ impl Account {
                 next.check_available(*credits)?;
                 next.reserved += credits;
             }
-            AccountEvent::Settled { credits, .. } => {
+            AccountEvent::Settled { deducted: true, .. } => {}
+            AccountEvent::Settled { credits, .. }
+            | AccountEvent::Deducted { credits, cause: Cause::Job { .. } } => {
                 take("the reserved credits", &mut next.reserved, *credits)?;
                 take("the credits of the balance", &mut next.balance, *credits)?;
             }

@@ -23,7 +23,8 @@ fn a_job_reserves_spends_and_releases_credits() {
     let account = account(10);
     let reserved = account.apply(&AccountEvent::Reserved { credits: 7, cause: job() }).unwrap();
     assert_eq!((reserved.balance, reserved.available()), (10, 3));
-    let settled = reserved.apply(&AccountEvent::Settled { credits: 5, job: JobId::new("j") }).unwrap();
+    let settled =
+        reserved.apply(&AccountEvent::Settled { credits: 5, job: JobId::new("j"), deducted: false }).unwrap();
     assert_eq!((settled.balance, settled.available()), (5, 3));
     let released = settled.apply(&AccountEvent::Released { credits: 2, cause: job() }).unwrap();
     assert_eq!((released.balance, released.available()), (5, 5));
@@ -77,7 +78,7 @@ fn any_event() -> impl Strategy<Value = AccountEvent> {
             let purchase = PurchaseId::new("p");
             match kind {
                 0 => AccountEvent::Reserved { credits, cause },
-                1 => AccountEvent::Settled { credits, job: JobId::new("j") },
+                1 => AccountEvent::Settled { credits, job: JobId::new("j"), deducted: false },
                 2 => AccountEvent::Released { credits, cause },
                 3 => AccountEvent::Allocated { credits, purchase },
                 4 => AccountEvent::TakenBack { credits, purchase },

@@ -1,7 +1,7 @@
 //! Stores accounts and their ledgers: events, ledger lines and the account change in one write.
 
 use crate::{
-    billing::account::{Account, AccountEvent, LedgerEntry, Refused},
+    billing::account::{Account, AccountEvent, Cause, LedgerEntry, Refused},
     event::{Actor, Aggregate, Metadata},
     events::{Store, trail},
     ids::{CorrelationId, EventId, TenantId},
@@ -83,6 +83,29 @@ pub fn transition(
     };
     changes.push(Change::Put { draft, when });
     Ok((account, changes))
+}
+
+/// Grants welcome credits to a tenant whose account has no events yet; so it gets them once.
+pub async fn welcome(store: &Store, tenant: &TenantId, credits: u64) -> Result<(), Fault> {
+    if credits == 0 {
+        return Ok(());
+    }
+    let before = load(store, tenant).await?;
+    if before.version != 0 {
+        return Ok(());
+    }
+    let by = "everypage";
+    let origin = Origin {
+        metadata: Metadata::untraced(tenant.clone(), Some(by.into()), Actor::Operator, &store.environment),
+        correlation: CorrelationId::new(store.ids.fresh()),
+    };
+    let cause = Cause::Operator { by: by.into(), note: "welcome credits".into() };
+    match transition(store, &origin, &before, &[AccountEvent::Added { credits, cause }]) {
+        // Refused if the account was used in between: then it is no new one.
+        Ok((_, changes)) => store.write(changes).await.map(drop),
+        Err(AccountError::Fault(fault)) => Err(fault),
+        Err(AccountError::Refused(refused)) => Err(Fault::broken("account", refused)),
+    }
 }
 
 /// Applies one change by an operator.

@@ -282,6 +282,7 @@ async fn charge(billing: &Billing, purchase: &Purchase) -> Result<String, StepFa
     };
     billing.payments.charge(&charge).await.map_err(|error| match error {
         PaymentError::Declined(reason) => StepFailure::Refused(reason),
+        PaymentError::NotReached(reason) => StepFailure::NotReached(reason),
         PaymentError::Unavailable(reason) => StepFailure::Unknown(reason),
     })
 }

@@ -232,7 +232,9 @@ impl Purchase {
             }
             PurchaseEvent::StepFailed { step, reason, certain, again } => {
                 let failed = match (again, certain) {
-                    (Some(_), _) => StepState::Started,
+                    // It certainly had no effect, so that the next try is not in doubt.
+                    (Some(_), true) => StepState::Waiting,
+                    (Some(_), false) => StepState::Started,
                     (None, true) => StepState::Refused,
                     (None, false) => StepState::Unknown,
                 };

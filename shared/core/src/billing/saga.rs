@@ -20,6 +20,8 @@ pub enum Task {
 pub enum StepFailure {
     /// A retry would be refused again.
     Refused(String),
+    /// It certainly had no effect, and a retry may succeed.
+    NotReached(String),
     /// It may have taken effect all the same.
     Unknown(String),
 }
@@ -135,9 +137,10 @@ impl Purchase {
         now: Timestamp,
         pauses: &[Duration],
     ) -> Vec<PurchaseEvent> {
-        let (reason, refused) = match failure {
-            StepFailure::Refused(reason) => (reason, true),
-            StepFailure::Unknown(reason) => (reason, false),
+        let (reason, refused, had_no_effect) = match failure {
+            StepFailure::Refused(reason) => (reason, true, true),
+            StepFailure::NotReached(reason) => (reason, false, true),
+            StepFailure::Unknown(reason) => (reason, false, false),
         };
         let (strategy, tries) = (self.order.strategy, self.record(step).tries);
         let pause = match (refused, pauses.get(tries.saturating_sub(1) as usize)) {
@@ -149,7 +152,7 @@ impl Purchase {
         let again = pause.map(|pause| after(now, pause));
         // After a try with an unknown outcome, a decline does not prove that nothing was charged. The
         // account is never in doubt: what it refuses was not written.
-        let certain = refused && !(step == Step::TakePayment && self.in_doubt);
+        let certain = had_no_effect && !(step == Step::TakePayment && self.in_doubt);
         let mut events = vec![PurchaseEvent::StepFailed { step, reason: reason.clone(), certain, again }];
         if again.is_some() {
             return events;

@@ -12,6 +12,7 @@ use crate::{
     notices,
     notify::{webhook, webhooks},
     ports::{blobs::Blobs, records::Change},
+    tenants::administration::{self, AdministrationEvent},
 };
 
 /// Changes per batch, and dead letters read together.
@@ -27,15 +28,7 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
         let reason = format!("a job that is {} can't be deleted; cancel it first", job.state);
         return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
     }
-    delete_idempotency(store, id, &job.received).await?;
-    delete_dead_letters(store, &job, by).await?;
-    notices::delete_about(store, &job.received.tenant, id.as_str()).await?;
-    for origin in uploads::origins(store, id).await? {
-        blobs.delete(&origin.key).await?;
-        blobs.delete(&format!("{}{}", origin.key, uploads::SIDECAR_SUFFIX)).await?;
-        uploads::erase(store, &origin.id).await?;
-    }
-    blobs.delete_all(&blob::job(id)).await?;
+    delete_content(store, blobs, &job, by).await?;
     let partition = record::job_partition(id);
     loop {
         let listing = store.records.list(&partition, "", None, LARGE_BATCH_SIZE).await?;
@@ -45,7 +38,8 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
             let reason = "it was redriven meanwhile and continues without the deleted parts".to_owned();
             return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
         }
-        let changes: Vec<Change> = listing
+        let has_job = listing.items.iter().any(|item| item.draft.key == record::job(id));
+        let mut changes: Vec<Change> = listing
             .items
             .into_iter()
             .filter(|item| last || item.draft.key != record::job(id))
@@ -54,9 +48,43 @@ pub async fn delete(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> R
         if changes.is_empty() {
             return Ok(());
         }
+        // All that is left of the job is the record of its deletion, written with its last part.
+        if last && has_job {
+            let event = AdministrationEvent::JobDeleted {
+                job: id.clone(),
+                pages: job.survey.as_ref().map_or(0, |survey| survey.document_pages),
+                cost_micro_usd: job
+                    .result
+                    .as_ref()
+                    .map(|result| result.metadata.cost_micro_usd)
+                    .unwrap_or_default(),
+            };
+            changes.extend(administration::changes(store, &job.received.tenant, by, event).await?);
+        }
         // Refused when a late page was just written: the next pass finds it.
         store.write(changes).await?;
     }
+}
+
+/// Deletes what holds content outside of the job's records: source, text, images, results, dead letters,
+/// webhook messages and notices. Repeating it changes nothing.
+pub(super) async fn delete_content(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    by: &str,
+) -> Result<(), StepError> {
+    let id = &job.id;
+    delete_idempotency(store, id, &job.received).await?;
+    delete_dead_letters(store, job, by).await?;
+    notices::delete_about(store, &job.received.tenant, id.as_str()).await?;
+    for origin in uploads::origins(store, id).await? {
+        blobs.delete(&origin.key).await?;
+        blobs.delete(&format!("{}{}", origin.key, uploads::SIDECAR_SUFFIX)).await?;
+        uploads::erase(store, &origin.id).await?;
+    }
+    blobs.delete_all(&blob::job(id)).await?;
+    Ok(())
 }
 
 /// Deletes the idempotency record: the same request makes a new job from now on.

@@ -11,6 +11,7 @@ pub mod produce;
 pub mod provisional;
 pub mod result;
 pub mod results;
+pub mod retention;
 pub mod verify;
 
 use std::sync::Arc;

@@ -185,6 +185,9 @@ pub enum JobEvent {
     Redriven { deadline: Timestamp, by: String },
     #[serde(rename = "job.healed")]
     Healed { result: ResultRef, pages_digest: String },
+    /// Document, text, images and results were removed; the trail stays.
+    #[serde(rename = "job.content_removed")]
+    ContentRemoved { by: String },
 }
 
 pub(super) fn is_zero(credits: &u32) -> bool {
@@ -209,7 +212,8 @@ impl JobEvent {
             Self::DeadlineReached {}
             | Self::DeadlineMoved { .. }
             | Self::CancelRequested { .. }
-            | Self::Healed { .. } => None,
+            | Self::Healed { .. }
+            | Self::ContentRemoved { .. } => None,
         }
     }
 }

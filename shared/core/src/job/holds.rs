@@ -80,16 +80,17 @@ impl AccountEffect {
     fn events(&self, account: &Account, job: &JobId) -> Vec<AccountEvent> {
         let cause = || Cause::Job { job: job.clone() };
         let reserve = |credits| AccountEvent::Reserved { credits, cause: cause() };
-        let settle = |credits| AccountEvent::Settled { credits, job: job.clone() };
+        let deduct = |credits| AccountEvent::Deducted { credits, cause: cause() };
+        let settle = |credits| AccountEvent::Settled { credits, job: job.clone(), deducted: true };
         let release = |credits| AccountEvent::Released { credits, cause: cause() };
         let events = match *self {
             Self::Reserve { credits } => vec![reserve(credits)],
-            Self::End { used, unused } => vec![settle(used), release(unused)],
+            Self::End { used, unused } => vec![deduct(used), settle(used), release(unused)],
             // The pages are read already: what exceeds the balance is not charged. Healing checks the
             // balance before it sends pages, so this happens only if two jobs use the credits concurrently.
             Self::Charge { credits } => {
                 let credits = credits.min(account.available());
-                vec![reserve(credits), settle(credits)]
+                vec![reserve(credits), deduct(credits), settle(credits)]
             }
         };
         events.into_iter().filter(|event| event.credits() > 0).collect()

@@ -62,8 +62,13 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
             index::jobs(&job.received.tenant),
             format!("{:.3}#{}", job.received_at, job.id),
         )),
-        state_index: open
-            .then(|| IndexEntry::new(index::OPEN_JOBS, format!("{:.3}#{}", job.deadline, job.id))),
+        state_index: match (open, job.finished_at) {
+            (true, _) => Some(IndexEntry::new(index::OPEN_JOBS, format!("{:.3}#{}", job.deadline, job.id))),
+            (false, Some(at)) if job.content_removed_at.is_none() => {
+                Some(IndexEntry::new(index::ENDED_JOBS, format!("{at:.3}#{}", job.id)))
+            }
+            (false, _) => None,
+        },
         ..Draft::new(record::job(&job.id), encode(job)?)
     })
 }
@@ -185,6 +190,12 @@ pub async fn open(store: &Store) -> Result<Vec<Job>, Fault> {
         read_index(store.records.as_ref(), Index::State, index::OPEN_JOBS, None, usize::MAX, |_: &Job| true)
             .await?;
     Ok(all.into_iter().map(|job| job.value).collect())
+}
+
+/// Up to `limit` jobs that have ended and still have content, in the order in which they ended.
+pub async fn ended(store: &Store, limit: usize) -> Result<Vec<Job>, Fault> {
+    let listing = store.records.list_index(Index::State, index::ENDED_JOBS, None, false, limit).await?;
+    listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
 }
 
 /// The job that a request created, so that a repeated request creates no second one.

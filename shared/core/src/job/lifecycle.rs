@@ -66,6 +66,9 @@ pub struct Job {
     pub reserved_credits: u32,
     #[serde(default)]
     pub redrives: u32,
+    /// When its document, text and results were removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_removed_at: Option<Timestamp>,
     pub head: Head,
 }
 
@@ -98,6 +101,7 @@ impl Job {
                 failure: None,
                 reserved_credits: 0,
                 redrives: 0,
+                content_removed_at: None,
                 head: Head::default(),
             });
         };
@@ -166,6 +170,12 @@ impl Job {
                 }
                 next.result = Some(result.clone());
             }
+            JobEvent::ContentRemoved { .. } => {
+                if !job.state.is_terminal() || job.content_removed_at.is_some() {
+                    return Err(Illegal::Event { from: job.state, event: "job.content_removed" });
+                }
+                next.content_removed_at = Some(at);
+            }
         }
         Ok(next)
     }
@@ -222,7 +232,9 @@ impl Job {
 
     /// Late pages can still be added to its result. A cancelled job is not healed.
     pub fn is_healable(&self) -> bool {
-        matches!(self.state, State::Executed | State::Audited) && self.result.is_some()
+        matches!(self.state, State::Executed | State::Audited)
+            && self.result.is_some()
+            && self.content_removed_at.is_none()
     }
 
     /// Workers must stop reading its pages: it is over, halted or past its deadline.

@@ -18,6 +18,7 @@ use crate::{
     },
     records::{Versioned, decode, encode},
     secret::Secret,
+    tenants::administration::{self, AdministrationEvent},
     time::after,
     trace::TraceContext,
 };
@@ -84,7 +85,13 @@ pub async fn of_tenant(store: &Store, tenant: &TenantId) -> Result<Option<Webhoo
 }
 
 /// Sets the tenant's webhook and returns its new secret, which is stored sealed only.
-pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str) -> Result<Secret, Fault> {
+pub async fn set(
+    store: &Store,
+    vault: &dyn Vault,
+    tenant: &TenantId,
+    url: &str,
+    by: &str,
+) -> Result<Secret, Fault> {
     let random: Vec<u8> =
         (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
     let secret = webhook::secret(&random);
@@ -98,18 +105,23 @@ pub async fn set(store: &Store, vault: &dyn Vault, tenant: &TenantId, url: &str)
         let when = known.map_or(When::Absent, |item| When::Version(item.version));
         let change =
             Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&webhook)?), when };
-        if write(store, change).await? {
+        let event = AdministrationEvent::WebhookChanged { removed: false };
+        let mut changes = administration::changes(store, tenant, by, event).await?;
+        changes.push(change);
+        if store.write(changes).await? == Written::Applied {
             return Ok(secret);
         }
     }
 }
 
 /// Removes the tenant's webhook; its waiting deliveries are dropped. False if it had none.
-pub async fn unset(store: &Store, tenant: &TenantId) -> Result<bool, Fault> {
+pub async fn unset(store: &Store, tenant: &TenantId, by: &str) -> Result<bool, Fault> {
     loop {
         let Some(item) = store.records.get(&record::tenant_webhook(tenant)).await? else { return Ok(false) };
-        if write(store, Change::Delete { key: record::tenant_webhook(tenant), version: item.version }).await?
-        {
+        let event = AdministrationEvent::WebhookChanged { removed: true };
+        let mut changes = administration::changes(store, tenant, by, event).await?;
+        changes.push(Change::Delete { key: record::tenant_webhook(tenant), version: item.version });
+        if store.write(changes).await? == Written::Applied {
             return Ok(true);
         }
     }

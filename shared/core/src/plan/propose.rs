@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
+    billing::accounts,
     digest::sha256_hex,
     document::Reason,
     event::Actor,
@@ -43,6 +44,9 @@ pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
         return Ok(jobs::advance(&planner.store, Actor::Intake, &job.id, |job| proposed(job, None))
             .await?
             .value);
+    }
+    if plan.prepaid && plan.ai_pages > 0 {
+        accounts::welcome(&planner.store, &job.received.tenant, planner.settings.welcome_credits).await?;
     }
     credits::approve(&planner.store, Actor::Intake, job, &plan, "policy", |job, verdict| {
         proposed(job, Some(verdict))

@@ -31,6 +31,9 @@ pub enum PaymentError {
     /// The service declined: nothing was charged, and a retry would be declined again.
     #[error("{0}")]
     Declined(String),
+    /// The service was certainly not reached: nothing was charged, and a retry may succeed.
+    #[error("{0}")]
+    NotReached(String),
     /// No response, or none that shows whether the payment was made.
     #[error("{0}")]
     Unavailable(String),

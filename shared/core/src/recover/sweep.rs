@@ -8,6 +8,7 @@
 //! - Events that a dead process left unpublished are published.
 //! - Webhooks are delivered, and notices are sent.
 //! - Purchases of credits that were interrupted continue.
+//! - Content that retention ends is removed.
 //! - Gauges are measured.
 //!
 //! The parts are independent: one that fails does not stop the others.
@@ -21,7 +22,7 @@ use tracing::{info, warn};
 use crate::{
     billing::buy,
     dead_letters::{self, DeadLetter, add, fail::fail},
-    finish::{finalize::finalize, heal, result::Cause},
+    finish::{finalize::finalize, heal, result::Cause, retention},
     job::{Failure, Halt, Job, State, StepError, jobs, message::PageMessage},
     notices,
     notify::{deliver, relay},
@@ -74,7 +75,7 @@ pub struct Swept {
 
 pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
-    let (repaired, dead, healed, relayed, webhooks, purchases, noticed) = tokio::join!(
+    let (repaired, dead, healed, relayed, webhooks, purchases, noticed, expired) = tokio::join!(
         repair_jobs(recovery),
         collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
@@ -82,6 +83,7 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
         deliver::run_for(&recovery.publisher, OUTBOUND_TIME),
         buy::run_for(&recovery.billing, OUTBOUND_TIME),
         notices::send::send_due(&recovery.notices),
+        retention::remove_expired(&recovery.finisher),
     );
     match repaired {
         Ok(repaired) => {
@@ -110,6 +112,9 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
     match purchases {
         Ok(count) => swept.purchases = count,
         Err(fault) => missed(&mut swept, "purchases", &fault),
+    }
+    if let Err(error) = expired {
+        missed(&mut swept, "expired content", &error);
     }
     if let Err(fault) = noticed {
         missed(&mut swept, "notices", &fault);

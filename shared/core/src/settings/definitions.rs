@@ -25,6 +25,32 @@ use crate::{
 const MIN_CREDIT_PRICE: f64 = 0.000_001;
 const MAX_CREDIT_PRICE: f64 = 1000.0;
 
+/// Variables that have another name or no meaning here, and what to use instead.
+const REPLACED_VARIABLES: [(&str, &str); 14] = [
+    ("REDIS_URL", "jobs, pages and queues are in the data folder (EVERYPAGE_DATA), or on AWS"),
+    ("QUEUE_STREAM", "the queue needs no settings"),
+    ("QUEUE_GROUP", "the queue needs no settings"),
+    ("QUEUE_POLL_INTERVAL", "the queue needs no settings"),
+    ("WEB_USERNAME", "callers are identified by API keys: everypage keys create"),
+    ("WEB_PASSWORD", "access is protected by API keys: everypage keys create"),
+    ("IMAGE_INCLUDE_BASE64", "images are stored apart from the queue and sent by the worker"),
+    ("UPLOAD_DIR", "documents are in the data folder (EVERYPAGE_DATA)"),
+    ("RESULT_DIR", "results are in the data folder (EVERYPAGE_DATA); process -o writes them to a folder"),
+    ("AWS_S3_BUCKET", "a stack on AWS has its own bucket"),
+    ("SEND_LOGS_TO_AXIOM", "traces are sent to any OTLP collector: OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ("AXIOM_API_KEY", "a collector's key is in OTEL_EXPORTER_OTLP_HEADERS"),
+    ("AXIOM_ORG_ID", "a collector's headers are in OTEL_EXPORTER_OTLP_HEADERS"),
+    ("AXIOM_DATASET", "a collector's headers are in OTEL_EXPORTER_OTLP_HEADERS"),
+];
+
+/// A duration that may be in days, such as `30d`.
+fn parse_days(text: &str) -> Option<Duration> {
+    match text.strip_suffix('d').map(str::parse::<u64>) {
+        Some(Ok(days)) if days > 0 => days.checked_mul(24 * 3600).map(Duration::from_secs),
+        _ => parse_duration(text).ok(),
+    }
+}
+
 impl Reader<'_> {
     pub fn settings(&mut self) -> Settings {
         let request_timeout = self.duration(
@@ -342,10 +368,38 @@ impl Reader<'_> {
                 "EVERYPAGE_DATA",
                 "folder of jobs and results on one machine (default: ~/.local/share/everypage)",
             ),
+            data_retention: self.retention(),
+            run_dispatcher: self.choice(
+                "RUN_DISPATCHER",
+                &[("1", true), ("0", false), ("true", true), ("false", false)],
+                "1 to process jobs in `serve`; 0 to serve API and console only, next to another process",
+            ),
+            has_web_password: self.replaced_variables(),
+            welcome_credits: self.bounded(
+                "WELCOME_CREDITS",
+                0,
+                0,
+                1_000_000_000,
+                "credits that a tenant gets once, when its account is first used",
+            ),
             log: LogSettings {
                 level: self.log_level(),
                 pretty: self.flag("LOG_PRETTY", "write logs as readable text instead of JSON"),
                 file: self.text("LOG_FILE", "file to which logs are written instead of standard error"),
+                max_size_mb: self.bounded(
+                    "LOG_MAX_SIZE_MB",
+                    100,
+                    1,
+                    1_000_000,
+                    "size at which LOG_FILE is rotated, in megabytes",
+                ),
+                max_backups: self.bounded(
+                    "LOG_MAX_BACKUPS",
+                    10,
+                    0,
+                    1000,
+                    "rotated log files that are kept: LOG_FILE.1 is the latest",
+                ),
             },
             traces: TraceSettings {
                 endpoint: self.trace_endpoint(),
@@ -490,27 +544,77 @@ impl Reader<'_> {
         NotifySettings { webhook, email }
     }
 
-    fn intervals(&mut self) -> Vec<Duration> {
-        let raw = self.raw("RETRY_INTERVALS");
-        let text = raw.clone().unwrap_or_else(|| "1s,4s,16s".into());
-        let mut intervals = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            match parse_duration(part) {
-                Ok(time) => intervals.push(time),
-                Err(accepted) => self.fault("RETRY_INTERVALS", &text, &format!("a list, each {accepted}")),
+    fn retention(&mut self) -> Option<Duration> {
+        const NAME: &str = "DATA_RETENTION";
+        let raw = self.raw(NAME);
+        let retention = match raw.as_deref() {
+            None => None,
+            Some(text) if text.eq_ignore_ascii_case("unlimited") => None,
+            Some(text) => match parse_days(text) {
+                Some(time) => Some(time),
+                None => {
+                    self.fault(NAME, text, "unlimited, or a time such as 30d or 12h");
+                    None
+                }
+            },
+        };
+        let shown = retention.map_or_else(|| "unlimited".to_owned(), |time| show_duration(&time));
+        let about = "how long documents, text, images and results of ended jobs are kept; their events stay";
+        self.add_entry(NAME, shown, raw.is_some(), about);
+        retention
+    }
+
+    /// Warns of variables that other programs of this kind have; returns whether `WEB_PASSWORD` is set.
+    fn replaced_variables(&mut self) -> bool {
+        for (name, instead) in REPLACED_VARIABLES {
+            if self.raw(name).is_some() {
+                self.warnings.push(format!("{name} has no effect: {instead}"));
             }
         }
-        self.add_entry(
-            "RETRY_INTERVALS",
-            text,
-            raw.is_some(),
-            "pauses before retries of storage, queue and flow calls",
+        self.raw("WEB_PASSWORD").is_some()
+    }
+
+    /// The pauses before retries: a list, or computed from the first delay, a multiplier and the longest.
+    fn intervals(&mut self) -> Vec<Duration> {
+        let max_retries: u32 = self.bounded(
+            "MAX_RETRIES",
+            3,
+            0,
+            20,
+            "maximum number of retries of storage, queue and flow calls, webhooks and purchases",
         );
-        let max_retries: usize =
-            self.bounded("MAX_RETRIES", 3, 0, 20, "maximum number of retries of those calls");
-        if let Some(last) = intervals.last().copied() {
-            intervals.resize(max_retries, last);
-        }
+        let first = self.duration("RETRY_FIRST_DELAY", None, 1000, "pause before the first of those retries");
+        let multiplier: u32 =
+            self.bounded("RETRY_MULTIPLIER", 4, 1, 100, "factor from one of those pauses to the next");
+        let longest = self.duration("RETRY_MAX_DELAY", None, 300_000, "longest of those pauses");
+        let computed = |retry: u32| {
+            let factor = multiplier.checked_pow(retry);
+            factor.and_then(|factor| first.checked_mul(factor)).unwrap_or(longest).min(longest)
+        };
+        let raw = self.raw("RETRY_INTERVALS");
+        let intervals: Vec<Duration> = match &raw {
+            None => (0..max_retries).map(computed).collect(),
+            Some(text) => {
+                let mut given = Vec::new();
+                for part in text.split(',').map(str::trim) {
+                    match parse_duration(part) {
+                        Ok(time) => given.push(time),
+                        Err(accepted) => {
+                            self.fault("RETRY_INTERVALS", text, &format!("a list, each {accepted}"));
+                        }
+                    }
+                }
+                if let Some(last) = given.last().copied() {
+                    given.resize(max_retries as usize, last);
+                }
+                given
+            }
+        };
+        let shown =
+            raw.clone().unwrap_or_else(|| intervals.iter().map(show_duration).collect::<Vec<_>>().join(","));
+        let about =
+            "those pauses as a list, instead of RETRY_FIRST_DELAY, RETRY_MULTIPLIER and RETRY_MAX_DELAY";
+        self.add_entry("RETRY_INTERVALS", shown, raw.is_some(), about);
         intervals
     }
 

@@ -71,6 +71,9 @@ pub struct LogSettings {
     pub level: String,
     pub pretty: bool,
     pub file: Option<String>,
+    /// The size at which the file is rotated, and how many earlier ones are kept.
+    pub max_size_mb: u64,
+    pub max_backups: u32,
 }
 
 impl LogSettings {
@@ -242,6 +245,14 @@ pub struct Settings {
     pub priority: Priority,
     pub environment: String,
     pub data_dir: Option<String>,
+    /// How long the content of ended jobs is kept; without it, until it is deleted.
+    pub data_retention: Option<Duration>,
+    /// Whether this process drives jobs, or serves API and console only.
+    pub run_dispatcher: bool,
+    /// Whether `WEB_PASSWORD` is set, which protects nothing here.
+    pub has_web_password: bool,
+    /// Credits that a tenant gets when its account is first used.
+    pub welcome_credits: u64,
     pub log: LogSettings,
     pub traces: TraceSettings,
     pub port: u16,

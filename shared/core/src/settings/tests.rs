@@ -183,3 +183,47 @@ fn the_job_timeout_is_within_the_longest_deadline() {
     let faults = read(&[("JOB_TIMEOUT", "2h"), ("MAX_DEADLINE", "1h")]).unwrap_err();
     assert!(faults[0].contains("JOB_TIMEOUT") && faults[0].contains("MAX_DEADLINE"), "{faults:?}");
 }
+
+#[test]
+fn retries_are_four_numbers_or_a_list() {
+    let seconds = |pairs: &[(&str, &str)]| -> Vec<u64> {
+        let intervals = read(pairs).unwrap().settings.retry_intervals;
+        intervals.iter().map(Duration::as_secs).collect()
+    };
+    assert_eq!(seconds(&[]), [1, 4, 16]);
+    let given = [
+        ("MAX_RETRIES", "5"),
+        ("RETRY_FIRST_DELAY", "2s"),
+        ("RETRY_MULTIPLIER", "3"),
+        ("RETRY_MAX_DELAY", "30s"),
+    ];
+    assert_eq!(seconds(&given), [2, 6, 18, 30, 30]);
+    assert_eq!(seconds(&[("RETRY_INTERVALS", "1s,5s"), ("MAX_RETRIES", "3")]), [1, 5, 5]);
+    assert_eq!(seconds(&[("MAX_RETRIES", "0")]), [0; 0]);
+    assert_eq!(seconds(&[("MAX_RETRIES", "20"), ("RETRY_MULTIPLIER", "100")]).len(), 20);
+}
+
+#[test]
+fn retention_is_unlimited_or_in_days() {
+    let retention = |text: &str| read(&[("DATA_RETENTION", text)]).map(|read| read.settings.data_retention);
+    assert_eq!(retention("").unwrap(), None);
+    assert_eq!(retention("unlimited").unwrap(), None);
+    assert_eq!(retention("30d").unwrap(), Some(Duration::from_secs(30 * 24 * 3600)));
+    assert_eq!(retention("12h").unwrap(), Some(Duration::from_secs(12 * 3600)));
+    for bad in ["0d", "-3d", "soon", "99999999999999999999d"] {
+        assert!(retention(bad).unwrap_err()[0].contains("30d"), "{bad}");
+    }
+}
+
+#[test]
+fn variables_of_other_programs_are_named_with_what_to_use_instead() {
+    let reading = read(&[("REDIS_URL", "redis://x"), ("WEB_PASSWORD", "hush")]).unwrap();
+    assert!(reading.settings.has_web_password);
+    assert!(
+        reading
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("REDIS_URL") && warning.contains("EVERYPAGE_DATA"))
+    );
+    assert!(reading.warnings.iter().all(|warning| !warning.contains("hush")));
+}

@@ -14,7 +14,10 @@ use crate::{
     },
     records::{Versioned, decode, encode, read_all},
     secret::Secret,
-    tenants::caller::Caller,
+    tenants::{
+        administration::{self, AdministrationEvent},
+        caller::Caller,
+    },
 };
 
 /// The start of every key, by which people and secret scanners recognize one.
@@ -22,6 +25,9 @@ pub const PREFIX: &str = "ep_";
 
 /// Random numbers of 64 bits in a key: 192 bits can't be guessed, so a plain hash is enough in storage.
 const RANDOM_NUMBERS: usize = 3;
+
+/// Tries to store a key while other acts of administration are recorded.
+const MAX_TRIES: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
@@ -53,8 +59,8 @@ pub async fn any_exist(store: &Store) -> Result<bool, Fault> {
     Ok(!store.records.list_index(Index::State, index::API_KEYS, None, false, 1).await?.items.is_empty())
 }
 
-/// Creates a key. The secret is only in the return value: it can't be shown again.
-pub async fn create(store: &Store, caller: Caller, label: &str) -> Result<(ApiKey, Secret), Fault> {
+/// Creates a key on behalf of `by`. The secret is only in the return value: it can't be shown again.
+pub async fn create(store: &Store, caller: Caller, label: &str, by: &str) -> Result<(ApiKey, Secret), Fault> {
     let random: String =
         (0..RANDOM_NUMBERS).map(|_| format!("{:016x}", store.ids.random_below(u64::MAX))).collect();
     let secret = format!("{PREFIX}{random}");
@@ -66,20 +72,26 @@ pub async fn create(store: &Store, caller: Caller, label: &str) -> Result<(ApiKe
         created_at: store.clock.now(),
         revoked_at: None,
     };
-    let changes = vec![
-        Change::Put { draft: draft(&sha256, &key)?, when: When::Absent },
-        Change::Put {
-            draft: Draft::new(
-                record::tenant_api_key(&key.caller.tenant, &key.id),
-                encode(&Pointer { sha256 })?,
-            ),
-            when: When::Absent,
-        },
-    ];
-    match store.write(changes).await? {
-        Written::Applied => Ok((key, Secret::new(secret))),
-        Written::Refused { .. } => Err(Fault::broken("ids", "the same API key was generated twice")),
+    let tenant = &key.caller.tenant;
+    let pointer =
+        Draft::new(record::tenant_api_key(tenant, &key.id), encode(&Pointer { sha256: sha256.clone() })?);
+    let created = AdministrationEvent::KeyCreated {
+        key: key.id.clone(),
+        user: key.caller.user.clone(),
+        role: key.caller.role,
+    };
+    // Refused only if another act of administration was recorded in between.
+    for _ in 0..MAX_TRIES {
+        let mut changes = vec![
+            Change::Put { draft: draft(&sha256, &key)?, when: When::Absent },
+            Change::Put { draft: pointer.clone(), when: When::Absent },
+        ];
+        changes.extend(administration::changes(store, tenant, by, created.clone()).await?);
+        if store.write(changes).await? == Written::Applied {
+            return Ok((key, Secret::new(secret)));
+        }
     }
+    Err(Fault::Throttled { service: "records", retry_after: None })
 }
 
 /// Finds the key with this secret, unless it was revoked. It is looked up by its hash, so that the
@@ -104,7 +116,7 @@ pub async fn list(store: &Store, tenant: &TenantId) -> Result<Vec<ApiKey>, Fault
 
 /// Revokes a key; revoking it again changes nothing. Returns `None` if the tenant has no key with
 /// that id.
-pub async fn revoke(store: &Store, tenant: &TenantId, id: &str) -> Result<Option<ApiKey>, Fault> {
+pub async fn revoke(store: &Store, tenant: &TenantId, id: &str, by: &str) -> Result<Option<ApiKey>, Fault> {
     let Some(pointer) = store.records.get(&record::tenant_api_key(tenant, id)).await? else {
         return Ok(None);
     };
@@ -119,9 +131,10 @@ pub async fn revoke(store: &Store, tenant: &TenantId, id: &str) -> Result<Option
         }
         let revoked = ApiKey { revoked_at: Some(store.clock.now()), ..found.value };
         let draft = draft(&pointer.sha256, &revoked)?;
-        if store.write(vec![Change::Put { draft, when: When::Version(found.version) }]).await?
-            == Written::Applied
-        {
+        let mut changes = vec![Change::Put { draft, when: When::Version(found.version) }];
+        let event = AdministrationEvent::KeyRevoked { key: id.to_owned() };
+        changes.extend(administration::changes(store, tenant, by, event).await?);
+        if store.write(changes).await? == Written::Applied {
             return Ok(Some(revoked));
         }
     }

@@ -1,5 +1,6 @@
 //! Tenants: their overrides of settings, their callers and API keys.
 
+pub mod administration;
 pub mod api_keys;
 pub mod caller;
 mod overrides;

@@ -21,6 +21,7 @@ use crate::{
     },
     records::{Versioned, decode, encode},
     settings::Settings,
+    tenants::administration::{self, AdministrationEvent},
     time::after,
 };
 
@@ -92,6 +93,7 @@ pub async fn change(
     tenants: &Tenants,
     tenant: &TenantId,
     changes: &[(String, Option<String>)],
+    by: &str,
 ) -> Result<Overrides, TenantError> {
     loop {
         let before = find(tenants, tenant).await?;
@@ -105,7 +107,17 @@ pub async fn change(
         tenants.settings.overridden(&next.variables).map_err(TenantError::Refused)?;
         let when = before.map_or(When::Absent, |before| When::Version(before.version));
         let put = Change::Put { draft: Draft::new(record::overrides(tenant), encode(&next)?), when };
-        if tenants.store.write(vec![put]).await? == Written::Applied {
+        let names = |is_set: bool| {
+            changes
+                .iter()
+                .filter(|(_, value)| value.is_some() == is_set)
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        let event = AdministrationEvent::TenantChanged { set: names(true), unset: names(false) };
+        let mut writes = vec![put];
+        writes.extend(administration::changes(&tenants.store, tenant, by, event).await?);
+        if tenants.store.write(writes).await? == Written::Applied {
             tenants.cache.0.lock().remove(tenant);
             return Ok(next);
         }

@@ -1,0 +1,90 @@
+//! Retention: removes the content of jobs that ended long ago. The job, its trail, hashes and costs stay.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::delete::delete_content;
+use crate::{
+    event::Actor,
+    events::Store,
+    finish::Finisher,
+    ids::JobId,
+    job::{JobEvent, StepCode, StepError, jobs},
+    keys::record,
+    ports::{blobs::Blobs, records::Change},
+    time::after,
+};
+
+/// Jobs that are read from the index together.
+const BATCH_SIZE: usize = 100;
+/// Records with up to 100 KiB of text each, deleted in one transaction.
+const RECORDS_PER_WRITE: usize = 25;
+/// How often a long-lived process looks for content to remove.
+const CHECK_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Removes the content of one batch of jobs that ended longer ago than `DATA_RETENTION`; returns how many.
+pub async fn remove_expired(finisher: &Finisher) -> Result<usize, StepError> {
+    let Some(retention) = finisher.settings.data_retention else { return Ok(0) };
+    let (store, blobs) = (&finisher.store, finisher.blobs.as_ref());
+    let now = store.clock.now();
+    let mut removed = 0;
+    for job in jobs::ended(store, BATCH_SIZE).await? {
+        if job.finished_at.is_none_or(|at| after(at, retention) > now) {
+            break;
+        }
+        remove_content(store, blobs, &job.id, "retention").await?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Removes everything that holds content of a job that has ended. After a crash it is completed by calling
+/// this again: the job is listed until the last part is gone.
+pub async fn remove_content(store: &Store, blobs: &dyn Blobs, id: &JobId, by: &str) -> Result<(), StepError> {
+    let job = jobs::load(store, id).await?.value;
+    if !job.state.is_terminal() {
+        let reason = format!("the content of a job that is {} can't be removed; cancel it first", job.state);
+        return Err(StepError::Broken { code: StepCode::JobIsOpen, reason });
+    }
+    if job.content_removed_at.is_some() {
+        return Ok(());
+    }
+    delete_content(store, blobs, &job, by).await?;
+    let partition = record::job_partition(id);
+    for prefix in
+        [record::PAGES, record::UNCLAIMED_CALLS, record::JOB_UPLOADS, record::PASSWORD, record::HEALING]
+    {
+        loop {
+            let listing = store.records.list(&partition, prefix, None, RECORDS_PER_WRITE).await?;
+            if listing.items.is_empty() {
+                break;
+            }
+            let delete = |item: crate::ports::records::Item| Change::Delete {
+                key: item.draft.key,
+                version: item.version,
+            };
+            // Refused when a late page was just written: the next pass finds it.
+            store.write(listing.items.into_iter().map(delete).collect()).await?;
+        }
+    }
+    jobs::advance(store, Actor::Finalize, id, |job| match job.state.is_terminal() {
+        true if job.content_removed_at.is_none() => vec![JobEvent::ContentRemoved { by: by.to_owned() }],
+        _ => vec![],
+    })
+    .await?;
+    info!(job = %id, by, "content removed");
+    Ok(())
+}
+
+/// Removes content as it expires, until it is dropped.
+pub async fn run(finisher: &Finisher) {
+    loop {
+        match remove_expired(finisher).await {
+            Ok(BATCH_SIZE) => continue,
+            Ok(_) => {}
+            Err(error) => warn!(%error, "expired content not removed yet"),
+        }
+        finisher.store.clock.sleep(CHECK_INTERVAL).await;
+    }
+}
