@@ -72,11 +72,11 @@ mod tests {
         let path = folder.path().join("log");
         let mut log = RotatingFile::open(&path, 20, 2).unwrap();
         for number in 0..7 {
-            writeln!(log, "line {number}").unwrap();
+            log.write_all(format!("line {number}\n").as_bytes()).unwrap();
         }
         drop(log);
         // It continues where it was.
-        writeln!(RotatingFile::open(&path, 20, 2).unwrap(), "line 7").unwrap();
+        RotatingFile::open(&path, 20, 2).unwrap().write_all(b"line 7\n").unwrap();
         let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(text("log"), "line 6\nline 7\n");
         assert_eq!(text("log.1"), "line 4\nline 5\n");

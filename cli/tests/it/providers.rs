@@ -81,7 +81,7 @@ async fn config_check_online_says_what_is_wrong_with_each_model() {
     let bench = bench(&rules).await.with("FAILOVER", "gemini:a,anthropic:b,azure:c,openai:gpt-5.4,mistral:d");
     let ran = bench.run(&["config", "check", "--online"]).await.code(2);
     let ran = ran.prints("openai:gpt-5.4  answered in").prints("mistral:d       answered in");
-    ran.reports("gemini a: HTTP 400 INVALID_ARGUMENT: API key not valid")
+    ran.reports("gemini a: HTTP 400 INVALID_ARGUMENT")
         .reports("anthropic b: HTTP 404")
         .reports("azure c: HTTP 429")
         .reports("no price is known for mistral:d");
@@ -97,12 +97,14 @@ async fn config_check_online_says_what_is_wrong_with_each_model() {
 }
 
 #[tokio::test]
-async fn a_budget_ends_the_calls_of_a_job() {
+async fn a_budget_that_pays_for_no_call_makes_none() {
     let bench = bench(&[]).await;
-    let args = ["process", &report(), "--pages", "4-5", "--budget", "0.05", "--json"];
+    let args = ["process", &report(), "--pages", "4-5", "--budget", "0.005", "--json"];
     let summary = bench.run(&args).await.code(3).json();
     let metadata = &summary["documents"][0]["metadata"];
-    let spent = metadata["cost_micro_usd"].as_u64().unwrap();
-    assert!(spent > 0 && spent <= 50_000, "{metadata}");
-    assert!(metadata["mupdf_fallback_count"].as_u64().unwrap() > 0, "{metadata}");
+    assert_eq!(
+        (metadata["cost_micro_usd"].as_u64(), metadata["mupdf_fallback_count"].as_u64()),
+        (Some(0), Some(2))
+    );
+    assert_eq!(bench.provider.counts().total, 0);
 }

@@ -1,6 +1,7 @@
 //! The local backend: all of Everypage in one process over one data folder.
 
 use std::{
+    collections::BTreeSet,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
@@ -319,14 +320,16 @@ impl LocalBackend {
     /// Takes over the jobs of dead processes, with their leases and slots, and open jobs without a driver.
     async fn take_over_orphans(&self) -> Result<Vec<JobId>, Fault> {
         let mut taken = Vec::new();
+        // Also those whose successor died while it took over: it may have freed nothing of theirs. Their lock
+        // files are removed only when everything is free.
+        let mut dead: BTreeSet<String> = liveness::dead(&self.owners).into_iter().collect();
         for (job, driver) in self.queue.driven_jobs().await? {
             if driver == self.app.store.node || liveness::is_alive(&self.owners, &driver) {
                 continue;
             }
             if self.queue.take_over(&job, Some(&driver)).await? {
                 info!(%job, from = driver, "job taken over");
-                self.free_leases_and_slots(&job, &driver).await?;
-                relay::relay(&self.app.publisher, &driver).await?;
+                dead.insert(driver);
                 taken.push(job);
             }
         }
@@ -338,7 +341,8 @@ impl LocalBackend {
                 taken.push(job);
             }
         }
-        for name in liveness::dead(&self.owners) {
+        for name in dead {
+            self.free_leases_and_slots(&taken, &name).await?;
             // The last events of jobs that it ended may be unpublished.
             relay::relay(&self.app.publisher, &name).await?;
             liveness::remove(&self.owners, &name);
@@ -347,9 +351,11 @@ impl LocalBackend {
     }
 
     /// Frees what a dead process held, so that no worker waits for its leases to expire.
-    async fn free_leases_and_slots(&self, job: &JobId, dead: &str) -> Result<(), Fault> {
-        pages::free_all_of(&self.app.store, job, dead).await?;
-        healing::free_all_of(&self.app.store, job, dead).await?;
+    async fn free_leases_and_slots(&self, jobs: &[JobId], dead: &str) -> Result<(), Fault> {
+        for job in jobs {
+            pages::free_all_of(&self.app.store, job, dead).await?;
+            healing::free_all_of(&self.app.store, job, dead).await?;
+        }
         for target in self.app.settings.failover_order().targets() {
             self.app.reader.slots.free_all_of(&target, dead).await?;
         }

@@ -85,7 +85,7 @@ pub async fn check_every_job(installation: &Installation, inspector: &App) {
         for result in results_are_complete_and_correct(installation, inspector, &job).await {
             installation.observer.check(&what, result);
         }
-        if only_killed_early(installation) && should_be_read(&job) {
+        if only_killed_early(installation) && may_be_read(installation, &job) {
             installation.observer.check(&what, all_read(inspector, &job).await);
         }
         let unread = reading::falls_back_only_for_a_reason(installation, inspector, &job).await;
@@ -109,7 +109,7 @@ pub async fn check_repaired_jobs(installation: &Installation, inspector: &App) {
             let failure = Err(format!("it failed again: {:?}", job.failure));
             installation.observer.check(&what, failure);
         }
-        if should_be_read(&job) {
+        if may_be_read(installation, &job) {
             installation.observer.check(&what, all_read(inspector, &job).await);
         }
     }
@@ -422,6 +422,11 @@ fn only_killed_early(installation: &Installation) -> bool {
 /// Whether every page that was planned for AI must be read by a model.
 pub fn should_be_read(job: &Job) -> bool {
     job.state == State::Audited
+}
+
+/// Whether a model should have read every page: a budget may end before.
+pub fn may_be_read(installation: &Installation, job: &Job) -> bool {
+    should_be_read(job) && installation.settings.budget_usd.is_none()
 }
 
 pub async fn all_read(inspector: &App, job: &Job) -> Result<(), String> {

@@ -329,7 +329,9 @@ async fn repair_all(installation: &Arc<Installation>, inspector: &App, tasks: &m
     for _ in 0..MAX_HEALS {
         let mut healed = false;
         for job in all_jobs(inspector).await {
-            if invariants::should_be_read(&job) && invariants::all_read(inspector, &job).await.is_err() {
+            if invariants::may_be_read(installation, &job)
+                && invariants::all_read(inspector, &job).await.is_err()
+            {
                 healed = true;
                 let id = job.id.clone();
                 let heal = move |app: Arc<App>| {

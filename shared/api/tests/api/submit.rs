@@ -47,7 +47,7 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     assert_eq!(
         answer.at("/options"),
         serde_json::json!({"pages": "1-2", "ai_pages": "all", "tier": "fast", "provider": "anthropic",
-            "deadline": "1m 30s", "patience": "deadline", "priority": "urgent"})
+            "cost": "standard", "deadline": "1m 30s", "patience": "deadline", "priority": "urgent"})
     );
     let job = service.process.job(&JobId::new(answer.text("/id"))).await;
     assert_eq!(job.received.tenant.as_str(), "acme");

@@ -78,10 +78,7 @@ async fn only_a_clear_rejection_counts_as_declined() {
         assert!(!error.to_string().contains(char::is_control), "{error:?}");
     }
     let error = payments("http://127.0.0.1:9").charge(&charge()).await.unwrap_err();
-    assert!(
-        matches!(&error, PaymentError::Unavailable(why) if why.contains("can't be reached")),
-        "{error:?}"
-    );
+    assert!(matches!(&error, PaymentError::NotReached(why) if why.contains("can't be reached")), "{error:?}");
 }
 
 #[tokio::test]

@@ -158,28 +158,16 @@ fn errors_that_only_one_provider_has_are_understood() {
     ] {
         let error = bedrock(status, kind, message);
         assert_eq!(class(&error), expected, "{error}");
-        assert!(error.to_string().starts_with(&format!("bedrock m: HTTP {status} {kind}: ")), "{error}");
+        assert_eq!(error.to_string(), format!("bedrock m: HTTP {status} {kind}"));
     }
     let table = [
-        (Provider::Gemini, 400, gemini_key, "provider", "HTTP 400 INVALID_ARGUMENT: API key not valid."),
-        (
-            Provider::Gemini,
-            400,
-            gemini_place,
-            "provider",
-            "HTTP 400 FAILED_PRECONDITION: User location is not supported",
-        ),
-        (
-            Provider::Gemini,
-            400,
-            gemini_image,
-            "request",
-            "HTTP 400 INVALID_ARGUMENT: Unable to process input image",
-        ),
-        (Provider::Gemini, 503, gemini_busy, "transient", "HTTP 503 UNAVAILABLE: overloaded"),
-        (Provider::Azure, 404, azure_name, "model", "HTTP 404 DeploymentNotFound: no such deployment"),
-        (Provider::Mistral, 400, mistral_name, "model", "HTTP 400 1500: Invalid model: x"),
-        (Provider::Mistral, 401, mistral_key, "provider", "HTTP 401: Unauthorized"),
+        (Provider::Gemini, 400, gemini_key, "provider", "HTTP 400 INVALID_ARGUMENT"),
+        (Provider::Gemini, 400, gemini_place, "provider", "HTTP 400 FAILED_PRECONDITION"),
+        (Provider::Gemini, 400, gemini_image, "request", "HTTP 400 INVALID_ARGUMENT"),
+        (Provider::Gemini, 503, gemini_busy, "transient", "HTTP 503 UNAVAILABLE"),
+        (Provider::Azure, 404, azure_name, "model", "HTTP 404 DeploymentNotFound"),
+        (Provider::Mistral, 400, mistral_name, "model", "HTTP 400 1500"),
+        (Provider::Mistral, 401, mistral_key, "provider", "HTTP 401"),
     ];
     for (provider, status, body, expected, detail) in table {
         let error = with_call_to(provider, "m", |call| call.failure(&reply(status, &body)));
