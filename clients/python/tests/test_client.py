@@ -250,7 +250,7 @@ def test_a_large_document_goes_through_an_upload_link(monkeypatch):
 
 UPLOAD = {
     "id": "1", "status": "awaiting_upload", "message": "", "document": {"name": "big.pdf"}, "source": "api",
-    "options": {"pages": "all", "ai_pages": "graphics", "tier": "primary", "provider": "openai", "deadline": "5m",
+    "options": {"pages": "all", "ai_pages": "graphics", "tier": "primary", "provider": "openai", "cost": "standard", "deadline": "5m",
                 "patience": "deadline", "priority": "normal"},
     "created_at": "2026-11-18T00:00:00Z", "redrives": 0, "links": {"self": "/v1/jobs/1"},
     "upload": {"method": "PUT", "url": "https://store/1", "headers": {"content-type": "application/pdf"},
