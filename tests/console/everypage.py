@@ -29,6 +29,8 @@ class Everypage:
         started = self.start("dev", "provider", *script, until=r"ANTHROPIC_BASE_URL=(\S+)")
         provider = started.group(1)
         self.settings |= {
+            # The scan among the pages has no text, whether or not the OCR program is built.
+            "OCR": "off",
             "OPENAI_BASE_URL": provider + "/v1", "OPENAI_API_KEY": "scripted",
             "ANTHROPIC_BASE_URL": provider, "ANTHROPIC_API_KEY": "scripted",
         } | settings
