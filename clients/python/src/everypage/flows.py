@@ -124,7 +124,7 @@ class Sleep:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Tells the caller how far a job is."""
+    """Reports the progress of a job to the caller."""
 
     callback: Callable[[Job], Any]
     job: Job

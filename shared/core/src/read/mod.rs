@@ -19,6 +19,7 @@ pub mod hedge;
 mod hedged_call;
 pub mod invariants;
 pub mod latency;
+mod observed;
 pub mod outcome;
 pub mod pace;
 pub mod paces;

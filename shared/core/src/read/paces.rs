@@ -4,11 +4,7 @@
 //! answer after one, and once per window while the limit grows. When the store can't be reached, the
 //! process continues with what it knows.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -16,11 +12,10 @@ use tracing::{info, warn};
 
 use super::{
     hedge,
-    latency::{Latency, MIN_SAMPLES, Samples},
+    latency::Latency,
+    observed::{Observed, Refused, StartedCall},
     pace::Pace,
-    quota::Announced,
     telemetry,
-    throughput::Throughput,
 };
 use crate::{
     events::Store,
@@ -49,11 +44,6 @@ const STALLED_UNKNOWN_AFTER: Duration = Duration::from_secs(15);
 const ACCEPTED_AFTER: Duration = Duration::from_millis(100);
 /// How long the first rate limit of a model waits for the other calls of its wave.
 const FIRST_WAVE: Duration = Duration::from_millis(100);
-/// The limit does not grow while calls take this many times as long as at best, and this much more.
-const SLOWER_FACTOR: u32 = 2;
-const SLOWER_MARGIN: Duration = Duration::from_millis(250);
-/// Calls to a model that count for the share of calls that may be doubled.
-const CALLS_COUNTED: u64 = 400;
 /// Room for a call that comes sooner than this is waited for with a slot, by the pages of this process; later
 /// room is a pause of the model, for all processes.
 const MIN_HEADER_PAUSE: Duration = Duration::from_secs(2);
@@ -70,70 +60,9 @@ const LATENCY_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Paces {
     pub store: Store,
     pub settings: Arc<Settings>,
-    seen: Arc<Mutex<HashMap<Target, Seen>>>,
+    seen: Arc<Mutex<HashMap<Target, Observed>>>,
     /// One task at a time changes the pace of a model.
     changing: Arc<Mutex<HashMap<Target, Arc<tokio::sync::Mutex<()>>>>>,
-}
-
-/// What this process knows of one model.
-#[derive(Default)]
-struct Seen {
-    pace: Option<(Timestamp, Versioned<Pace>)>,
-    samples: Samples,
-    /// The shortest usual latency so far.
-    best_median: Option<Duration>,
-    latency_stored_at: Option<Timestamp>,
-    /// When each call in flight started.
-    in_flight: BTreeMap<u64, Timestamp>,
-    next_call: u64,
-    /// All slots were used since the limit changed last.
-    is_full: bool,
-    /// What the headers of the latest call with any have announced.
-    announced: Option<SeenAllowance>,
-    /// Calls after that one that were refused, and so took nothing.
-    refused_since: BTreeSet<u64>,
-    throughput: Throughput,
-    /// The latest generation with an answer, and with a rate limit.
-    answered_generation: Option<u64>,
-    refused_generation: Option<u64>,
-    /// Rate limits that are not part of the pace yet: those that come together are stored together.
-    refused: Vec<Refused>,
-    /// Input tokens of an average call: all limits of tokens count them.
-    tokens_per_call: f64,
-    calls: u64,
-    hedges: u64,
-}
-
-/// What the provider announced in the headers of a call.
-struct SeenAllowance {
-    call: u64,
-    at: Timestamp,
-    allowance: Allowance,
-}
-
-/// A call that was refused by a rate limit.
-struct Refused {
-    generation: u64,
-    /// Calls in flight, if some of this generation had been answered.
-    in_flight: Option<u32>,
-    retry_after: Option<Duration>,
-}
-
-/// A call in flight; it is over when this is dropped.
-pub struct StartedCall {
-    id: u64,
-    generation: u64,
-    at: Timestamp,
-    target: Target,
-    seen: Arc<Mutex<HashMap<Target, Seen>>>,
-}
-
-impl Drop for StartedCall {
-    fn drop(&mut self) {
-        if let Some(seen) = self.seen.lock().get_mut(&self.target) {
-            seen.in_flight.remove(&self.id);
-        }
-    }
 }
 
 impl Paces {
@@ -141,7 +70,7 @@ impl Paces {
         Self { store, settings, seen: Arc::default(), changing: Arc::default() }
     }
 
-    fn with<T>(&self, target: &Target, work: impl FnOnce(&mut Seen) -> T) -> T {
+    fn with<T>(&self, target: &Target, work: impl FnOnce(&mut Observed) -> T) -> T {
         work(self.seen.lock().entry(target.clone()).or_default())
     }
 
@@ -173,7 +102,7 @@ impl Paces {
     pub async fn refresh(&self, targets: &[Target]) {
         let now = self.store.clock.now();
         let is_recent =
-            |seen: &mut Seen| seen.pace.as_ref().is_some_and(|(at, _)| now < after(*at, CACHED_FOR));
+            |seen: &mut Observed| seen.pace.as_ref().is_some_and(|(at, _)| now < after(*at, CACHED_FOR));
         let unknown: Vec<&Target> = targets.iter().filter(|target| !self.with(target, is_recent)).collect();
         if unknown.len() < 2 {
             return;
@@ -323,7 +252,7 @@ impl Paces {
             let tokens = input_tokens as f64;
             let average = if seen.tokens_per_call == 0.0 { tokens } else { seen.tokens_per_call };
             seen.tokens_per_call = average * 0.9 + tokens * 0.1;
-            seen.announce(&call, allowance);
+            seen.announce(&call, allowance, now);
             let used_up = seen.quota_wait(1.0, now).filter(|wait| *wait >= MIN_HEADER_PAUSE);
             let latency = seen.samples.summary();
             let is_slower = latency.is_some_and(|latency| seen.is_slower(latency));
@@ -382,7 +311,7 @@ impl Paces {
         self.with(&target, |seen| {
             seen.throughput.refused(now);
             seen.refused_since.insert(call.id);
-            seen.announce(&call, allowance);
+            seen.announce(&call, allowance, now);
         });
         drop(call);
         // Before the first answer the wave is let out: how many of its calls are refused is worth knowing.
@@ -494,55 +423,5 @@ impl Paces {
             seen.entry(target.clone()).or_default().hedges += 1;
         }
         is_granted
-    }
-}
-
-impl Seen {
-    /// Keeps what a call's headers announce, unless those of a later call are known.
-    fn announce(&mut self, call: &StartedCall, allowance: &Allowance) {
-        let is_newer = self.announced.as_ref().is_none_or(|seen| seen.call <= call.id);
-        if *allowance != Allowance::default() && is_newer {
-            self.announced = Some(SeenAllowance { call: call.id, at: call.at, allowance: *allowance });
-        }
-        // Only the refusals after that call are ever looked at.
-        match &self.announced {
-            Some(seen) => self.refused_since = self.refused_since.split_off(&(seen.call + 1)),
-            None => self.refused_since.clear(),
-        }
-    }
-
-    fn announced(&self) -> Option<Announced> {
-        let seen = self.announced.as_ref()?;
-        let refused = self.refused_since.range(seen.call + 1..).count() as u64;
-        let started = self.next_call.saturating_sub(seen.call + 1);
-        let started_since = started.saturating_sub(refused);
-        Some(Announced { allowance: seen.allowance, at: seen.at, started_since })
-    }
-
-    fn tokens_per_call(&self) -> Option<f64> {
-        (self.tokens_per_call > 0.0).then_some(self.tokens_per_call)
-    }
-
-    fn quota_wait(&self, part: f64, now: Timestamp) -> Option<Duration> {
-        self.announced()?.wait(self.tokens_per_call(), part, now)
-    }
-
-    /// Whether calls take much longer than they did: the provider queues them, and more calls in flight would
-    /// only wait longer.
-    fn is_slower(&mut self, latency: Latency) -> bool {
-        if latency.samples >= MIN_SAMPLES {
-            self.best_median =
-                Some(self.best_median.map_or(latency.median(), |best| best.min(latency.median())));
-        }
-        self.best_median.is_some_and(|best| latency.median() > best * SLOWER_FACTOR + SLOWER_MARGIN)
-    }
-
-    /// Counts a call. Only the latest calls count for hedging: a day without a late call earns nothing.
-    fn count_call(&mut self) {
-        self.calls += 1;
-        if self.calls > CALLS_COUNTED {
-            self.calls /= 2;
-            self.hedges /= 2;
-        }
     }
 }

@@ -59,6 +59,12 @@ impl Announced {
         tightest.is_some_and(|limit| limit.is_tokens && limit.left() < FEW_CALLS)
     }
 
+    /// Whether all limits are full again, so that nothing follows from the announcement any more.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        let quotas = self.allowance.requests.into_iter().chain(self.allowance.tokens);
+        quotas.map(|quota| after(self.at, quota.resets_in)).all(|full_at| now >= full_at)
+    }
+
     /// The limits that are not full again.
     fn limits(&self, tokens: Option<f64>, now: Timestamp) -> impl Iterator<Item = Limit> {
         let calls = self.allowance.requests.map(|quota| (quota, 1.0, false));
@@ -160,6 +166,7 @@ mod tests {
         assert!(!by_tokens.is_limited_by_tokens(Some(10.0), at(0.0)));
         assert!(!by_tokens.is_limited_by_tokens(None, at(0.0)));
         assert!(!by_tokens.is_limited_by_tokens(Some(1000.0), at(10.0)), "full again");
+        assert!(!by_tokens.is_over(at(9.0)) && by_tokens.is_over(at(10.0)));
     }
 
     #[test]

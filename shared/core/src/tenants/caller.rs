@@ -41,7 +41,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Tells callers apart, in limits for example.
+    /// Identifies the caller, in limits for example.
     pub fn identity(&self) -> String {
         format!("{}/{}", self.tenant, self.user)
     }

@@ -1,0 +1,138 @@
+//! What one process has observed of one model: calls in flight, latencies, answers, refusals and announced
+//! limits. Nothing of it is stored, except through the model's pace.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::{
+    latency::{Latency, MIN_SAMPLES, Samples},
+    pace::Pace,
+    quota::Announced,
+    throughput::Throughput,
+};
+use crate::{ports::vision::Allowance, providers::target::Target, records::Versioned};
+
+/// The limit does not grow while calls take this many times as long as at best, and this much more.
+const SLOWER_FACTOR: u32 = 2;
+const SLOWER_MARGIN: Duration = Duration::from_millis(250);
+/// Calls to a model that count for the share of calls that may be doubled.
+const CALLS_COUNTED: u64 = 400;
+
+/// What this process knows of one model.
+#[derive(Default)]
+pub(super) struct Observed {
+    pub(super) pace: Option<(Timestamp, Versioned<Pace>)>,
+    pub(super) samples: Samples,
+    /// The shortest usual latency so far.
+    best_median: Option<Duration>,
+    pub(super) latency_stored_at: Option<Timestamp>,
+    /// When each call in flight started.
+    pub(super) in_flight: BTreeMap<u64, Timestamp>,
+    pub(super) next_call: u64,
+    /// All slots were used since the limit changed last.
+    pub(super) is_full: bool,
+    /// What the headers of the latest call with any have announced.
+    announced: Option<SeenAllowance>,
+    /// Calls after that one that were refused, and so took nothing.
+    pub(super) refused_since: BTreeSet<u64>,
+    pub(super) throughput: Throughput,
+    /// The latest generation with an answer, and with a rate limit.
+    pub(super) answered_generation: Option<u64>,
+    pub(super) refused_generation: Option<u64>,
+    /// Rate limits that are not part of the pace yet: those that come together are stored together.
+    pub(super) refused: Vec<Refused>,
+    /// Input tokens of an average call: all limits of tokens count them.
+    pub(super) tokens_per_call: f64,
+    pub(super) calls: u64,
+    pub(super) hedges: u64,
+}
+
+/// What the provider announced in the headers of a call.
+struct SeenAllowance {
+    call: u64,
+    at: Timestamp,
+    allowance: Allowance,
+}
+
+/// A call that was refused by a rate limit.
+pub(super) struct Refused {
+    pub(super) generation: u64,
+    /// Calls in flight, if some of this generation had been answered.
+    pub(super) in_flight: Option<u32>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// A call in flight; it is over when this is dropped.
+pub struct StartedCall {
+    pub(super) id: u64,
+    pub(super) generation: u64,
+    pub(super) at: Timestamp,
+    pub(super) target: Target,
+    pub(super) seen: Arc<Mutex<HashMap<Target, Observed>>>,
+}
+
+impl Drop for StartedCall {
+    fn drop(&mut self) {
+        if let Some(seen) = self.seen.lock().get_mut(&self.target) {
+            seen.in_flight.remove(&self.id);
+        }
+    }
+}
+
+impl Observed {
+    /// Keeps what a call's headers announce, unless those of a later call are known.
+    pub(super) fn announce(&mut self, call: &StartedCall, allowance: &Allowance, now: Timestamp) {
+        let is_newer = self.announced.as_ref().is_none_or(|seen| seen.call <= call.id);
+        if *allowance != Allowance::default() && is_newer {
+            self.announced = Some(SeenAllowance { call: call.id, at: call.at, allowance: *allowance });
+        } else if self.announced().is_some_and(|announced| announced.is_over(now)) {
+            self.announced = None;
+        }
+        // Only the refusals after that call are ever looked at.
+        match &self.announced {
+            Some(seen) => self.refused_since = self.refused_since.split_off(&(seen.call + 1)),
+            None => self.refused_since.clear(),
+        }
+    }
+
+    pub(super) fn announced(&self) -> Option<Announced> {
+        let seen = self.announced.as_ref()?;
+        let refused = self.refused_since.range(seen.call + 1..).count() as u64;
+        let started = self.next_call.saturating_sub(seen.call + 1);
+        let started_since = started.saturating_sub(refused);
+        Some(Announced { allowance: seen.allowance, at: seen.at, started_since })
+    }
+
+    pub(super) fn tokens_per_call(&self) -> Option<f64> {
+        (self.tokens_per_call > 0.0).then_some(self.tokens_per_call)
+    }
+
+    pub(super) fn quota_wait(&self, part: f64, now: Timestamp) -> Option<Duration> {
+        self.announced()?.wait(self.tokens_per_call(), part, now)
+    }
+
+    /// Whether calls take much longer than they did: the provider queues them, and more calls in flight would
+    /// only wait longer.
+    pub(super) fn is_slower(&mut self, latency: Latency) -> bool {
+        if latency.samples >= MIN_SAMPLES {
+            self.best_median =
+                Some(self.best_median.map_or(latency.median(), |best| best.min(latency.median())));
+        }
+        self.best_median.is_some_and(|best| latency.median() > best * SLOWER_FACTOR + SLOWER_MARGIN)
+    }
+
+    /// Counts a call. Only the latest calls count for hedging: a day without a late call earns nothing.
+    pub(super) fn count_call(&mut self) {
+        self.calls += 1;
+        if self.calls > CALLS_COUNTED {
+            self.calls /= 2;
+            self.hedges /= 2;
+        }
+    }
+}
