@@ -2,27 +2,42 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use everypage_core::{
     app::App,
     billing::{
-        account::{AccountEvent, Cause as Why, Refused},
+        account::{Account, AccountEvent, Cause as Why, Refused},
         accounts::{self, AccountError},
+        drift::{self, RepairError, repair_account},
     },
     dead_letters::{self, fail::fail},
     document::Reason,
+    event::Aggregate,
+    events::trail,
     finish::{finalize::finalize, heal, result::Cause, verify::verify_account},
     ids::TenantId,
     job::{Failure, Job, State, StepError, cancel::cancel, selection::PageSelection},
+    keys::record,
+    notices,
     plan::decide::{Decision, decide, modify},
-    ports::records::{Batch, Change, Draft, Key, Records, When},
+    ports::{
+        notifier::NoticeKind,
+        records::{Batch, Change, Draft, Key, Records, When},
+    },
     prepare,
-    recover::redrive::redrive,
+    recover::{redrive::redrive, sweep::sweep},
     tenants,
 };
 use everypage_testkit::{
-    faulty::{Faults, Mode},
+    faulty::{FaultInjector, Faults, Faulty, Injection, Mode},
     pdf::FakeDocument,
     vision::{Reply, read_by},
 };
@@ -428,4 +443,206 @@ async fn a_job_pays_once_and_leaves_nothing_reserved_after_any_fault_or_kill() {
         let (harness, _) = run(Faults::stop_at(at)).await;
         check(&harness, &format!("killed at call {at} ({:?})", harness.faults.failed_call())).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_say_what_was_earned_and_spent() {
+    let harness = prepaid();
+    let process = harness.start("a");
+    grant_credits(&process, 10).await;
+    let began = process.app.store.clock.now();
+    harness.advance(Duration::from_secs(60)).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    let deduct =
+        AccountEvent::Deducted { credits: 1, cause: Why::Operator { by: "ann".into(), note: "x".into() } };
+    accounts::change(&process.app.store, &tenant(), "ann", &deduct).await.unwrap();
+    let account = accounts::load(&process.app.store, &tenant()).await.unwrap().value;
+    let figures = account.figures.clone().unwrap();
+    assert_eq!((figures.earned, figures.spent, figures.transactions), (10, 5, 3));
+    assert_eq!(account.balance, figures.earned - figures.spent);
+    assert_eq!(figures.first_at, Some(began));
+    assert!(figures.last_at > figures.first_at);
+    // A record of version 0.1 has none: they are read from the trail, and stored with the next change.
+    let key = record::account(&tenant());
+    let without = serde_json::to_string(&Account { figures: None, ..account.clone() }).unwrap();
+    harness.records.forge(&key, without);
+    assert_eq!(accounts::load(&process.app.store, &tenant()).await.unwrap().value, account);
+    assert_eq!(accounts::all(&process.app.store).await.unwrap(), [account]);
+    grant_credits(&process, 1).await;
+    let item = process.app.store.records.get(&key).await.unwrap().unwrap();
+    assert!(item.draft.body.contains(r#""earned":11"#), "{}", item.draft.body);
+    assert_eq!(balance(&process.app).await, (6, 0));
+}
+
+fn welcoming() -> Harness {
+    Harness::new(&[("CREDITS", "prepaid"), ("WELCOME_CREDITS", "5"), ("APPROVAL_THRESHOLD_USD", "0")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_tenant_is_welcomed_once_however_many_processes_see_it_first() {
+    let harness = welcoming();
+    let apps: Vec<_> = ["a", "b", "c"].map(|node| harness.start(node).app).into();
+    let tenant = tenant();
+    let first = apps.iter().map(|app| accounts::welcome(&app.store, &app.tenants, &tenant));
+    futures::future::try_join_all(first).await.unwrap();
+    assert_eq!(balance(&apps[0]).await, (5, 0));
+    assert_eq!(amounts(&apps[0]).await, [5]);
+    accounts::welcome(&apps[0].store, &apps[0].tenants, &tenant).await.unwrap();
+    assert_eq!(amounts(&apps[0]).await, [5]);
+}
+
+/// Grants credits between the first read and the first write of another process.
+struct GrantInBetween {
+    operator: Arc<App>,
+    has_granted: AtomicBool,
+}
+
+#[async_trait]
+impl FaultInjector for GrantInBetween {
+    async fn before(&self, call: &'static str) -> Injection {
+        if call == "records.write" && !self.has_granted.swap(true, Ordering::SeqCst) {
+            accounts::change(&self.operator.store, &tenant(), "ann", &grant(3)).await.unwrap();
+        }
+        Injection::None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_at_the_same_time_does_not_replace_the_welcome() {
+    let harness = welcoming();
+    let operator = harness.start("a").app;
+    let injector = Arc::new(GrantInBetween { operator, has_granted: AtomicBool::new(false) });
+    let records: Arc<dyn Records> = harness.records.clone();
+    let app = harness.start_on("b", Arc::new(Faulty::new(records, injector))).app;
+    accounts::welcome(&app.store, &app.tenants, &tenant()).await.unwrap();
+    assert_eq!(amounts(&app).await, [3, 5]);
+    assert_eq!(balance(&app).await, (8, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_approval_is_a_first_use_and_an_account_from_before_is_no_new_one() {
+    let harness = welcoming();
+    let process = harness.start("a");
+    let job = proposed(&process, 4).await;
+    assert_eq!(amounts(&process.app).await, Vec::<i64>::new());
+    let job = decide(&process.app.planner, &job.id, "ann", Decision::Approve).await.unwrap();
+    assert_eq!((job.state, job.reserved_credits), (State::Approved, 4));
+    assert_eq!(balance(&process.app).await, (5, 4));
+
+    let mut harness = prepaid();
+    grant_credits(&harness.start("a"), 1).await;
+    harness.settings =
+        everypage_tests::harness::settings(&[("CREDITS", "prepaid"), ("WELCOME_CREDITS", "5")]);
+    let app = harness.start("b").app;
+    accounts::welcome(&app.store, &app.tenants, &tenant()).await.unwrap();
+    assert_eq!(amounts(&app).await, [1]);
+}
+
+/// A harness with an account of 10 - 4 + 7 credits, and its ledger's keys.
+async fn with_account() -> (Harness, Arc<App>, Vec<Key>) {
+    let harness = prepaid();
+    let process = harness.start("a");
+    grant_credits(&process, 10).await;
+    let id = process.submit(&FakeDocument::graphics(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    grant_credits(&process, 7).await;
+    let lines = accounts::ledger(&process.app.store, &tenant()).await.unwrap();
+    let keys = lines.iter().map(|line| record::ledger_entry(&tenant(), line.sequence)).collect();
+    (harness, process.app, keys)
+}
+
+fn body(harness: &Harness, key: &Key) -> String {
+    harness.records.dump().into_iter().find(|item| item.draft.key == *key).unwrap().draft.body
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_is_rebuilt_from_its_trail() {
+    let (harness, app, lines) = with_account().await;
+    assert_eq!(repair_account(&app.store, &tenant(), "ann").await, Ok(vec![]), "nothing is wrong");
+    let (account, right) = (body(&harness, &record::account(&tenant())), body(&harness, &lines[1]));
+    // A wrong balance, a wrong line, a missing one, and one that never was.
+    harness.records.forge(&record::account(&tenant()), account.replace(r#""balance":13"#, r#""balance":99"#));
+    harness.records.forge(&lines[1], right.replace(r#""amount":-4"#, r#""amount":-1"#));
+    let missing = app.store.records.get(&lines[2]).await.unwrap().unwrap();
+    let surplus = record::ledger_entry(&tenant(), 4);
+    let forged = Draft::new(surplus, right.replace(r#""sequence":3"#, r#""sequence":4"#));
+    app.store
+        .write(vec![
+            Change::Delete { key: lines[2].clone(), version: missing.version },
+            Change::Put { draft: forged, when: When::Absent },
+        ])
+        .await
+        .unwrap();
+    let findings = repair_account(&app.store, &tenant(), "ann").await.unwrap();
+    for finding in ["is not what its trail says", "entry is missing", "is not the sum", "the balance of 99"] {
+        assert!(findings.iter().any(|found| found.contains(finding)), "{finding}: {findings:?}");
+    }
+    assert_eq!(balance(&app).await, (13, 0));
+    assert_eq!(amounts(&app).await, [10, -4, 7]);
+    let events = trail::read(&app.store, &Aggregate::Account(tenant())).await.unwrap();
+    let last = events.last().unwrap();
+    assert_eq!((last.kind.as_str(), last.metadata.user_id.as_deref()), ("account.repaired", Some("ann")));
+    assert_eq!(last.data["findings"], serde_json::json!(findings));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_of_more_lines_than_a_batch_is_rebuilt() {
+    let harness = prepaid();
+    let process = harness.start("a");
+    for _ in 0..200 {
+        grant_credits(&process, 1).await;
+    }
+    let app = process.app;
+    for line in accounts::ledger(&app.store, &tenant()).await.unwrap() {
+        let key = record::ledger_entry(&tenant(), line.sequence);
+        let version = app.store.records.get(&key).await.unwrap().unwrap().version;
+        app.store.write(vec![Change::Delete { key, version }]).await.unwrap();
+    }
+    assert!(!repair_account(&app.store, &tenant(), "ann").await.unwrap().is_empty());
+    assert_eq!(balance(&app).await, (200, 0));
+    assert_eq!(amounts(&app).await.len(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_trail_is_no_ground_for_a_repair() {
+    let (harness, app, _) = with_account().await;
+    let key = record::event(&Aggregate::Account(tenant()), 1);
+    let event = body(&harness, &key);
+    harness.records.forge(&key, event.replace(r#""credits":10"#, r#""credits":90"#));
+    let before = harness.records.dump();
+    assert!(matches!(repair_account(&app.store, &tenant(), "ann").await, Err(RepairError::Damaged(_))));
+    harness.records.forge(&key, event);
+    // The last event is missing: what it did is not known.
+    let events = trail::read(&app.store, &Aggregate::Account(tenant())).await.unwrap();
+    let key = record::event(&Aggregate::Account(tenant()), events.len() as u64);
+    let version = app.store.records.get(&key).await.unwrap().unwrap().version;
+    app.store.write(vec![Change::Delete { key, version }]).await.unwrap();
+    assert!(matches!(repair_account(&app.store, &tenant(), "ann").await, Err(RepairError::Damaged(_))));
+    assert_eq!(harness.records.dump().len(), before.len() - 1, "nothing was written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_finds_accounts_that_differ_until_they_are_repaired() {
+    let (harness, app, lines) = with_account().await;
+    assert_eq!(drift::check(&app.store).await.unwrap(), 0);
+    // Its own figures don't add up, or only its ledger is wrong: found in turn.
+    let account = body(&harness, &record::account(&tenant()));
+    let line = body(&harness, &lines[1]);
+    for (key, right, wrong) in [
+        (record::account(&tenant()), account.clone(), account.replace(r#""balance":13"#, r#""balance":12"#)),
+        (lines[1].clone(), line.clone(), line.replace(r#""amount":-4"#, r#""amount":-5"#)),
+    ] {
+        harness.records.forge(&key, wrong);
+        sweep(&app.recovery).await;
+        assert_eq!(drift::count_drifted(&app.store).await.unwrap(), 1);
+        sweep(&app.recovery).await;
+        harness.records.forge(&key, right);
+        sweep(&app.recovery).await;
+        assert_eq!(drift::count_drifted(&app.store).await.unwrap(), 0);
+    }
+    let notices = notices::all(&app.store, 100).await.unwrap();
+    let drifts: Vec<_> = notices.iter().filter(|notice| notice.kind == NoticeKind::AccountDrift).collect();
+    assert_eq!(drifts.len(), 2, "one each time: {notices:?}");
+    assert!(drifts[0].body.contains("--repair"), "{}", drifts[0].body);
 }

@@ -17,9 +17,8 @@ use everypage_core::{
         account::{Account, AccountEvent, Cause, MAX_CREDITS},
         accounts,
         buy::{self, PurchaseError, PurchaseRequest},
-        purchase::{Purchase, State, StepState},
+        purchase::Purchase,
         purchases,
-        saga::Decision,
     },
     event::{Aggregate, verify},
     events::trail,
@@ -33,6 +32,11 @@ use everypage_core::{
         records::{Batch, Change, Key, Records, When},
     },
     recover::sweep::sweep,
+    sagas::{
+        decide::Decision,
+        progress::{State, StepState},
+        run,
+    },
     secret::Secret,
     time::within,
 };
@@ -98,7 +102,7 @@ async fn paid_credits_are_in_the_ledger() {
     let harness = shop("rollback");
     let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!(bought.state, State::Completed);
+    assert_eq!(bought.progress.state, State::Completed);
     assert_eq!((harness.payments.income(), harness.payments.charges()[0].credits), (PRICE, 100));
     assert_eq!(harness.payments.charges()[0].method, Some(Secret::new("card of ann")));
     assert_eq!(amounts(&account(app).await), only_balance(100));
@@ -123,7 +127,7 @@ async fn the_same_order_twice_is_one_purchase() {
     let (first, _) = buy::start(&app.billing, order(Some("order 1"))).await.unwrap();
     buy::drive(&app.billing, &first.id, LONG).await.unwrap();
     let (second, existed) = buy::start(&app.billing, order(Some("order 1"))).await.unwrap();
-    assert_eq!((second.id, second.state, existed), (first.id, State::Completed, true));
+    assert_eq!((second.id, second.progress.state, existed), (first.id, State::Completed, true));
     let other = buy::start(&app.billing, PurchaseRequest { credits: 7, ..order(Some("order 1")) }).await;
     assert_eq!(other, Err(PurchaseError::KeyReused { key: "order 1".into() }));
     assert_eq!(harness.payments.income(), PRICE);
@@ -158,9 +162,9 @@ async fn a_declined_payment_leaves_nothing_reserved() {
     harness.payments.script_charges([PaymentBehaviour::Declines]);
     let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!(bought.state, State::Compensated);
-    assert_eq!(bought.reason.as_deref(), Some("the card was declined"));
-    assert_eq!(bought.steps[1].state, StepState::Refused);
+    assert_eq!(bought.progress.state, State::Compensated);
+    assert_eq!(bought.progress.reason.as_deref(), Some("the card was declined"));
+    assert_eq!(bought.progress.steps[1].state, StepState::Refused);
     assert_eq!(amounts(&account(app).await), only_balance(0));
     assert_eq!(harness.payments.calls(), 1, "a declined charge is neither retried nor refunded");
     assert!(verified_trail(app, &bought).await.contains(&"payment.failed".to_owned()));
@@ -172,7 +176,7 @@ async fn a_decline_after_a_lost_reply_is_refunded() {
     harness.payments.script_charges([PaymentBehaviour::LosesReply, PaymentBehaviour::Declines]);
     let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.progress.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert_eq!(harness.payments.calls(), 3, "two charges and a refund");
     assert_eq!(amounts(&account(app).await), only_balance(0));
 }
@@ -189,7 +193,7 @@ async fn an_unavailable_payment_service_is_tried_four_times_and_then_the_purchas
     let app = &harness.start("a").app;
     let started = harness.clock.now();
     let bought = buy(app).await;
-    assert_eq!(bought.state, State::Compensated);
+    assert_eq!(bought.progress.state, State::Compensated);
     assert_eq!(harness.clock.now().duration_since(started).as_secs(), 1 + 4 + 16);
     // The first call took the money, but its reply was lost.
     assert_eq!((harness.payments.income(), harness.payments.calls()), (MicroUsd(0), 5));
@@ -201,7 +205,7 @@ async fn a_lost_reply_charges_once() {
     let harness = shop("rollback");
     harness.payments.script_charges([PaymentBehaviour::LosesReply, PaymentBehaviour::LosesReply]);
     let app = &harness.start("a").app;
-    assert_eq!(buy(app).await.state, State::Completed);
+    assert_eq!(buy(app).await.progress.state, State::Completed);
     assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(amounts(&account(app).await), only_balance(100));
 }
@@ -218,9 +222,9 @@ async fn a_refund_that_keeps_failing_waits_for_an_operator_who_can_retry_it() {
     harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
     let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!(bought.state, State::Manual);
-    assert_eq!(bought.steps[1].state, StepState::Stuck);
-    assert_eq!(bought.steps[0].state, StepState::Undone, "the other steps are undone");
+    assert_eq!(bought.progress.state, State::Manual);
+    assert_eq!(bought.progress.steps[1].state, StepState::Stuck);
+    assert_eq!(bought.progress.steps[0].state, StepState::Undone, "the other steps are undone");
     assert_eq!(amounts(&account(app).await), only_balance(0));
     assert_eq!(purchases::list_manual(&app.store, 10).await.unwrap().len(), 1);
     send::send_due(&app.notices).await.unwrap();
@@ -231,7 +235,7 @@ async fn a_refund_that_keeps_failing_waits_for_an_operator_who_can_retry_it() {
     let again = Decision::RollBack { reason: "the service is back".into() };
     buy::decide(&app.store, &bought.id, "ann", again).await.unwrap();
     let bought = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.progress.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert_eq!(purchases::list_manual(&app.store, 10).await.unwrap().len(), 0);
     verified_trail(app, &bought).await;
 }
@@ -243,11 +247,11 @@ async fn a_manual_purchase_stops_until_an_operator_resumes_or_resolves_it() {
     harness.payments.script_charges(unavailable);
     let app = &harness.start("a").app;
     let bought = buy(app).await;
-    assert_eq!(bought.state, State::Manual);
+    assert_eq!(bought.progress.state, State::Manual);
     assert_eq!(account(app).await.ordered, 100);
     buy::decide(&app.store, &bought.id, "ann", Decision::Resume).await.unwrap();
     let bought = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, harness.payments.income()), (State::Completed, PRICE));
+    assert_eq!((bought.progress.state, harness.payments.income()), (State::Completed, PRICE));
     assert_eq!(
         harness.payments.charges()[0].method,
         Some(Secret::new("card of ann")),
@@ -258,7 +262,10 @@ async fn a_manual_purchase_stops_until_an_operator_resumes_or_resolves_it() {
     let other = buy(app).await;
     let resolve = Decision::Resolve { note: "paid by cheque".into() };
     assert_eq!(account(app).await.ordered, 100);
-    assert_eq!(buy::decide(&app.store, &other.id, "ann", resolve).await.unwrap().state, State::Resolved);
+    assert_eq!(
+        buy::decide(&app.store, &other.id, "ann", resolve).await.unwrap().progress.state,
+        State::Resolved
+    );
     assert_eq!(amounts(&account(app).await), only_balance(100), "its pending credits are released");
     assert!(matches!(
         buy::decide(&app.store, &other.id, "ann", Decision::Resume).await,
@@ -280,12 +287,16 @@ async fn a_payment_in_doubt_stays_in_doubt_when_an_operator_resumes() {
         harness.payments.script_refunds([PaymentBehaviour::Unavailable; 4]);
         let app = &harness.start("a").app;
         let bought = buy(app).await;
-        assert_eq!((bought.state, harness.payments.income()), (State::Manual, PRICE));
+        assert_eq!((bought.progress.state, harness.payments.income()), (State::Manual, PRICE));
         let bought = match strategy {
             "manual" => {
                 buy::decide(&app.store, &bought.id, "ann", Decision::Resume).await.unwrap();
                 let declined = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
-                assert_eq!(declined.steps[1].state, StepState::Unknown, "the first charge was taken");
+                assert_eq!(
+                    declined.progress.steps[1].state,
+                    StepState::Unknown,
+                    "the first charge was taken"
+                );
                 harness.payments.script_refunds([]);
                 declined
             }
@@ -295,7 +306,7 @@ async fn a_payment_in_doubt_stays_in_doubt_when_an_operator_resumes() {
         buy::decide(&app.store, &bought.id, "ann", back).await.unwrap();
         let bought = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
         assert_eq!(
-            (bought.state, harness.payments.income()),
+            (bought.progress.state, harness.payments.income()),
             (State::Compensated, MicroUsd(0)),
             "{strategy}"
         );
@@ -319,8 +330,8 @@ async fn a_stuck_rollback_takes_nothing_from_other_purchases() {
     let back = || Decision::RollBack { reason: "returned".into() };
     buy::decide(&app.store, &spent.id, "ann", back()).await.unwrap();
     let spent = buy::drive(&app.billing, &spent.id, LONG).await.unwrap();
-    assert_eq!((spent.state, spent.steps[3].state), (State::Manual, StepState::Stuck));
-    assert_eq!(spent.steps[1].state, StepState::Undone, "the money is refunded");
+    assert_eq!((spent.progress.state, spent.progress.steps[3].state), (State::Manual, StepState::Stuck));
+    assert_eq!(spent.progress.steps[1].state, StepState::Undone, "the money is refunded");
     assert_eq!(
         amounts(&account(app).await),
         (0, 0, 100, 0),
@@ -328,12 +339,12 @@ async fn a_stuck_rollback_takes_nothing_from_other_purchases() {
     );
 
     buy::decide(&app.store, &waits.id, "ann", Decision::Resume).await.unwrap();
-    assert_eq!(buy::drive(&app.billing, &waits.id, LONG).await.unwrap().state, State::Completed);
+    assert_eq!(buy::drive(&app.billing, &waits.id, LONG).await.unwrap().progress.state, State::Completed);
     assert_eq!(amounts(&account(app).await), only_balance(100));
     // There are credits again: the stuck rollback continues, in its order.
     buy::decide(&app.store, &spent.id, "ann", back()).await.unwrap();
     let spent = buy::drive(&app.billing, &spent.id, LONG).await.unwrap();
-    assert_eq!(spent.state, State::Compensated);
+    assert_eq!(spent.progress.state, State::Compensated);
     assert_eq!(amounts(&account(app).await), only_balance(0));
     assert_eq!(harness.payments.income(), PRICE);
 }
@@ -345,13 +356,17 @@ async fn a_step_that_the_account_refuses_counts_as_not_done() {
     let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     // A process started to reserve and was killed; then the account filled up.
     let stored = purchases::find(&app.store, &started.id).await.unwrap().unwrap();
-    let start = stored.value.start(stored.value.next_task().unwrap(), app.store.clock.now());
-    purchases::advance(&app.store, &stored, &[start], &[]).await.unwrap().unwrap();
+    let start =
+        stored.value.progress.start(stored.value.progress.next_task().unwrap(), app.store.clock.now());
+    purchases::advance(&app.store, &stored, &[start.into()], &[]).await.unwrap().unwrap();
     let cause = Cause::Operator { by: "ann".into(), note: "all of it".into() };
     let full = AccountEvent::Added { credits: MAX_CREDITS, cause };
     accounts::change(&app.store, &tenant(), "ann", &full).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
-    assert_eq!((bought.state, bought.steps[0].state), (State::Compensated, StepState::Refused));
+    assert_eq!(
+        (bought.progress.state, bought.progress.steps[0].state),
+        (State::Compensated, StepState::Refused)
+    );
     assert_eq!((harness.payments.calls(), account(app).await.ordered), (0, 0));
 }
 
@@ -362,12 +377,15 @@ async fn a_process_without_the_payment_service_leaves_purchases_alone() {
     harness.settings = everypage_tests::harness::settings(&[]);
     let without_payments = &harness.start("b").app;
     assert_eq!(sweep(&without_payments.recovery).await.purchases, 0);
-    assert_eq!(buy::drive(&without_payments.billing, &started.id, LONG).await.unwrap().state, State::Running);
-    let running = buy::run(&without_payments.billing);
+    assert_eq!(
+        buy::drive(&without_payments.billing, &started.id, LONG).await.unwrap().progress.state,
+        State::Running
+    );
+    let running = run::run(&without_payments.billing);
     assert!(within(without_payments.store.clock.as_ref(), LONG, running).await.is_none());
     harness.settings = everypage_tests::harness::settings(&SHOP);
     let bought = buy::drive(&harness.start("c").app.billing, &started.id, LONG).await.unwrap();
-    assert_eq!((bought.state, harness.payments.calls()), (State::Completed, 1));
+    assert_eq!((bought.progress.state, harness.payments.calls()), (State::Completed, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -381,11 +399,11 @@ async fn a_payment_method_that_cannot_be_opened_ends_the_purchase() {
     let change = Change::Put { draft: item.draft, when: When::Version(item.version) };
     harness.records.write(&Batch { stamp: "lost key".into(), changes: vec![change] }).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
-    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.progress.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert!(
-        bought.reason.as_ref().unwrap().contains("the payment method can't be read"),
+        bought.progress.reason.as_ref().unwrap().contains("the payment method can't be read"),
         "{:?}",
-        bought.reason
+        bought.progress.reason
     );
     assert_eq!(amounts(&account(app).await), only_balance(0));
 }
@@ -395,7 +413,7 @@ async fn the_forward_strategy_retries_until_it_succeeds() {
     let harness = shop("forward");
     harness.payments.script_charges([PaymentBehaviour::Unavailable; 12]);
     let app = &harness.start("a").app;
-    assert_eq!(buy(app).await.state, State::Completed);
+    assert_eq!(buy(app).await.progress.state, State::Completed);
     assert_eq!(amounts(&account(app).await), only_balance(100));
 }
 
@@ -407,7 +425,7 @@ async fn a_completed_purchase_is_rolled_back_only_while_its_credits_are_unspent(
     let back = || Decision::RollBack { reason: "returned".into() };
     buy::decide(&app.store, &bought.id, "ann", back()).await.unwrap();
     let bought = buy::drive(&app.billing, &bought.id, LONG).await.unwrap();
-    assert_eq!((bought.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
+    assert_eq!((bought.progress.state, harness.payments.income()), (State::Compensated, MicroUsd(0)));
     assert_eq!(amounts(&account(app).await), only_balance(0));
     let amounts: Vec<i64> =
         accounts::ledger(&app.store, &tenant()).await.unwrap().iter().map(|line| line.amount).collect();
@@ -421,9 +439,9 @@ async fn a_completed_purchase_is_rolled_back_only_while_its_credits_are_unspent(
         .unwrap();
     buy::decide(&app.store, &other.id, "ann", back()).await.unwrap();
     let other = buy::drive(&app.billing, &other.id, LONG).await.unwrap();
-    assert_eq!(other.state, State::Manual);
+    assert_eq!(other.progress.state, State::Manual);
     assert_eq!(account(app).await.balance, 99);
-    assert_eq!(other.steps[3].state, StepState::Stuck);
+    assert_eq!(other.progress.steps[3].state, StepState::Stuck);
 }
 
 #[tokio::test(start_paused = true)]
@@ -433,7 +451,10 @@ async fn two_processes_that_drive_one_purchase_complete_it_once() {
     let (started, _) = buy::start(&a.billing, order(None)).await.unwrap();
     let (one, other) =
         tokio::join!(buy::drive(&a.billing, &started.id, LONG), buy::drive(&b.billing, &started.id, LONG));
-    assert_eq!((one.unwrap().state, other.unwrap().state), (State::Completed, State::Completed));
+    assert_eq!(
+        (one.unwrap().progress.state, other.unwrap().progress.state),
+        (State::Completed, State::Completed)
+    );
     assert_eq!(harness.payments.income(), PRICE);
     assert_eq!(amounts(&account(&a).await), only_balance(100));
 }
@@ -445,21 +466,21 @@ async fn an_unfinished_purchase_is_completed_by_the_sweep_and_by_serve() {
     let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
     assert!(sweep(&app.recovery).await.purchases > 0);
     assert_eq!(
-        purchases::find(&app.store, &started.id).await.unwrap().unwrap().value.state,
+        purchases::find(&app.store, &started.id).await.unwrap().unwrap().value.progress.state,
         State::Completed
     );
     let (started, _) = buy::start(&app.billing, order(None)).await.unwrap();
-    let found = within(app.store.clock.as_ref(), Duration::from_secs(30), buy::run(&app.billing));
+    let found = within(app.store.clock.as_ref(), Duration::from_secs(30), run::run(&app.billing));
     assert!(found.await.is_none());
     assert_eq!(
-        purchases::find(&app.store, &started.id).await.unwrap().unwrap().value.state,
+        purchases::find(&app.store, &started.id).await.unwrap().unwrap().value.progress.state,
         State::Completed
     );
     assert_eq!(amounts(&account(app).await), only_balance(200));
 }
 
 /// A purchase by a client that retries until it is stored.
-async fn run(behaviours: &[PaymentBehaviour], faults: Arc<Faults>) -> Harness {
+async fn try_to_buy(behaviours: &[PaymentBehaviour], faults: Arc<Faults>) -> Harness {
     let harness = Harness::with_faults(&SHOP, faults, false);
     harness.payments.script_charges(behaviours.iter().copied());
     let app = harness.start("a").app;
@@ -491,7 +512,7 @@ async fn check(harness: &Harness, what: &str) {
     let (started, _) = buy::start(&app.billing, order(Some("order"))).await.unwrap();
     let bought = buy::drive(&app.billing, &started.id, LONG).await.unwrap();
     let account = account(app).await;
-    match bought.state {
+    match bought.progress.state {
         State::Completed => {
             assert_eq!(harness.payments.income(), PRICE, "{what}");
             assert_eq!(amounts(&account), only_balance(100), "{what}");
@@ -509,17 +530,17 @@ async fn check(harness: &Harness, what: &str) {
 }
 
 async fn walk(behaviours: &[PaymentBehaviour]) {
-    let harness = run(behaviours, Faults::none()).await;
+    let harness = try_to_buy(behaviours, Faults::none()).await;
     let calls = harness.faults.calls();
     assert!(calls > 20, "{calls}");
     check(&harness, "no fault").await;
     for at in 0..calls {
         for (times, mode) in [(1, Mode::Refuse), (1, Mode::LoseReply), (3, Mode::Refuse), (5, Mode::Refuse)] {
-            let harness = run(behaviours, Faults::at(at, times, mode)).await;
+            let harness = try_to_buy(behaviours, Faults::at(at, times, mode)).await;
             check(&harness, &format!("{mode:?} × {times} of call {at} ({:?})", harness.faults.failed_call()))
                 .await;
         }
-        let harness = run(behaviours, Faults::stop_at(at)).await;
+        let harness = try_to_buy(behaviours, Faults::stop_at(at)).await;
         check(&harness, &format!("killed at call {at} ({:?})", harness.faults.failed_call())).await;
     }
 }
@@ -570,6 +591,6 @@ async fn a_purchase_does_not_wait_when_the_account_is_contended() {
     let process = harness.start_on("a", Arc::new(Faulty::new(records, injector)));
     let started = harness.clock.now();
     let bought = buy(&process.app).await;
-    assert_eq!(bought.state, State::Completed);
+    assert_eq!(bought.progress.state, State::Completed);
     assert_eq!(harness.clock.now(), started, "no step was postponed");
 }

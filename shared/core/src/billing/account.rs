@@ -11,6 +11,7 @@
 //! The balance is the sum of the ledger and includes reserved credits. Like a job, an account is the
 //! fold of its events; an event that would break a rule is refused and changes nothing.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -36,6 +37,8 @@ pub enum Cause {
         by: String,
         note: String,
     },
+    /// `WELCOME_CREDITS`.
+    Welcome {},
 }
 
 /// Events of an account's trail.
@@ -65,11 +68,15 @@ pub enum AccountEvent {
     Added { credits: u64, cause: Cause },
     #[serde(rename = "credit.deducted")]
     Deducted { credits: u64, cause: Cause },
+    /// The record or the ledger differed from this trail and was rebuilt from it.
+    #[serde(rename = "account.repaired")]
+    Repaired { by: String, findings: Vec<String> },
 }
 
 impl AccountEvent {
     pub fn credits(&self) -> u64 {
         match self {
+            Self::Repaired { .. } => 0,
             Self::Reserved { credits, .. }
             | Self::Settled { credits, .. }
             | Self::Released { credits, .. }
@@ -92,6 +99,44 @@ pub enum Refused {
     Missing { what: &'static str, wanted: u64, found: u64 },
 }
 
+/// Totals since the account's first event. What was earned less what was spent is the balance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Credits that were added, less those of purchases that were undone.
+    pub earned: u64,
+    /// Credits that jobs used or operators deducted.
+    pub spent: u64,
+    /// How often the balance changed.
+    pub transactions: u64,
+    /// When the first and the last event happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
+}
+
+impl Figures {
+    fn add(&mut self, event: &AccountEvent) {
+        match event {
+            AccountEvent::Added { credits, .. } => self.earned += credits,
+            AccountEvent::Deducted { credits, cause: Cause::Purchase { .. } } => {
+                self.earned = self.earned.saturating_sub(*credits);
+            }
+            AccountEvent::Deducted { credits, .. }
+            | AccountEvent::Settled { credits, deducted: false, .. } => {
+                self.spent += credits;
+            }
+            AccountEvent::Reserved { .. }
+            | AccountEvent::Settled { deducted: true, .. }
+            | AccountEvent::Released { .. }
+            | AccountEvent::Allocated { .. }
+            | AccountEvent::TakenBack { .. }
+            | AccountEvent::Repaired { .. } => return,
+        }
+        self.transactions += u64::from(event.credits() > 0);
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     pub tenant: TenantId,
@@ -103,17 +148,42 @@ pub struct Account {
     pub ordered: u64,
     /// Paid, and not in the balance yet.
     pub allocated: u64,
+    /// Absent in records of version 0.1; the store reads them from the trail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Figures>,
+    /// Whether it got its `WELCOME_CREDITS`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_welcomed: bool,
     pub head: Head,
 }
 
 impl Account {
     pub fn new(tenant: TenantId) -> Self {
-        Self { tenant, balance: 0, reserved: 0, ordered: 0, allocated: 0, head: Head::default() }
+        Self {
+            tenant,
+            balance: 0,
+            reserved: 0,
+            ordered: 0,
+            allocated: 0,
+            figures: Some(Figures::default()),
+            is_welcomed: false,
+            head: Head::default(),
+        }
     }
 
     /// Credits that can be reserved for a new job.
     pub fn available(&self) -> u64 {
         self.balance - self.reserved
+    }
+
+    /// The account with the position and time of the event that was just applied to it.
+    pub fn recorded(mut self, head: Head, at: Timestamp) -> Self {
+        self.head = head;
+        if let Some(figures) = &mut self.figures {
+            figures.first_at.get_or_insert(at);
+            figures.last_at = Some(at);
+        }
+        self
     }
 
     /// The account after `event`, without the new head of its trail.
@@ -152,9 +222,10 @@ impl Account {
                 take("the allocated credits", &mut next.allocated, *credits)?;
                 next.balance += credits;
             }
-            AccountEvent::Added { credits, .. } => {
+            AccountEvent::Added { credits, cause } => {
                 next.check_limit(*credits)?;
                 next.balance += credits;
+                next.is_welcomed |= matches!(cause, Cause::Welcome {});
             }
             AccountEvent::Deducted { credits, cause } => {
                 next.check_available(*credits)?;
@@ -163,6 +234,10 @@ impl Account {
                     next.allocated += credits;
                 }
             }
+            AccountEvent::Repaired { .. } => {}
+        }
+        if let Some(figures) = &mut next.figures {
+            figures.add(event);
         }
         Ok(next)
     }
@@ -176,8 +251,10 @@ impl Account {
             }
             let typed: AccountEvent =
                 decode(event).map_err(|error| format!("event {}: {error}", event.id))?;
-            account = account.apply(&typed).map_err(|refused| format!("event {}: {refused}", event.id))?;
-            account.head = Head::of(event);
+            account = account
+                .apply(&typed)
+                .map_err(|refused| format!("event {}: {refused}", event.id))?
+                .recorded(Head::of(event), event.timestamp);
         }
         Ok(account)
     }
@@ -208,7 +285,7 @@ fn take(what: &'static str, from: &mut u64, credits: u64) -> Result<(), Refused>
 pub struct LedgerEntry {
     /// The sequence number of the event in the account's trail.
     pub sequence: u64,
-    pub at: jiff::Timestamp,
+    pub at: Timestamp,
     /// Negative if credits were spent or deducted.
     pub amount: i64,
     /// The balance after this entry.
@@ -218,7 +295,7 @@ pub struct LedgerEntry {
 
 impl LedgerEntry {
     /// The line for an event; `None` if it did not change the balance.
-    pub fn of(before: &Account, after: &Account, event: &AccountEvent, at: jiff::Timestamp) -> Option<Self> {
+    pub fn of(before: &Account, after: &Account, event: &AccountEvent, at: Timestamp) -> Option<Self> {
         let amount = after.balance as i64 - before.balance as i64;
         let cause = match event {
             AccountEvent::Settled { job, .. } => Cause::Job { job: job.clone() },

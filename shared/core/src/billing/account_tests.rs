@@ -104,6 +104,8 @@ proptest! {
                 now = next;
             }
             prop_assert_eq!(now.balance as i64, sum);
+            let figures = now.figures.clone().unwrap();
+            prop_assert_eq!(figures.earned - figures.spent, now.balance);
             prop_assert!(now.reserved <= now.balance);
             prop_assert!(now.balance + now.ordered + now.allocated <= MAX_CREDITS);
         }

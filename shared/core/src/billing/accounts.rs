@@ -11,6 +11,8 @@ use crate::{
         records::{Change, Draft, Index, IndexEntry, When, Written},
     },
     records::{ListPage, Versioned, decode, encode, list_page, read_all, read_index},
+    settings::Credits,
+    tenants::{self, Tenants},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,11 +26,34 @@ pub enum AccountError {
 /// Loads the account of a tenant; an account without events is empty, with version 0.
 pub async fn load(store: &Store, tenant: &TenantId) -> Result<Versioned<Account>, Fault> {
     let found = store.records.get(&record::account(tenant)).await?.as_ref().map(decode).transpose()?;
-    Ok(found.unwrap_or_else(|| Versioned { value: Account::new(tenant.clone()), version: 0 }))
+    let mut found = found.unwrap_or_else(|| Versioned { value: Account::new(tenant.clone()), version: 0 });
+    add_figures(store, &mut found.value).await?;
+    Ok(found)
+}
+
+/// Reads the figures of an account of version 0.1 from its trail. The account's next change stores them. A trail
+/// that can't be replayed leaves it without: `account verify` says why.
+async fn add_figures(store: &Store, account: &mut Account) -> Result<(), Fault> {
+    if account.figures.is_none() {
+        let mut events = trail::read(store, &Aggregate::Account(account.tenant.clone())).await?;
+        events.truncate(account.head.sequence as usize);
+        account.figures =
+            Account::replay(&account.tenant, &events).ok().and_then(|replayed| replayed.figures);
+    }
+    Ok(())
 }
 
 /// Lists every account that has events, by tenant.
 pub async fn all(store: &Store) -> Result<Vec<Account>, Fault> {
+    let mut all = list(store).await?;
+    for account in &mut all {
+        add_figures(store, account).await?;
+    }
+    Ok(all)
+}
+
+/// Lists the stored accounts as they are.
+pub(super) async fn list(store: &Store) -> Result<Vec<Account>, Fault> {
     let all =
         read_index(store.records.as_ref(), Index::State, index::ACCOUNTS, None, usize::MAX, |_: &Account| {
             true
@@ -54,7 +79,7 @@ pub fn transition(
     let mut account = before.value.clone();
     let (mut changes, mut lines) = (Vec::new(), Vec::new());
     for event in events {
-        let mut next = account.apply(event)?;
+        let next = account.apply(event)?;
         let at = account.head.next_time(store.clock.now());
         let (id, aggregate) = (EventId::new(store.ids.fresh()), Aggregate::Account(account.tenant.clone()));
         let (stored, head) = account.head.append(
@@ -66,45 +91,68 @@ pub fn transition(
             origin.metadata.clone(),
         );
         changes.push(trail::append(store, &stored)?);
-        next.head = head;
+        let next = next.recorded(head, at);
         lines.extend(LedgerEntry::of(&account, &next, event, at));
         account = next;
     }
     for line in lines {
-        let key = record::ledger_entry(&account.tenant, line.sequence);
-        let listed = IndexEntry::new(index::ledger(&account.tenant), format!("{:010}", line.sequence));
-        let draft = Draft { tenant_index: Some(listed), ..Draft::new(key, encode(&line)?) };
-        changes.push(Change::Put { draft, when: When::Absent });
+        changes.push(put_line(&account.tenant, &line, When::Absent)?);
     }
-    let when = if before.version == 0 { When::Absent } else { When::Version(before.version) };
-    let draft = Draft {
-        state_index: Some(IndexEntry::new(index::ACCOUNTS, account.tenant.as_str())),
-        ..Draft::new(record::account(&account.tenant), encode(&account)?)
-    };
-    changes.push(Change::Put { draft, when });
+    changes.push(put(&account, before.version)?);
     Ok((account, changes))
 }
 
-/// Grants welcome credits to a tenant whose account has no events yet; so it gets them once.
-pub async fn welcome(store: &Store, tenant: &TenantId, credits: u64) -> Result<(), Fault> {
-    if credits == 0 {
-        return Ok(());
-    }
-    let before = load(store, tenant).await?;
-    if before.version != 0 {
-        return Ok(());
-    }
-    let by = "everypage";
-    let origin = Origin {
-        metadata: Metadata::untraced(tenant.clone(), Some(by.into()), Actor::Operator, &store.environment),
-        correlation: CorrelationId::new(store.ids.fresh()),
+/// The write of a line of the ledger.
+pub(super) fn put_line(tenant: &TenantId, line: &LedgerEntry, when: When) -> Result<Change, Fault> {
+    let listed = IndexEntry::new(index::ledger(tenant), format!("{:010}", line.sequence));
+    let key = record::ledger_entry(tenant, line.sequence);
+    let draft = Draft { tenant_index: Some(listed), ..Draft::new(key, encode(line)?) };
+    Ok(Change::Put { draft, when })
+}
+
+/// The write of an account's record, whose stored version is `version`; 0 if there is none.
+pub(super) fn put(account: &Account, version: u64) -> Result<Change, Fault> {
+    let when = if version == 0 { When::Absent } else { When::Version(version) };
+    let draft = Draft {
+        state_index: Some(IndexEntry::new(index::ACCOUNTS, account.tenant.as_str())),
+        ..Draft::new(record::account(&account.tenant), encode(account)?)
     };
-    let cause = Cause::Operator { by: by.into(), note: "welcome credits".into() };
-    match transition(store, &origin, &before, &[AccountEvent::Added { credits, cause }]) {
-        // Refused if the account was used in between: then it is no new one.
-        Ok((_, changes)) => store.write(changes).await.map(drop),
-        Err(AccountError::Fault(fault)) => Err(fault),
-        Err(AccountError::Refused(refused)) => Err(Fault::broken("account", refused)),
+    Ok(Change::Put { draft, when })
+}
+
+/// Grants a tenant its welcome credits with the first use of its account: it is read, credits are granted or
+/// bought, a plan is approved, or a key is created. Does nothing for tenants that need no credits.
+pub async fn welcome(store: &Store, tenants: &Tenants, tenant: &TenantId) -> Result<(), Fault> {
+    if tenants.settings.welcome_credits == 0 {
+        return Ok(());
+    }
+    let settings = tenants::settings(tenants, tenant).await?;
+    if settings.credits == Credits::Unlimited {
+        return Ok(());
+    }
+    let credits = settings.welcome_credits;
+    let mut is_new = false;
+    loop {
+        let before = load(store, tenant).await?;
+        // An account that was used before there were welcome credits is no new one.
+        is_new |= before.version == 0;
+        if !is_new || before.value.is_welcomed {
+            return Ok(());
+        }
+        let origin = Origin {
+            metadata: Metadata::untraced(tenant.clone(), None, Actor::Operator, &store.environment),
+            correlation: CorrelationId::new(store.ids.fresh()),
+        };
+        let event = AccountEvent::Added { credits, cause: Cause::Welcome {} };
+        match transition(store, &origin, &before, &[event]) {
+            Ok((_, changes)) => match store.write(changes).await? {
+                Written::Applied => return Ok(()),
+                // Another process used the account in between.
+                Written::Refused { .. } => {}
+            },
+            Err(AccountError::Fault(fault)) => return Err(fault),
+            Err(AccountError::Refused(refused)) => return Err(Fault::broken("account", refused)),
+        }
     }
 }
 

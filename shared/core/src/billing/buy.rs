@@ -1,4 +1,4 @@
-//! Buying credits: starts purchases and runs their steps. The decisions are in [`super::saga`].
+//! Buying credits: starts purchases, and what their steps do. They run as [`crate::sagas`] do.
 //!
 //! A step in the account is written in one batch with the event that it is done, so that it takes effect
 //! once. Payments are charged and refunded under an idempotency key, so that a repeated call is harmless.
@@ -7,22 +7,16 @@
 
 use std::time::Duration;
 
-use futures::{
-    StreamExt,
-    future::{pending, ready},
-    stream,
-};
-use jiff::Timestamp;
-use tracing::{info, warn};
+use async_trait::async_trait;
+use tracing::info;
 
 use crate::{
     billing::{
         Billing,
         account::{AccountEvent, Cause, MAX_CREDITS},
         accounts::AccountError,
-        purchase::{Order, Purchase, PurchaseEvent, State, Step},
+        purchase::{Order, Purchase, Step},
         purchases,
-        saga::{Decision, NotAllowed, StepFailure, Task},
     },
     digest::sha256_hex,
     events::Store,
@@ -30,21 +24,22 @@ use crate::{
     money::MicroUsd,
     ports::{
         Fault,
+        clock::Clock,
         payments::{Charge, PaymentError, Refund},
     },
     records::Versioned,
+    sagas::{
+        decide::{Decision, NotAllowed, StepFailure},
+        progress::{Progress, SagaEvent, State},
+        run::{self, AdvanceError, Ran, Saga},
+    },
     secret::Secret,
-    settings::{Purchasing, Settings},
-    tenants,
-    time::{after, until},
+    settings::Purchasing,
+    tenants::{
+        self,
+        administration::{self, ActError, TenantClosed},
+    },
 };
-
-/// Purchases that are continued concurrently.
-const MAX_CONCURRENT: usize = 16;
-/// Active purchases that are listed in one request.
-const BATCH_SIZE: usize = 100;
-/// How often purchases that other processes started are looked up.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A caller's request to buy credits.
 pub struct PurchaseRequest {
@@ -70,6 +65,8 @@ pub enum PurchaseError {
     #[error("unknown purchase {0}")]
     Unknown(PurchaseId),
     #[error(transparent)]
+    Closed(TenantClosed),
+    #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -86,6 +83,10 @@ pub async fn start(billing: &Billing, request: PurchaseRequest) -> Result<(Purch
     if !(1..=MAX_CREDITS).contains(&credits) {
         return Err(PurchaseError::BadAmount { credits });
     }
+    administration::check_open(&billing.store, &request.tenant).await.map_err(|error| match error {
+        ActError::Closed(closed) => PurchaseError::Closed(closed),
+        ActError::Fault(fault) => fault.into(),
+    })?;
     let id = match &request.idempotency_key {
         Some(key) => PurchaseId::new(&sha256_hex(format!("{}/{key}", request.tenant).as_bytes())[..32]),
         None => PurchaseId::new(billing.store.ids.fresh()),
@@ -95,11 +96,10 @@ pub async fn start(billing: &Billing, request: PurchaseRequest) -> Result<(Purch
         by: request.by,
         credits,
         price_micro_usd: price_of(credits, *price_usd).ok_or(PurchaseError::BadAmount { credits })?,
-        strategy: *strategy,
     };
     let method = request.method.as_ref();
     if let Some(created) =
-        purchases::create(&billing.store, billing.vault.as_ref(), &id, order, method).await?
+        purchases::create(&billing.store, billing.vault.as_ref(), &id, order, *strategy, method).await?
     {
         return Ok((created.value, false));
     }
@@ -126,18 +126,7 @@ pub async fn drive(
     id: &PurchaseId,
     patience: Duration,
 ) -> Result<Purchase, PurchaseError> {
-    let end = after(billing.store.clock.now(), patience);
-    loop {
-        let purchase = load(&billing.store, id).await?;
-        let (now, due) = (billing.store.clock.now(), purchase.value.due);
-        if !purchase.value.state.is_active() || due > end || now > end || !can_pay(&billing.settings) {
-            return Ok(purchase.value);
-        }
-        match until(now, due) {
-            Duration::ZERO => run_next_task(billing, &purchase).await?,
-            pause => billing.store.clock.sleep(pause).await,
-        }
-    }
+    run::drive(billing, id, patience).await?.ok_or_else(|| PurchaseError::Unknown(id.clone()))
 }
 
 /// Applies an operator's decision on a purchase.
@@ -150,100 +139,110 @@ pub async fn decide(
     loop {
         let before = load(store, id).await?;
         let purchase = &before.value;
-        let event = purchase.decide(by, decision.clone())?;
+        let event = purchase.progress.decide(by, decision.clone())?;
         let released = match event {
-            PurchaseEvent::Resolved { .. } => purchase.steps_to_release(),
+            SagaEvent::Resolved { .. } => purchase.steps_to_release(),
             _ => &[],
         };
         let account: Vec<_> = released.iter().filter_map(|step| undo_event(purchase, *step)).collect();
-        if let Some(decided) = advance(store, &before, &[event], &account).await? {
+        let decided = purchases::advance(store, &before, &[event.into()], &account).await;
+        if let Some(decided) = decided.map_err(|error| match error {
+            AccountError::Fault(fault) => fault,
+            AccountError::Refused(refused) => Fault::broken("account", refused),
+        })? {
             return Ok(decided.value);
         }
     }
 }
 
-/// Only a process with a payment service runs steps: in one without, every payment would fail.
-fn can_pay(settings: &Settings) -> bool {
-    settings.purchasing.is_some()
+/// What a step changes.
+#[derive(Default)]
+pub struct Effect {
+    /// The payment service's id of a payment that was taken.
+    payment: Option<String>,
+    account: Option<AccountEvent>,
 }
 
-/// Runs or undoes one step, or ends a compensation.
-async fn run_next_task(billing: &Billing, purchase: &Versioned<Purchase>) -> Result<(), Fault> {
-    let Some(task) = purchase.value.next_task() else {
-        if let Some(end) = purchase.value.end_compensation() {
-            advance(&billing.store, purchase, &[end], &[]).await?;
-        }
-        return Ok(());
-    };
-    let start = purchase.value.start(task, billing.store.clock.now());
-    let Some(purchase) = advance(&billing.store, purchase, &[start], &[]).await? else { return Ok(()) };
-    match task {
-        Task::Run(step) => run_step(billing, &purchase, step).await,
-        Task::Undo(step) => undo_step(billing, &purchase, step).await,
+impl Effect {
+    fn on_account(account: Option<AccountEvent>) -> Self {
+        Self { payment: None, account }
     }
 }
 
-async fn run_step(billing: &Billing, before: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
-    let purchase = &before.value;
-    let (payment, account) = match step {
-        Step::TakePayment => match charge(billing, purchase).await {
-            Ok(payment) => (Some(payment), vec![]),
-            Err(failure) => return record_failure(billing, before, step, failure).await,
-        },
-        _ => (None, account_event(purchase, step).into_iter().collect()),
-    };
-    let events = purchase.step_done(step, payment);
-    match purchases::advance(&billing.store, before, &events, &account).await {
-        Ok(Some(done)) if done.value.state == State::Completed => {
-            let Order { tenant, credits, .. } = &done.value.order;
-            info!(purchase = %done.value.id, %tenant, credits, "credits bought");
-            Ok(())
-        }
-        // Not completed yet, or another process was faster: the next pass finds what is due.
-        Ok(_) => Ok(()),
-        Err(AccountError::Refused(refused)) => {
-            record_failure(billing, before, step, StepFailure::Refused(refused.to_string())).await
-        }
-        Err(AccountError::Fault(fault)) => Err(fault),
+#[async_trait]
+impl Saga for Billing {
+    type Step = Step;
+    type Id = PurchaseId;
+    type Record = Purchase;
+    type Effect = Effect;
+
+    fn clock(&self) -> &dyn Clock {
+        self.store.clock.as_ref()
     }
-}
 
-async fn record_failure(
-    billing: &Billing,
-    before: &Versioned<Purchase>,
-    step: Step,
-    failure: StepFailure,
-) -> Result<(), Fault> {
-    let purchase = &before.value;
-    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), ?failure, "purchase step failed");
-    let now = billing.store.clock.now();
-    let events = purchase.step_failed(step, failure, now, &billing.settings.retry_intervals);
-    advance(&billing.store, before, &events, &[]).await?;
-    Ok(())
-}
+    fn pauses(&self) -> &[Duration] {
+        &self.settings.retry_intervals
+    }
 
-async fn undo_step(billing: &Billing, before: &Versioned<Purchase>, step: Step) -> Result<(), Fault> {
-    let purchase = &before.value;
-    let account: Vec<_> = undo_event(purchase, step).into_iter().collect();
-    let undone = match step {
-        Step::TakePayment => refund(billing, purchase).await,
-        _ => Ok(()),
-    };
-    let reason = match undone {
-        Ok(()) => {
-            match purchases::advance(&billing.store, before, &purchase.undo_done(step), &account).await {
-                Ok(_) => return Ok(()),
-                Err(AccountError::Refused(refused)) => refused.to_string(),
-                Err(AccountError::Fault(fault)) => return Err(fault),
-            }
+    /// Only a process with a payment service runs steps: in one without, every payment would fail.
+    fn can_run(&self) -> bool {
+        self.settings.purchasing.is_some()
+    }
+
+    fn id(purchase: &Purchase) -> &PurchaseId {
+        &purchase.id
+    }
+
+    fn tenant(purchase: &Purchase) -> &TenantId {
+        &purchase.order.tenant
+    }
+
+    fn progress(purchase: &Purchase) -> &Progress<Step> {
+        &purchase.progress
+    }
+
+    async fn find(&self, id: &PurchaseId) -> Result<Option<Versioned<Purchase>>, Fault> {
+        purchases::find(&self.store, id).await
+    }
+
+    async fn list_active(&self, limit: usize) -> Result<Vec<Versioned<Purchase>>, Fault> {
+        purchases::list_active(&self.store, limit).await
+    }
+
+    async fn advance(
+        &self,
+        before: &Versioned<Purchase>,
+        events: Vec<SagaEvent<Step>>,
+        effect: Effect,
+    ) -> Result<Option<Versioned<Purchase>>, AdvanceError> {
+        let events = before.value.with_payment(events, effect.payment);
+        let advanced = purchases::advance(&self.store, before, &events, effect.account.as_slice()).await;
+        let advanced = advanced.map_err(|error| match error {
+            AccountError::Refused(refused) => AdvanceError::Refused(refused.to_string()),
+            AccountError::Fault(fault) => AdvanceError::Fault(fault),
+        })?;
+        if let Some(Versioned { value: done, .. }) = &advanced
+            && done.progress.state == State::Completed
+        {
+            let Order { tenant, credits, .. } = &done.order;
+            info!(purchase = %done.id, %tenant, credits, "credits bought");
         }
-        Err(error) => error.to_string(),
-    };
-    warn!(purchase = %purchase.id, tenant = %purchase.order.tenant, step = step.name(), reason, "purchase step not undone");
-    let now = billing.store.clock.now();
-    let failed = purchase.undo_failed(step, reason, now, &billing.settings.retry_intervals);
-    advance(&billing.store, before, &[failed], &[]).await?;
-    Ok(())
+        Ok(advanced)
+    }
+
+    async fn run(&self, purchase: &Purchase, step: Step) -> Result<Ran<Effect>, StepFailure> {
+        Ok(Ran::Done(match step {
+            Step::TakePayment => Effect { payment: Some(charge(self, purchase).await?), account: None },
+            _ => Effect::on_account(account_event(purchase, step)),
+        }))
+    }
+
+    async fn undo(&self, purchase: &Purchase, step: Step) -> Result<Effect, String> {
+        if step == Step::TakePayment {
+            refund(self, purchase).await.map_err(|error| error.to_string())?;
+        }
+        Ok(Effect::on_account(undo_event(purchase, step)))
+    }
 }
 
 /// The account event of a step; `None` for the payment.
@@ -295,91 +294,4 @@ async fn refund(billing: &Billing, purchase: &Purchase) -> Result<(), PaymentErr
         amount: purchase.order.price_micro_usd,
     };
     billing.payments.refund(&refund).await
-}
-
-/// Records events that the account can't refuse.
-async fn advance(
-    store: &Store,
-    before: &Versioned<Purchase>,
-    events: &[PurchaseEvent],
-    account: &[AccountEvent],
-) -> Result<Option<Versioned<Purchase>>, Fault> {
-    purchases::advance(store, before, events, account).await.map_err(|error| match error {
-        AccountError::Fault(fault) => fault,
-        AccountError::Refused(refused) => Fault::broken("account", refused),
-    })
-}
-
-/// Continues every due purchase, and starts no step after `end`; returns the number of steps, and when
-/// the next purchase is due.
-async fn run_due(billing: &Billing, end: Timestamp) -> Result<(usize, Option<Timestamp>), Fault> {
-    let now = billing.store.clock.now();
-    let active = purchases::list_active(&billing.store, BATCH_SIZE).await?;
-    let (due, later): (Vec<_>, Vec<_>) = active.into_iter().partition(|purchase| purchase.value.due <= now);
-    let runs = stream::iter(due).map(|purchase| async move {
-        let id = purchase.value.id;
-        match run_while_due(billing, &id, end).await {
-            Ok(steps) => steps,
-            Err(fault) => {
-                warn!(purchase = %id, %fault, "purchase can't be continued; retrying");
-                billing.store.clock.sleep(POLL_INTERVAL).await;
-                0
-            }
-        }
-    });
-    let steps = runs.buffer_unordered(MAX_CONCURRENT).fold(0, |sum, steps| ready(sum + steps)).await;
-    Ok((steps, later.first().map(|purchase| purchase.value.due)))
-}
-
-/// Runs tasks of a purchase while they are due; returns how many. It reads the purchase before each one,
-/// because the index that listed it lags behind.
-async fn run_while_due(billing: &Billing, id: &PurchaseId, end: Timestamp) -> Result<usize, Fault> {
-    let mut steps = 0;
-    loop {
-        let now = billing.store.clock.now();
-        let found = purchases::find(&billing.store, id).await?;
-        let due = found.filter(|found| found.value.state.is_active() && found.value.due <= now);
-        let Some(purchase) = due.filter(|_| now < end) else { return Ok(steps) };
-        run_next_task(billing, &purchase).await?;
-        steps += 1;
-    }
-}
-
-/// Continues purchases as they become due; never returns.
-pub async fn run(billing: &Billing) {
-    if !can_pay(&billing.settings) {
-        return pending().await;
-    }
-    loop {
-        let pause = match run_due(billing, Timestamp::MAX).await {
-            Ok((0, next)) => {
-                next.map_or(POLL_INTERVAL, |next| until(billing.store.clock.now(), next).min(POLL_INTERVAL))
-            }
-            Ok(_) => continue,
-            Err(fault) => {
-                warn!(%fault, "due purchases can't be listed; retrying");
-                POLL_INTERVAL
-            }
-        };
-        billing.store.clock.sleep(pause.max(Duration::from_millis(1))).await;
-    }
-}
-
-/// Continues due purchases until none is due within `time`, for a process that ends; returns the number
-/// of steps.
-pub async fn run_for(billing: &Billing, time: Duration) -> Result<usize, Fault> {
-    let end = after(billing.store.clock.now(), time);
-    let mut steps = 0;
-    while can_pay(&billing.settings) {
-        let (count, next) = run_due(billing, end).await?;
-        steps += count;
-        let now = billing.store.clock.now();
-        match next {
-            _ if now >= end => break,
-            _ if count > 0 => {}
-            Some(next) if next < end => billing.store.clock.sleep(until(now, next)).await,
-            _ => break,
-        }
-    }
-    Ok(steps)
 }

@@ -1,11 +1,11 @@
-//! The credits of a tenant: accounts, the ledger, purchases, and the saga that runs a purchase.
+//! The credits of a tenant: accounts, the ledger, and purchases, which are sagas.
 
 pub mod account;
 pub mod accounts;
 pub mod buy;
+pub mod drift;
 pub mod purchase;
 pub mod purchases;
-pub mod saga;
 pub(crate) mod telemetry;
 
 use std::sync::Arc;

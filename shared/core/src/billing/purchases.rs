@@ -6,8 +6,7 @@ use crate::{
     billing::{
         account::AccountEvent,
         accounts::{self, AccountError, Origin},
-        purchase::{Order, Purchase, PurchaseEvent, State},
-        telemetry as billing_telemetry,
+        purchase::{Order, Purchase, PurchaseEvent},
     },
     event::{Actor, Aggregate, Event, Head, Metadata},
     events::{Store, trail},
@@ -21,7 +20,12 @@ use crate::{
         vault::Vault,
     },
     records::{self, ListPage, Versioned, decode, encode},
+    sagas::{
+        self,
+        progress::{SagaEvent, State},
+    },
     secret::Secret,
+    settings::Strategy,
 };
 
 pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Versioned<Purchase>>, Fault> {
@@ -29,7 +33,7 @@ pub async fn find(store: &Store, id: &PurchaseId) -> Result<Option<Versioned<Pur
 }
 
 fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
-    let listed = match purchase.state {
+    let listed = match purchase.progress.state {
         State::Running | State::Compensating => Some(index::DUE_PURCHASES),
         State::Manual => Some(index::MANUAL_PURCHASES),
         State::Completed | State::Compensated | State::Resolved => None,
@@ -38,9 +42,9 @@ fn draft(purchase: &Purchase) -> Result<Draft, Fault> {
     Ok(Draft {
         tenant_index: Some(IndexEntry::new(
             index::purchases(&purchase.order.tenant),
-            sort(purchase.started_at),
+            sort(purchase.progress.started_at),
         )),
-        state_index: listed.map(|partition| IndexEntry::new(partition, sort(purchase.due))),
+        state_index: listed.map(|partition| IndexEntry::new(partition, sort(purchase.progress.due))),
         ..Draft::new(record::purchase(&purchase.id), encode(purchase)?)
     })
 }
@@ -51,6 +55,7 @@ pub async fn create(
     vault: &dyn Vault,
     id: &PurchaseId,
     order: Order,
+    strategy: Strategy,
     method: Option<&Secret>,
 ) -> Result<Option<Versioned<Purchase>>, Fault> {
     let mut more = Vec::new();
@@ -59,7 +64,7 @@ pub async fn create(
         let draft = Draft::new(record::payment_method(id), encode(&sealed)?);
         more.push(Change::Put { draft, when: When::Absent });
     }
-    write(store, id, None, &[PurchaseEvent::Started(order)], more).await
+    write(store, id, None, &[PurchaseEvent::Started { order, strategy }], more).await
 }
 
 /// Applies events to a purchase and to its account; `None` if another process changed the purchase. It
@@ -101,8 +106,7 @@ async fn advance_once(
         matches!(
             event,
             PurchaseEvent::PaymentCompleted { .. }
-                | PurchaseEvent::Compensating { .. }
-                | PurchaseEvent::Resolved { .. }
+                | PurchaseEvent::Saga(SagaEvent::Compensating { .. } | SagaEvent::Resolved { .. })
         )
     });
     if needs_no_method && let Some(item) = store.records.get(&record::payment_method(id)).await? {
@@ -134,14 +138,14 @@ async fn write(
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     changes.insert(0, Change::Put { draft: draft(&purchase)?, when });
     for event in events {
-        if let PurchaseEvent::Manual { reason } = event {
+        if let PurchaseEvent::Saga(SagaEvent::Manual { reason }) = event {
             changes.push(notices::change(store, &notice(&purchase, reason))?);
         }
     }
     if store.write(changes).await? != Written::Applied {
         return Ok(None);
     }
-    billing_telemetry::purchase_changed(&purchase, events);
+    sagas::telemetry::changed(&purchase.progress, events.iter().filter_map(PurchaseEvent::saga));
     Ok(Some(Versioned { value: purchase, version: when.next_version() }))
 }
 

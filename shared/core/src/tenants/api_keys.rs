@@ -15,7 +15,7 @@ use crate::{
     records::{Versioned, decode, encode, read_all},
     secret::Secret,
     tenants::{
-        administration::{self, AdministrationEvent},
+        administration::{self, ActError, AdministrationEvent},
         caller::Caller,
     },
 };
@@ -28,6 +28,9 @@ const RANDOM_NUMBERS: usize = 3;
 
 /// Tries to store a key while other acts of administration are recorded.
 const MAX_TRIES: usize = 20;
+
+/// Keys that are read together when all are erased.
+const ERASED_TOGETHER: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
@@ -60,7 +63,12 @@ pub async fn any_exist(store: &Store) -> Result<bool, Fault> {
 }
 
 /// Creates a key on behalf of `by`. The secret is only in the return value: it can't be shown again.
-pub async fn create(store: &Store, caller: Caller, label: &str, by: &str) -> Result<(ApiKey, Secret), Fault> {
+pub async fn create(
+    store: &Store,
+    caller: Caller,
+    label: &str,
+    by: &str,
+) -> Result<(ApiKey, Secret), ActError> {
     let random: String =
         (0..RANDOM_NUMBERS).map(|_| format!("{:016x}", store.ids.random_below(u64::MAX))).collect();
     let secret = format!("{PREFIX}{random}");
@@ -86,12 +94,12 @@ pub async fn create(store: &Store, caller: Caller, label: &str, by: &str) -> Res
             Change::Put { draft: draft(&sha256, &key)?, when: When::Absent },
             Change::Put { draft: pointer.clone(), when: When::Absent },
         ];
-        changes.extend(administration::changes(store, tenant, by, created.clone()).await?);
+        changes.extend(administration::changes_if_open(store, tenant, by, created.clone()).await?);
         if store.write(changes).await? == Written::Applied {
             return Ok((key, Secret::new(secret)));
         }
     }
-    Err(Fault::Throttled { service: "records", retry_after: None })
+    Err(Fault::Throttled { service: "records", retry_after: None }.into())
 }
 
 /// Finds the key with this secret, unless it was revoked. It is looked up by its hash, so that the
@@ -103,6 +111,39 @@ pub async fn find(store: &Store, secret: &str) -> Result<Option<ApiKey>, Fault> 
     let item = store.records.get(&record::api_key(&sha256_hex(secret.as_bytes()))).await?;
     let found: Option<Versioned<ApiKey>> = item.as_ref().map(decode).transpose()?;
     Ok(found.map(|key| key.value).filter(|found| found.revoked_at.is_none()))
+}
+
+/// Revokes every key of a tenant that is erased, and deletes their names and users. The
+/// hashes stay: with no key at all, requests would need none.
+pub async fn erase(store: &Store, tenant: &TenantId, by: &str) -> Result<(), Fault> {
+    let partition = record::tenant_partition(tenant);
+    loop {
+        let listing = store.records.list(&partition, record::TENANT_API_KEYS, None, ERASED_TOGETHER).await?;
+        if listing.items.is_empty() {
+            return Ok(());
+        }
+        for item in listing.items {
+            let pointer: Pointer = decode(&item)?.value;
+            let mut changes = vec![Change::Delete { key: item.draft.key, version: item.version }];
+            if let Some(item) = store.records.get(&record::api_key(&pointer.sha256)).await? {
+                let found: Versioned<ApiKey> = decode(&item)?;
+                if found.value.revoked_at.is_none() {
+                    let event = AdministrationEvent::KeyRevoked { key: found.value.id.clone() };
+                    changes.extend(administration::changes(store, tenant, by, event).await?);
+                }
+                let erased = ApiKey {
+                    caller: Caller { user: String::new(), ..found.value.caller },
+                    label: String::new(),
+                    revoked_at: found.value.revoked_at.or_else(|| Some(store.clock.now())),
+                    ..found.value
+                };
+                let draft = draft(&pointer.sha256, &erased)?;
+                changes.push(Change::Put { draft, when: When::Version(found.version) });
+            }
+            // Refused if another act was recorded in between: then the key is listed again.
+            store.write(changes).await?;
+        }
+    }
 }
 
 /// Lists the keys of a tenant, oldest first, including revoked ones.

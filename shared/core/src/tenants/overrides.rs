@@ -21,7 +21,7 @@ use crate::{
     },
     records::{Versioned, decode, encode},
     settings::Settings,
-    tenants::administration::{self, AdministrationEvent},
+    tenants::administration::{self, ActError, AdministrationEvent, TenantClosed},
     time::after,
 };
 
@@ -58,7 +58,18 @@ pub enum TenantError {
     #[error("{}", .0.join("\n"))]
     Refused(Vec<String>),
     #[error(transparent)]
+    Closed(TenantClosed),
+    #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<ActError> for TenantError {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::Closed(closed) => Self::Closed(closed),
+            ActError::Fault(fault) => Self::Fault(fault),
+        }
+    }
 }
 
 async fn find(tenants: &Tenants, tenant: &TenantId) -> Result<Option<Versioned<Overrides>>, Fault> {
@@ -116,7 +127,7 @@ pub async fn change(
         };
         let event = AdministrationEvent::TenantChanged { set: names(true), unset: names(false) };
         let mut writes = vec![put];
-        writes.extend(administration::changes(&tenants.store, tenant, by, event).await?);
+        writes.extend(administration::changes_if_open(&tenants.store, tenant, by, event).await?);
         if tenants.store.write(writes).await? == Written::Applied {
             tenants.cache.0.lock().remove(tenant);
             return Ok(next);
