@@ -1,15 +1,31 @@
 //! Budgets of jobs and tenants: never overrun, whatever runs at once or dies, and nothing stays reserved.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use everypage_core::{
+    events::Store,
     ids::{JobId, TenantId},
     job::Job,
     keys::record,
     money::MicroUsd,
     notices,
-    ports::{clock::Clock, notifier::NoticeKind, records::Records},
-    read::expense::Expenses,
+    ports::{
+        Fault,
+        clock::Clock,
+        notifier::NoticeKind,
+        records::{Batch, Index, Item, Key, Listing, Records, Written},
+    },
+    read::{
+        expense::{Expenses, Wanted},
+        expenses::{self, Answer, Budgets},
+    },
     source::Source,
 };
 use everypage_testkit::{
@@ -20,6 +36,8 @@ use everypage_tests::{
     harness::{Harness, Process},
     invariants,
 };
+use proptest::prelude::*;
+use tokio::runtime::Builder;
 
 use crate::sources;
 
@@ -100,5 +118,172 @@ async fn a_process_that_is_killed_at_any_moment_leaves_nothing_reserved_and_noth
         assert!(expenses.spent <= MicroUsd(700_000), "{expenses:?}");
         let recorded = second.result(&job).await.metadata.cost_micro_usd;
         assert!(recorded <= expenses.spent && recorded >= MicroUsd(CALL), "{recorded:?} of {expenses:?}");
+    }
+}
+
+/// Records at which other tasks come in between any two accesses, and which check after each write that no budget is
+/// overrun.
+struct Crowded {
+    inner: Arc<dyn Records>,
+    /// How many other tasks come in between is drawn from it.
+    turns: AtomicU64,
+    limits: [(Key, MicroUsd); 2],
+}
+
+impl Crowded {
+    async fn wait_for_others(&self) {
+        let turn = self.turns.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        for _ in 0..(turn >> 61) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn expenses(&self, key: &Key) -> Expenses {
+        let item = self.inner.get(key).await.unwrap();
+        item.map(|item| serde_json::from_str(&item.draft.body).unwrap()).unwrap_or_default()
+    }
+
+    async fn check(&self) {
+        for (key, limit) in &self.limits {
+            let expenses = self.expenses(key).await;
+            let reserved: u64 = expenses.reservations.iter().map(|reservation| reservation.amount.0).sum();
+            assert!(expenses.spent.0 + reserved <= limit.0, "{expenses:?} of {limit:?}");
+        }
+    }
+}
+
+#[async_trait]
+impl Records for Crowded {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, Fault> {
+        self.wait_for_others().await;
+        self.inner.get(key).await
+    }
+
+    async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Fault> {
+        self.wait_for_others().await;
+        self.inner.get_many(keys).await
+    }
+
+    async fn list(
+        &self,
+        partition: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
+        self.inner.list(partition, prefix, after, limit).await
+    }
+
+    async fn list_index(
+        &self,
+        index: Index,
+        partition: &str,
+        after: Option<&str>,
+        descending: bool,
+        limit: usize,
+    ) -> Result<Listing, Fault> {
+        self.inner.list_index(index, partition, after, descending, limit).await
+    }
+
+    async fn write(&self, batch: &Batch) -> Result<Written, Fault> {
+        self.wait_for_others().await;
+        let written = self.inner.write(batch).await;
+        self.check().await;
+        written
+    }
+}
+
+/// The longest time that a call may take.
+const CALL_TIME: Duration = Duration::from_secs(10);
+
+/// One call of a page, from its reservation on.
+#[derive(Clone, Debug)]
+struct PaidCall {
+    starts_ms: u64,
+    takes_ms: u64,
+    most: u64,
+    least_percent: u64,
+    /// Of what was granted; `None` where the worker dies.
+    cost_percent: Option<u64>,
+}
+
+fn calls() -> impl Strategy<Value = Vec<PaidCall>> {
+    let dies_or_costs = prop_oneof![1 => Just(None), 4 => (0..=100u64).prop_map(Some)];
+    let call = (0..3000u64, 0..9000u64, 0..500u64, 0..=100u64, dies_or_costs).prop_map(
+        |(starts_ms, takes_ms, most, least_percent, cost_percent)| PaidCall {
+            starts_ms,
+            takes_ms,
+            most,
+            least_percent,
+            cost_percent,
+        },
+    );
+    prop::collection::vec(call, 1..32)
+}
+
+/// Makes one call. Returns what it cost, or what it could have cost at most where its worker died.
+async fn pay(store: Store, budgets: Budgets, call: PaidCall) -> u64 {
+    let wanted = Wanted { most: MicroUsd(call.most), least: MicroUsd(call.most * call.least_percent / 100) };
+    store.clock.sleep(Duration::from_millis(call.starts_ms)).await;
+    let Answer::Granted(granted) = expenses::reserve(&store, &budgets, wanted, CALL_TIME).await.unwrap()
+    else {
+        return 0;
+    };
+    assert!((wanted.least..=wanted.most).contains(&granted.amount), "{granted:?} for {wanted:?}");
+    store.clock.sleep(Duration::from_millis(call.takes_ms)).await;
+    let Some(percent) = call.cost_percent else { return granted.amount.0 };
+    let cost = granted.amount.0 * percent / 100;
+    expenses::settle(&store, &granted, MicroUsd(cost)).await.unwrap();
+    cost
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However calls come in between each other, and whatever they cost or leave behind: a job's and a tenant's budget
+    /// are never overrun, and in the end they hold what the calls cost, and nothing else.
+    #[test]
+    fn calls_at_once_never_overrun_a_budget_and_leave_nothing_reserved(
+        of_job in 0..4000u64,
+        of_month in 0..4000u64,
+        turns: u64,
+        calls in calls(),
+    ) {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let harness = Harness::new(&[]);
+            let (job, tenant) = (JobId::new("job"), TenantId::new("local"));
+            let now = harness.clock.now();
+            let month = now.strftime("%Y-%m").to_string();
+            let (of_job, of_month) = (MicroUsd(of_job), MicroUsd(of_month));
+            let limits =
+                [(record::job_expenses(&job), of_job), (record::tenant_expenses(&tenant, &month), of_month)];
+            let records = Arc::new(Crowded {
+                inner: harness.records.clone(),
+                turns: turns.into(),
+                limits: limits.clone(),
+            });
+            let process = harness.start_on("a", records.clone());
+            let store = &process.app.store;
+            let budgets = Budgets::new((&job, Some(of_job)), (&tenant, Some(of_month)), now);
+            let paid: Vec<_> =
+                calls.into_iter().map(|call| tokio::spawn(pay(store.clone(), budgets.clone(), call))).collect();
+            let mut cost = 0;
+            for paid in paid {
+                cost += paid.await.unwrap();
+            }
+            // Reservations of dead workers end by themselves, and the next call finds that.
+            harness.advance(Duration::from_secs(120)).await;
+            let nothing = Wanted { most: MicroUsd(0), least: MicroUsd(0) };
+            match expenses::reserve(store, &budgets, nothing, CALL_TIME).await.unwrap() {
+                Answer::Granted(granted) => expenses::settle(store, &granted, MicroUsd(0)).await.unwrap(),
+                other => panic!("{other:?}"),
+            }
+            for (key, _) in &limits {
+                let expenses = records.expenses(key).await;
+                assert!(expenses.reservations.is_empty(), "{expenses:?}");
+                assert_eq!(expenses.spent, MicroUsd(cost), "{key:?}");
+            }
+        });
     }
 }

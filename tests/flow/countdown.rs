@@ -120,8 +120,8 @@ async fn a_redriven_job_counts_down_again_and_reads_no_page_twice() {
     let calls = harness.vision.calls().len();
     let broken = Failure { code: "step_failed".into(), reason: "killed".into() };
     fail(&process.app.dead_letters, &id, broken).await.unwrap();
-    let letter = everypage_core::dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0);
-    redrive(&process.app.recovery, &letter.value.id, "ann", None).await.unwrap();
+    let dead_letter = everypage_core::dead_letters::waiting(&process.app.store, 1).await.unwrap().remove(0);
+    redrive(&process.app.recovery, &dead_letter.value.id, "ann", None).await.unwrap();
     let job = process.finish(&id).await;
     invariants::succeeded(&job);
     assert_eq!(

@@ -11,7 +11,7 @@ use everypage_core::{
     job::Status,
     ports::{
         clock::Clock,
-        vision::{Allowance, Finish, Scope, VisionError},
+        vision::{Finish, Scope, VisionError},
     },
     providers::target::Provider,
     read::{breakers, outcome::CallResult},
@@ -112,7 +112,7 @@ async fn each_class_of_error_fails_over_and_is_counted_by_its_breaker() {
     let cases: [Case; 5] = [
         (VisionError::Transient { detail: detail(), retry_after: None }, "openai:gpt-5.4"),
         // A matter of pace, and of this page: the model is well.
-        (VisionError::Exhausted { detail: detail(), retry_after: None, allowance: Allowance::default() }, ""),
+        (VisionError::Exhausted { detail: detail(), retry_after: None, allowance: Box::default() }, ""),
         (VisionError::Request { detail: detail() }, ""),
         (VisionError::Configuration { detail: detail(), scope: Scope::Provider }, "openai:*"),
         (VisionError::Configuration { detail: detail(), scope: Scope::Model }, "openai:gpt-5.4"),

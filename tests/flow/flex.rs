@@ -5,7 +5,8 @@ use std::sync::Arc;
 use everypage_core::{
     ids::Priority,
     job::{Job, JobOptions},
-    ports::vision::{Allowance, VisionError},
+    ports::vision::{Scope, VisionError},
+    read::breakers,
     settings::Cost,
 };
 use everypage_testkit::{
@@ -46,15 +47,21 @@ async fn cheap_jobs_with_time_to_spare_use_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_goes_over_to_the_standard_tier_when_the_cheap_one_has_no_room() {
+async fn a_page_goes_over_to_the_standard_tier_when_the_cheap_one_comes_to_nothing() {
     for reply in [
         Reply::Hang,
         Reply::Fail(VisionError::Exhausted {
             detail: "429".into(),
             retry_after: None,
-            allowance: Allowance::default(),
+            allowance: Box::default(),
         }),
         Reply::down(),
+        Reply::Fail(VisionError::Request { detail: "400: no flex for this model".into() }),
+        Reply::Fail(VisionError::Configuration {
+            detail: "404: no flex for this model".into(),
+            scope: Scope::Model,
+        }),
+        Reply::Fail(VisionError::Unknown { detail: "418".into() }),
     ] {
         let harness = Harness::new(&[("FAILOVER", "openai:gpt-5.4")]);
         harness.vision.add_flex();
@@ -73,6 +80,9 @@ async fn a_page_goes_over_to_the_standard_tier_when_the_cheap_one_has_no_room() 
         let document = process.result(&job).await;
         assert_eq!(document.metadata.final_ai_pages, 4);
         assert_eq!((harness.vision.flex_calls().len(), harness.vision.calls().len()), (4, 8));
-        assert!(document.pages.iter().all(|page| page.calls.len() == 2));
+        for page in &document.pages {
+            assert_eq!(page.calls.iter().map(|call| call.is_flex).collect::<Vec<_>>(), [true, false]);
+        }
+        assert!(breakers::all(&process.app.reader.breakers).await.unwrap().is_empty());
     }
 }

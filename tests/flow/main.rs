@@ -13,9 +13,12 @@ mod end_now;
 mod failover;
 mod flex;
 mod healing;
+mod hedging;
 mod jobs;
 mod ocr;
+mod pacing;
 mod retention;
+mod upgrade;
 mod verification;
 
 use everypage_core::{finish::result::ResultDocument, source::Source};

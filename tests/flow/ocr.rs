@@ -36,10 +36,29 @@ async fn without_an_api_key_a_scan_is_recognized_and_the_job_ends_with_it() {
     let document = process.result(&job).await;
     assert_eq!(sources(&document), [Source::OCR; 5]);
     assert!(document.pages.iter().all(|page| page.text == RECOGNIZED && page.confidence.is_some()));
-    assert_eq!((document.metadata.final_ocr_pages, document.metadata.missing_pages.len()), (5, 0));
+    assert_eq!((document.metadata.final_ocr_pages, document.metadata.missing_pages), (5, 0));
     assert!(!document.metadata.timeout_occurred);
     // Two at a time.
     assert!(seconds(harness.clock.as_ref()) < 8.0, "{}", seconds(harness.clock.as_ref()));
+}
+
+/// One scanned sheet in a German document: its language is added to that of the settings, if there is data for it.
+#[tokio::test(start_paused = true)]
+async fn a_scan_is_recognized_in_the_languages_of_the_other_pages() {
+    let (both, english) = (&["eng", "deu"][..], &["eng"][..]);
+    for (installed, expected) in [(both, both), (english, english)] {
+        let mut harness = Harness::new(&NO_KEYS);
+        let ocr = FakeOcr::new(harness.clock.clone(), Duration::from_secs(1)).with_languages(installed);
+        let ocr = Arc::new(ocr);
+        harness.ocr = ocr.clone();
+        let process = harness.start("a");
+        let mut document = FakeDocument::mixed(3);
+        document.pages[0].text = "Der Hafen ist zu und die Boote werden nicht fahren. ".repeat(5);
+        document.pages[1] = FakeDocument::scan(1).pages.remove(0);
+        let id = process.submit(&document).await.unwrap().job.id;
+        process.finish(&id).await;
+        assert_eq!(ocr.asked(), [expected.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use everypage_core::{
     finish::{heal, results, retention, verify::verify_job},
     ids::TenantId,
     job::jobs,
+    recover::sweep::sweep,
     tenants::administration,
 };
 use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
@@ -46,6 +47,23 @@ async fn content_is_removed_after_its_time_and_the_trail_stays() {
     assert_eq!(heal::send(&process.app.finisher, &id, DAY).await.unwrap_err().code(), "nothing_to_heal");
     assert_eq!(retention::remove_expired(&process.app.finisher).await.unwrap(), 0, "once");
     assert!(!process.submit(&document()).await.unwrap().existed, "the same request makes a new job");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_sweep_removes_more_than_a_batch() {
+    let harness = Harness::new(&[("DATA_RETENTION", "30d")]);
+    let process = harness.start("a");
+    for _ in 0..101 {
+        let mut document = document();
+        document.pages.truncate(1);
+        document.pages[0].text = format!("the words of {}", harness.records.dump().len());
+        let id = process.submit(&document).await.unwrap().job.id;
+        process.finish(&id).await;
+    }
+    assert_eq!(sweep(&process.app.recovery).await.expired, 0);
+    harness.advance(31 * DAY).await;
+    assert_eq!(sweep(&process.app.recovery).await.expired, 101);
+    assert_eq!(harness.blobs.keys(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

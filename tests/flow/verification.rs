@@ -11,9 +11,16 @@ use std::{
 use async_trait::async_trait;
 use everypage_core::{
     app::App,
+    billing::buy::{self, PurchaseRequest},
+    dead_letters::job_dead_letter_id,
+    digest::sha256_hex,
     event::Aggregate,
     events::trail,
-    finish::verify::verify_job,
+    finish::{
+        verify::verify_job,
+        verify_aggregate::{aggregates, replay, verify_aggregate},
+    },
+    ids::TenantId,
     job::Job,
     keys::record,
     ports::{
@@ -25,10 +32,15 @@ use everypage_core::{
         pages::{self, Claim, Page},
     },
     records::Versioned,
+    tenants::{
+        api_keys,
+        caller::{Caller, Role},
+    },
 };
 use everypage_testkit::{
     faulty::{FaultInjector, Faulty, Injection},
     pdf::FakeDocument,
+    vision::Reply,
 };
 use everypage_tests::{
     harness::Harness,
@@ -130,4 +142,96 @@ async fn a_page_settled_during_verification_is_not_reported_as_tampering() {
         Vec::<String>::new()
     );
     assert!(injector.lists.load(Ordering::SeqCst) > 3, "it was verified once more");
+}
+
+/// What the verification of an aggregate finds.
+async fn findings(app: &App, aggregate: &str) -> Vec<String> {
+    let aggregate = aggregate.parse().unwrap();
+    verify_aggregate(&app.store, &app.tenants, app.blobs.as_ref(), &aggregate).await.unwrap().findings
+}
+
+/// Changes something of the stored record, and then something of an event, of an aggregate that is intact.
+async fn assert_tampering_is_found(
+    harness: &Harness,
+    app: &App,
+    name: &str,
+    record: &Key,
+    change: (&str, &str),
+) {
+    assert_eq!(findings(app, name).await, Vec::<String>::new(), "{name}");
+    let aggregate: Aggregate = name.parse().unwrap();
+    let state = replay(&app.store, &aggregate).await.unwrap().unwrap();
+    assert!(!state.is_null(), "{name}");
+    let event = record::event(&aggregate, 1);
+    for (key, (old, new)) in [(record, change), (&event, ("\"timestamp\":\"2", "\"timestamp\":\"3"))] {
+        let before =
+            harness.records.dump().into_iter().find(|item| item.draft.key == *key).unwrap().draft.body;
+        assert!(before.contains(old), "{old}: {before}");
+        harness.records.forge(key, before.replacen(old, new, 1));
+        assert!(!findings(app, name).await.is_empty(), "{name}: {old} is {new}");
+        harness.records.forge(key, before);
+    }
+    assert_eq!(findings(app, name).await, Vec::<String>::new(), "{name}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tampering_with_any_aggregate_is_found() {
+    let harness = Harness::new(&[
+        ("CREDITS", "prepaid"),
+        ("PAYMENT_URL", "http://pay.example"),
+        ("CREDIT_PRICE_USD", "0.05"),
+        ("BREAKER_FAILURE_THRESHOLD", "1"),
+        ("PATIENCE", "0"),
+        ("FAILOVER", "openai:gpt-5.4"),
+    ]);
+    let process = harness.start("a");
+    let app = &process.app;
+    let tenant = TenantId::new("local");
+    let request = PurchaseRequest {
+        tenant: tenant.clone(),
+        by: "ann".into(),
+        credits: 10,
+        method: None,
+        idempotency_key: None,
+    };
+    let (purchase, _) = buy::start(&app.billing, request).await.unwrap();
+    buy::drive(&app.billing, &purchase.id, Duration::from_secs(60)).await.unwrap();
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    process.finish(&id).await;
+    harness.vision.set_behaviour(|_, _| Reply::down());
+    let other = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&other).await;
+    let locked = FakeDocument { password: Some("x".into()), ..FakeDocument::graphics(1) };
+    let locked = process.submit(&locked).await.unwrap().job.id;
+    process.finish(&locked).await;
+    let caller = Caller { tenant: tenant.clone(), user: "console".into(), role: Role::Operator };
+    let (key, secret) = api_keys::create(&app.store, caller, "console", "ann").await.unwrap();
+    api_keys::revoke(&app.store, &tenant, &key.id, "ann").await.unwrap();
+
+    let dead = job_dead_letter_id(&locked, 0);
+    let api_key = record::api_key(&sha256_hex(secret.expose().as_bytes()));
+    for (name, record, change) in [
+        (format!("job/{id}"), record::job(&id), ("\"redrives\":0", "\"redrives\":1")),
+        (format!("job/{id}/page/1"), record::page(&id, page(1)), ("\"text_len\":", "\"text_len\":9")),
+        ("account/local".into(), record::account(&tenant), ("\"balance\":8", "\"balance\":9")),
+        (
+            format!("purchase/{}", purchase.id),
+            record::purchase(&purchase.id),
+            ("\"credits\":10", "\"credits\":90"),
+        ),
+        ("breaker/openai:gpt-5.4".into(), record::breaker("openai:gpt-5.4"), ("\"trips\":1", "\"trips\":2")),
+        (format!("dead/{dead}"), record::dead_letter(&dead), ("\"receive_count\":1", "\"receive_count\":2")),
+        ("tenant/local".into(), api_key, ("\"revoked_at\"", "\"ignored\"")),
+    ] {
+        assert_tampering_is_found(&harness, app, &name, &record, change).await;
+    }
+    // All of them, from their events.
+    let all: Vec<String> =
+        aggregates(&app.store, &tenant).await.unwrap().iter().map(ToString::to_string).collect();
+    for name in [format!("job/{id}"), format!("dead/{dead}"), "account/local".into(), "tenant/local".into()] {
+        assert!(all.contains(&name), "{name}: {all:?}");
+    }
+    for name in all {
+        assert_eq!(findings(app, &name).await, Vec::<String>::new(), "{name}");
+    }
 }

@@ -30,6 +30,7 @@ fn stored(reason: Reason, confidence: f32, blocks: Vec<Block>, text: &str) -> St
         images: vec![],
         confidence: Confidence::new(confidence),
         doubts: vec![],
+        without_images: None,
         is_recognized: false,
         awaits_ocr: false,
     }

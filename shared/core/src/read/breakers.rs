@@ -99,6 +99,13 @@ impl Guarded {
     }
 }
 
+/// A breaker as it is stored, and the head of its trail.
+pub async fn stored(store: &Store, name: &str) -> Result<(Breaker, Head), Fault> {
+    let item = store.records.get(&record::breaker(name)).await?;
+    let found = item.as_ref().map(decode::<Record>).transpose()?.map(|found| found.value).unwrap_or_default();
+    Ok((found.breaker, found.head))
+}
+
 async fn load(breakers: &Breakers, name: &str) -> Result<Versioned<Record>, Fault> {
     let item = breakers.store.records_once.get(&record::breaker(name)).await?;
     let kept = item.as_ref().map(decode::<Record>).transpose()?;

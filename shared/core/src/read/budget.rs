@@ -34,6 +34,8 @@ pub struct CallBudget {
     /// Calls of this page to this model that have timed out, and openings of its breaker in a row: each
     /// doubles the time, so that a model that has become slow is given enough.
     pub timeouts: u32,
+    /// The page is given to another model as well when half of the time is over (see `hedge`).
+    pub is_doubled: bool,
 }
 
 /// How long a call may take.
@@ -46,15 +48,23 @@ pub struct CallTime {
 
 /// The time of one call; `None` when too little is left for one.
 ///
-/// It is the smallest of `REQUEST_TIMEOUT`, the model's share of the time left (half of it while others could
-/// still be called, so that the preferred model has the most), and what a call should take by the latencies
-/// that were observed.
+/// It is the smallest of `REQUEST_TIMEOUT`, the model's share of the time left, and what a call should take by the
+/// latencies that were observed. The share is half of the time while others could still be called, so that the
+/// preferred model has the most; but all of it where half is less than calls to this model need and the others would
+/// not need less, or where another model is called without ending this call.
 pub fn call_time(budget: &CallBudget) -> Option<CallTime> {
     let left = until(budget.now, budget.end);
     if left < MIN_CALL_TIME {
         return None;
     }
-    let share = if budget.steps_left > 1 { left / 2 } else { left };
+    let needs_more = |latency: Latency| latency.high() * 5 / 4 > left / 2;
+    let are_others_slow = budget.is_doubled || budget.other.is_none_or(needs_more);
+    let share = match budget.own {
+        _ if budget.steps_left <= 1 => left,
+        Some(own) if needs_more(own) && own.median() <= left && are_others_slow => left,
+        None if budget.is_doubled => left,
+        Some(_) | None => left / 2,
+    };
     let expected = match (budget.own, budget.other) {
         (Some(own), _) => Some((own.high() * OWN_FACTOR).max(MIN_PATIENT_CALL)),
         (None, Some(other)) => Some((other.high() * OTHER_FACTOR).max(MIN_UNKNOWN_CALL)),
@@ -63,9 +73,10 @@ pub fn call_time(budget: &CallBudget) -> Option<CallTime> {
     let patient = expected.map(|time| time.saturating_mul(2u32.saturating_pow(budget.timeouts.min(16))));
     let models_limit = budget.request_timeout.min(patient.unwrap_or(Duration::MAX));
     let time = share.min(models_limit).max(MIN_CALL_TIME);
-    // A share that nearly every call to this model would keep to says as much about the model.
-    let ample = budget.own.map_or(MIN_PATIENT_CALL, |own| (own.high() * 2).max(MIN_PATIENT_CALL));
-    Some(CallTime { time, is_models_limit: models_limit <= share || share >= ample })
+    // A share that nearly every call to this model would keep to says as much about the model. Where nothing is
+    // known of it, its calls may just take longer.
+    let is_ample = budget.own.is_some_and(|own| share >= (own.high() * 2).max(MIN_PATIENT_CALL));
+    Some(CallTime { time, is_models_limit: models_limit <= share || is_ample })
 }
 
 #[cfg(test)]
@@ -84,6 +95,7 @@ mod tests {
             own: None,
             other: None,
             timeouts: 0,
+            is_doubled: false,
         }
     }
 
@@ -105,15 +117,30 @@ mod tests {
         assert_eq!(seconds(CallBudget { other: latency(6000), ..budget(300, 2) }), Some(60));
         // A model that got slow is given more time with each timeout.
         assert_eq!(seconds(CallBudget { own: latency(500), timeouts: 2, ..budget(300, 1) }), Some(40));
+        // Half of the time is less than it needs: no other model would have more.
+        assert_eq!(seconds(CallBudget { own: latency(35_000), ..budget(60, 2) }), Some(60));
+        assert_eq!(seconds(CallBudget { own: latency(12_000), ..budget(60, 2) }), Some(30));
+        assert_eq!(
+            seconds(CallBudget { own: latency(35_000), other: latency(900), ..budget(60, 2) }),
+            Some(30)
+        );
+        assert_eq!(
+            seconds(CallBudget { own: latency(35_000), ..budget(15, 2) }),
+            Some(7),
+            "too little in any case"
+        );
+        // The next model is called when half of the time is over, and this call continues.
+        assert_eq!(seconds(CallBudget { is_doubled: true, ..budget(60, 2) }), Some(60));
+        assert_eq!(seconds(CallBudget { is_doubled: true, own: latency(500), ..budget(15, 2) }), Some(7));
     }
 
     #[test]
     fn a_timeout_is_the_models_failure_unless_the_page_had_little_time() {
         let is_models = |budget: CallBudget| call_time(&budget).unwrap().is_models_limit;
         assert!(is_models(budget(300, 2)));
-        assert!(is_models(budget(30, 2)), "15 s are enough for a model of which nothing is known");
-        assert!(!is_models(budget(10, 2)));
-        assert!(!is_models(CallBudget { own: latency(9000), ..budget(30, 2) }));
+        assert!(!is_models(budget(30, 2)), "a model of which nothing is known may take longer than 15 s");
+        assert!(is_models(CallBudget { other: latency(500), is_doubled: true, ..budget(30, 2) }));
+        assert!(!is_models(CallBudget { own: latency(18_000), ..budget(30, 2) }));
         assert!(is_models(CallBudget { own: latency(7000), ..budget(30, 2) }));
     }
 
@@ -132,6 +159,7 @@ mod tests {
             let own = (high > 100_000).then_some(Latency { median_ms: high, high_ms: high, samples: 9 });
             let budget = CallBudget {
                 now, end, request_timeout: Duration::from_millis(limit), steps_left, own, other: None, timeouts,
+                is_doubled: timeouts % 2 == 0,
             };
             match call_time(&budget) {
                 Some(CallTime { time, .. }) => {

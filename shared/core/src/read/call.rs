@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -29,11 +30,13 @@ use crate::{
     providers::target::Target,
     settings::Settings,
     telemetry::spans::Open,
-    time::until,
+    time::{after, until},
 };
 
 /// How often a call in flight is compared with what is known of the models by then.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest pause because of a failure's `Retry-After`: a server that fails knows little about its recovery.
+const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
 /// A call that is ready to be made.
 pub(super) struct PlannedCall<'a> {
@@ -48,6 +51,8 @@ pub(super) struct PlannedCall<'a> {
     pub steps_left: u32,
     /// Timeouts of this page, and openings of the model's breaker in a row.
     pub timeouts: u32,
+    /// Another model is called for the page when half of the time is over.
+    pub is_doubled: bool,
     pub admitted: Admitted,
     /// What it may cost, where there is a budget.
     pub granted: Option<Granted>,
@@ -68,6 +73,8 @@ pub(super) struct Ended {
     pub is_out_of_time: bool,
     /// The job is over, or another worker has the page.
     pub is_stopped: bool,
+    /// The failed call asked not to be repeated before.
+    pub retry_at: Option<Timestamp>,
 }
 
 /// How the waiting for a reply ended.
@@ -87,18 +94,22 @@ impl PlannedCall<'_> {
     }
 
     /// Makes the call. It ends soon after `cut` is cancelled.
-    pub async fn run(self, cut: &CancellationToken) -> Ended {
+    pub async fn run(self, cut: CancellationToken) -> Ended {
         let reader = self.task.reader;
         let started = reader.store.clock.now();
         // The time that a flex call takes says nothing about the model's others.
         let started_call = (!self.is_flex()).then(|| reader.paces.begin(&self.target));
+        if started_call.is_some() {
+            reader.hedges.count_call();
+        }
         let target = self.target.clone();
         let metric = telemetry::Call::to(&target);
         let mut span = telemetry::call_span(&reader.store, self.task.trace, &target);
-        let reply = reader.slots.while_held(&self.admitted.slot, self.reply(cut)).await;
+        let reply = reader.slots.while_held(&self.admitted.slot, self.reply(&cut)).await;
         self.replied.cancel();
         let latency = until(started, reader.store.clock.now());
         let mut call = ModelCall::new(&self.target, started, latency.as_millis() as u64);
+        call.is_flex = self.is_flex();
         let Admitted { slot, passes } = self.admitted;
         let in_flight = reader.slots.in_flight_estimate(&target);
         let report = Report { task: self.task, target: &target, passes };
@@ -109,6 +120,7 @@ impl PlannedCall<'_> {
             other_text: None,
             is_out_of_time: false,
             is_stopped: false,
+            retry_at: None,
         };
         // The slot is released when its result is known: the next page must not call a model that has just
         // asked for a pause.
@@ -134,6 +146,9 @@ impl PlannedCall<'_> {
                 warn!(%target, detail = call.detail, latency_ms = call.latency_ms, "model call failed");
                 metric.ended(&call);
                 telemetry::answered(span, &call);
+                if let VisionError::Transient { retry_after: Some(time), .. } = &error {
+                    ended.retry_at = Some(after(reader.store.clock.now(), (*time).min(MAX_FAILURE_PAUSE)));
+                }
                 report.failed(started_call, in_flight, &error).await;
             }
             Reply::TimedOut(CallTime { time, is_models_limit }) => {
@@ -204,7 +219,7 @@ impl PlannedCall<'_> {
     }
 
     /// How long the call may take, by what is known now.
-    fn time(&self, started: jiff::Timestamp) -> CallTime {
+    fn time(&self, started: Timestamp) -> CallTime {
         let paces = &self.task.reader.paces;
         let others = self.others.iter().filter_map(|other| paces.latency(other));
         let end = self.task.deadline.min(self.task.leave_by);
@@ -219,6 +234,7 @@ impl PlannedCall<'_> {
             own: paces.latency(&self.target),
             other: others.max_by_key(|latency| latency.high_ms),
             timeouts: self.timeouts,
+            is_doubled: self.is_doubled,
         };
         call_time(&budget).unwrap_or(CallTime { time: Duration::ZERO, is_models_limit: false })
     }
@@ -253,9 +269,10 @@ impl Report<'_> {
 
     async fn failed(&self, call: Option<StartedCall>, in_flight: u32, error: &VisionError) {
         let reader = self.task.reader;
-        // The flex tier had no room: that says nothing about the standard one.
-        let is_passing = matches!(error, VisionError::Exhausted { .. } | VisionError::Transient { .. });
-        if call.is_none() && is_passing {
+        // The flex tier had no room, or the model is not in it: that says nothing about the standard one. Only a
+        // bad key is the same in both.
+        let is_bad_key = matches!(error, VisionError::Configuration { scope: Scope::Provider, .. });
+        if call.is_none() && !is_bad_key {
             return breakers::given_up(&reader.breakers, self.target, &self.passes).await;
         }
         match error {
@@ -278,10 +295,9 @@ impl Report<'_> {
                 let notice = self.bad_key(whole_provider, detail);
                 self.break_on(FailureKind::Configuration, whole_provider, detail, Some(&notice)).await;
             }
-            VisionError::Transient { detail, retry_after } => {
-                if let Some(call) = call {
-                    reader.paces.failed(call, *retry_after).await;
-                }
+            // Its `Retry-After` is this page's: the model may answer others.
+            VisionError::Transient { detail, .. } => {
+                drop(call);
                 self.break_on(FailureKind::Transient, false, detail, None).await;
             }
             VisionError::Unknown { detail } => {

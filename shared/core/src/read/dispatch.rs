@@ -20,6 +20,7 @@ use super::{
     revive, telemetry,
 };
 use crate::{
+    dead_letters::add::Cause,
     job::{
         Job, StepCode, StepError, credits, jobs,
         message::{PageMessage, PartialMessage},
@@ -30,12 +31,15 @@ use crate::{
     },
     records::Versioned,
     settings::{Patience, Settings},
-    telemetry::spans::Open,
+    telemetry::{
+        metrics::{Ended, Operation, processed},
+        spans::Open,
+    },
     time::until,
     trace::TraceContext,
 };
 
-/// What becomes of the message.
+/// What to do with the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Delete it: its work is done, or can never be.
@@ -70,6 +74,7 @@ pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: 
         correlation = %message.correlation_id,
         trace = message.trace_id(),
     );
+    let started_at = reader.store.clock.now();
     let mut span = telemetry::page_span(&reader.store, &message, delivery.receive_count);
     let disposition = async {
         match handle(reader, delivery, &message, span.as_ref().map(Open::context), leave_by).await {
@@ -83,6 +88,12 @@ pub async fn dispatch_until(reader: &PageReader, delivery: &Delivery, leave_by: 
     }
     .instrument(log_span)
     .await;
+    let ended = match disposition {
+        Disposition::Done => Ended::Done,
+        Disposition::Later(_) => Ended::Returned,
+    };
+    let took = until(started_at, reader.store.clock.now());
+    processed(Operation::Page, message.priority, ended, took);
     if let (Disposition::Later(_), Some(span)) = (disposition, &mut span) {
         span.failed("comes_back");
     }
@@ -289,7 +300,8 @@ async fn conclude(
     let calls = held.value.earlier_calls.iter().chain(&settlement.calls);
     let unknown = calls.rev().find(|call| call.result == CallResult::Unknown);
     if let Some(call) = unknown.filter(|_| !settlement.is_ai()) {
-        give_up::add_page_dead_letter(reader, delivery, message, call.detail.clone()).await?;
+        let reason = call.detail.clone();
+        give_up::add_page_dead_letter(reader, delivery, message, Cause::Unknown, reason).await?;
     }
     let (blobs, rounds) = (reader.blobs.as_ref(), held.value.rounds + 1);
     let (calls, confidence) = (settlement.calls.clone(), settlement.confidence);

@@ -1,7 +1,7 @@
 //! Giving a message up: it becomes a dead letter and its page falls back, so that the job continues.
 
 use crate::{
-    dead_letters::add::{self, NewDeadLetter},
+    dead_letters::add::{self, Cause, NewDeadLetter},
     ids::{JobId, PageNumber},
     job::{
         StepError, jobs,
@@ -61,7 +61,7 @@ pub async fn on_page(
     if jobs::find(&reader.store, &message.job_id).await?.is_none() {
         return on_deleted_job(reader, delivery, reason).await;
     }
-    add_page_dead_letter(reader, delivery, message, reason.clone()).await?;
+    add_page_dead_letter(reader, delivery, message, Cause::GaveUp, reason.clone()).await?;
     fall_back_from(reader, message, reason).await
 }
 
@@ -70,9 +70,10 @@ pub async fn add_page_dead_letter(
     reader: &PageReader,
     delivery: &Delivery,
     message: &PageMessage,
+    cause: Cause,
     reason: String,
 ) -> Result<(), Fault> {
-    add::add(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, reason)).await
+    add::add(&reader.dead_letters, NewDeadLetter::of_page(delivery, message, cause, reason)).await
 }
 
 /// Handles a message that was delivered too often without being settled. It is given up if a worker died with its
@@ -105,8 +106,8 @@ pub async fn on_exhausted(
         on_deleted_job(reader, delivery, reason).await?;
         return Ok(Exhausted::GivenUp);
     }
-    let dead_letter =
-        NewDeadLetter { receive_count: times, ..NewDeadLetter::of_page(delivery, message, reason.clone()) };
+    let dead_letter = NewDeadLetter::of_page(delivery, message, Cause::Crashed, reason.clone());
+    let dead_letter = NewDeadLetter { receive_count: times, ..dead_letter };
     add::add(&reader.dead_letters, dead_letter).await?;
     fall_back_from(reader, message, reason).await?;
     Ok(Exhausted::GivenUp)

@@ -1,5 +1,14 @@
 //! One page message, from delivery to settled page: claim, rounds over the models (breaker, pace, slot, call,
 //! hedge), outcome.
+//!
+//! | about | files |
+//! | --- | --- |
+//! | the message and its page | `dispatch`, `page_task`, `pages`, `send`, `report`, `give_up`, `revive`, `countdown(s)` |
+//! | one round over the models | `round`, `call`, `hedged_call`, `answer`, `reference`, `words`, `outcome` |
+//! | when the next round comes | `patience`, `waiting`, `backlog`, `throughput` |
+//! | breakers and pace | `breaker(s)`, `pace(s)`, `quota`, `slot(s)` |
+//! | time | `budget`, `latency`, `observed`, `hedge(s)` |
+//! | money | `expense(s)`, `funds`, `flex` |
 
 pub mod answer;
 pub mod backlog;
@@ -17,6 +26,7 @@ mod funds;
 pub mod give_up;
 pub mod hedge;
 mod hedged_call;
+pub mod hedges;
 pub mod invariants;
 pub mod latency;
 mod observed;
@@ -44,6 +54,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use backlog::Backlog;
 use breakers::Breakers;
+use hedges::Hedges;
 use paces::Paces;
 use slots::Slots;
 
@@ -72,6 +83,7 @@ pub struct PageReader {
     pub breakers: Breakers,
     pub paces: Paces,
     pub slots: Slots,
+    pub hedges: Hedges,
     pub backlog: Backlog,
     pub interrupts: Interrupts,
     pub late_pages: Arc<dyn LatePages>,

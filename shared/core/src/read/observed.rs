@@ -21,8 +21,6 @@ use crate::{ports::vision::Allowance, providers::target::Target, records::Versio
 /// The limit does not grow while calls take this many times as long as at best, and this much more.
 const SLOWER_FACTOR: u32 = 2;
 const SLOWER_MARGIN: Duration = Duration::from_millis(250);
-/// Calls to a model that count for the share of calls that may be doubled.
-const CALLS_COUNTED: u64 = 400;
 
 /// What this process knows of one model.
 #[derive(Default)]
@@ -42,6 +40,9 @@ pub(super) struct Observed {
     /// Calls after that one that were refused, and so took nothing.
     pub(super) refused_since: BTreeSet<u64>,
     pub(super) throughput: Throughput,
+    pub(super) answered_at: Option<Timestamp>,
+    /// The latest refusal because of a limit of tokens.
+    pub(super) tokens_refused_at: Option<Timestamp>,
     /// The latest generation with an answer, and with a rate limit.
     pub(super) answered_generation: Option<u64>,
     pub(super) refused_generation: Option<u64>,
@@ -49,8 +50,6 @@ pub(super) struct Observed {
     pub(super) refused: Vec<Refused>,
     /// Input tokens of an average call: all limits of tokens count them.
     pub(super) tokens_per_call: f64,
-    pub(super) calls: u64,
-    pub(super) hedges: u64,
 }
 
 /// What the provider announced in the headers of a call.
@@ -89,7 +88,8 @@ impl Observed {
     /// Keeps what a call's headers announce, unless those of a later call are known.
     pub(super) fn announce(&mut self, call: &StartedCall, allowance: &Allowance, now: Timestamp) {
         let is_newer = self.announced.as_ref().is_none_or(|seen| seen.call <= call.id);
-        if *allowance != Allowance::default() && is_newer {
+        let is_announced = allowance.requests.is_some() || allowance.tokens.is_some();
+        if is_announced && is_newer {
             self.announced = Some(SeenAllowance { call: call.id, at: call.at, allowance: *allowance });
         } else if self.announced().is_some_and(|announced| announced.is_over(now)) {
             self.announced = None;
@@ -125,14 +125,5 @@ impl Observed {
                 Some(self.best_median.map_or(latency.median(), |best| best.min(latency.median())));
         }
         self.best_median.is_some_and(|best| latency.median() > best * SLOWER_FACTOR + SLOWER_MARGIN)
-    }
-
-    /// Counts a call. Only the latest calls count for hedging: a day without a late call earns nothing.
-    pub(super) fn count_call(&mut self) {
-        self.calls += 1;
-        if self.calls > CALLS_COUNTED {
-            self.calls /= 2;
-            self.hedges /= 2;
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! The outcome of reading a page: every model call, and how the page was settled.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,6 +17,7 @@ use crate::{
     },
     providers::target::Target,
     source::Source,
+    time::after,
 };
 
 /// How one model call ended.
@@ -99,6 +102,9 @@ pub struct ModelCall {
     /// Tokens that the call received.
     pub output_tokens: u64,
     pub cost_micro_usd: MicroUsd,
+    /// Whether it was made in the provider's cheaper, slower tier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_flex: bool,
 }
 
 impl ModelCall {
@@ -113,7 +119,12 @@ impl ModelCall {
             input_tokens: 0,
             output_tokens: 0,
             cost_micro_usd: MicroUsd::default(),
+            is_flex: false,
         }
+    }
+
+    pub fn ended_at(&self) -> Timestamp {
+        after(self.started_at, Duration::from_millis(self.latency_ms))
     }
 
     /// Whether the reason that it gave no text passes: the model may be called again for this page.
@@ -207,11 +218,12 @@ pub struct Settlement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// Why there is no AI text, when `source` is a fallback.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "why")]
     pub fallback_reason: Option<String>,
     /// How far the model's text agrees with our own, where it could be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    #[serde(alias = "attempts")]
     pub calls: Vec<ModelCall>,
     pub text_len: usize,
     pub text_sha256: String,

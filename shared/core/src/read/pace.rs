@@ -39,6 +39,8 @@ const MAX_OWN_PAUSE: Duration = Duration::from_secs(4);
 const MIN_EXTENSION: Duration = Duration::from_secs(1);
 /// Fewer calls in flight are not too many for a provider.
 const MIN_CONGESTED: u32 = 4;
+/// A limit at which the provider refused nothing for this long is one that it takes.
+const STEADY_AFTER: Duration = Duration::from_secs(2);
 /// Longest pause that a provider can ask for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
@@ -48,6 +50,9 @@ pub struct Pace {
     /// What the provider took when it last refused more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u32>,
+    /// The ceiling before the limit was raised beyond it, to find out whether the provider takes more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
     /// Rate limits since the last answer.
@@ -68,6 +73,7 @@ impl Pace {
         Self {
             limit: max.initial(),
             ceiling: None,
+            confirmed: None,
             paused_until: None,
             refusals: 0,
             generation: 0,
@@ -82,7 +88,13 @@ impl Pace {
         if !is_expired || self.ceiling.is_none() && self.limit >= max.initial() && self.refusals == 0 {
             return self.clone();
         }
-        Pace { limit: self.limit.max(max.initial()), ceiling: None, refusals: 0, ..self.clone() }
+        Pace {
+            limit: self.limit.max(max.initial()),
+            ceiling: None,
+            confirmed: None,
+            refusals: 0,
+            ..self.clone()
+        }
     }
 
     /// Calls that may be in flight; never more than the operator allows, whatever was stored before.
@@ -109,19 +121,26 @@ impl Pace {
         if self.refusals > 0 || !is_due(window) {
             return None;
         }
-        let (limit, ceiling) = match self.ceiling {
-            None => (self.limit.saturating_mul(2), None),
+        let (limit, ceiling, confirmed) = match self.ceiling {
+            None => (self.limit.saturating_mul(2), None, None),
             Some(ceiling) if self.limit < ceiling => {
-                (self.limit + (ceiling - self.limit).div_ceil(2), Some(ceiling))
+                (self.limit + (ceiling - self.limit).div_ceil(2), Some(ceiling), None)
             }
             Some(ceiling) if is_due(PROBE_INTERVAL.max(window * 20)) => {
-                let raised = ceiling.max(self.limit) + ceiling.div_ceil(10);
-                (raised, Some(raised))
+                let known = ceiling.max(self.limit);
+                let raised = known + ceiling.div_ceil(10);
+                (raised, Some(raised), Some(known))
             }
             Some(_) => return None,
         };
         let limit = limit.min(max.max());
-        (limit > self.limit).then(|| Pace { limit, ceiling, changed_at: Some(now), ..self.clone() })
+        (limit > self.limit).then(|| Pace {
+            limit,
+            ceiling,
+            confirmed,
+            changed_at: Some(now),
+            ..self.clone()
+        })
     }
 
     /// The pace with a higher limit before the first answer, when calls have been in flight for so long that
@@ -139,6 +158,7 @@ impl Pace {
         (generation == self.generation && used >= MIN_CONGESTED).then(|| Pace {
             limit: used / 2,
             ceiling: Some(self.ceiling.unwrap_or(used).min(used)),
+            confirmed: None,
             generation: self.generation + 1,
             changed_at: Some(now),
             ..self.clone()
@@ -168,10 +188,21 @@ impl Pace {
             let next = Pace { ceiling, paused_until, ..self.clone() };
             return (next != *self).then_some(next);
         }
+        let used = in_flight.map_or(self.limit, |in_flight| self.limit.min(in_flight.max(1)));
+        if let Some(limit) = self.known_limit(used, now) {
+            return Some(Pace {
+                limit,
+                ceiling: Some(limit),
+                confirmed: None,
+                paused_until: self.paused_until.max(requested),
+                generation: self.generation + 1,
+                changed_at: Some(now),
+                ..self.clone()
+            });
+        }
         let refusals = self.refusals.saturating_add(1);
         let own = FIRST_PAUSE * 2u32.saturating_pow(refusals.saturating_sub(1).min(8));
         let until = requested.unwrap_or_else(|| after(now, own.min(MAX_OWN_PAUSE)));
-        let used = in_flight.map_or(self.limit, |in_flight| self.limit.min(in_flight.max(1)));
         // Further refusals before an answer are those of a slow recovery, not of another limit.
         let ceiling = match in_flight {
             Some(_) if self.refusals == 0 => Some((used - 1).max(1)),
@@ -180,12 +211,25 @@ impl Pace {
         Some(Pace {
             limit: (used / 2).max(1),
             ceiling,
+            confirmed: None,
             paused_until: self.paused_until.max(Some(until)),
             refusals,
             generation: self.generation + 1,
             changed_at: Some(now),
             latency: self.latency,
         })
+    }
+
+    /// The limit that a refusal with `used` calls in flight says nothing new about: the one before it was raised to
+    /// find out whether the provider takes more, or one that was kept to for some time, when the provider still
+    /// counts a call that has just ended.
+    fn known_limit(&self, used: u32, now: Timestamp) -> Option<u32> {
+        if let Some(confirmed) = self.confirmed.filter(|confirmed| used > *confirmed) {
+            return Some(confirmed);
+        }
+        let is_steady =
+            self.refusals == 0 && self.changed_at.is_some_and(|at| now >= after(at, STEADY_AFTER));
+        self.ceiling.filter(|ceiling| is_steady && *ceiling == self.limit && used >= *ceiling)
     }
 
     /// The pace when the provider's headers say that nothing is left until `until`; `None` when it is paused
@@ -270,6 +314,40 @@ mod tests {
         assert_eq!(limits, [41, 46, 48, 49, 50]);
         assert_eq!(pace.grown(CALL, MaxInflight::Auto, at(33.0)), None);
         assert_eq!(pace.grown(CALL, MaxInflight::Auto, at(60.0)).unwrap().limit, 55);
+    }
+
+    #[test]
+    fn a_refused_attempt_at_more_costs_nothing_of_what_is_known() {
+        let at_ceiling =
+            Pace { limit: 50, ceiling: Some(50), changed_at: Some(at(0.0)), ..Pace::new(MaxInflight::Auto) };
+        let raised = at_ceiling.grown(CALL, MaxInflight::Auto, at(30.0)).unwrap();
+        assert_eq!((raised.limit, raised.ceiling, raised.confirmed), (55, Some(55), Some(50)));
+        let mut pace = raised.clone();
+        for refused in 0..5 {
+            pace = pace.rate_limited(0, Some(55 - refused), None, at(31.0)).unwrap_or(pace);
+        }
+        assert_eq!((pace.limit, pace.ceiling, pace.paused(at(31.0)), pace.refusals), (50, Some(50), None, 0));
+        assert_eq!(
+            raised.rate_limited(0, Some(55), Some(CALL), at(31.0)).unwrap().paused(at(31.0)),
+            Some(at(31.5))
+        );
+        // Fewer than what was known: the provider takes less now.
+        assert_eq!(raised.rate_limited(0, Some(40), None, at(31.0)).unwrap().limit, 20);
+    }
+
+    /// The provider still counts a call that has just ended: 49 would be one wave more for 400 pages.
+    #[test]
+    fn one_refusal_at_a_limit_that_was_kept_for_long_changes_nothing() {
+        let steady =
+            Pace { limit: 50, ceiling: Some(50), changed_at: Some(at(0.0)), ..Pace::new(MaxInflight::Auto) };
+        let once = steady.rate_limited(0, Some(50), None, at(5.0)).unwrap();
+        assert_eq!(
+            (once.limit, once.ceiling, once.paused(at(5.0)), once.generation),
+            (50, Some(50), None, 1)
+        );
+        let twice = once.rate_limited(1, Some(50), None, at(6.0)).unwrap();
+        assert_eq!((twice.limit, twice.ceiling, twice.refusals), (25, Some(49), 1));
+        assert_eq!(steady.rate_limited(0, Some(50), None, at(1.0)).unwrap().limit, 25);
     }
 
     #[test]

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use super::{
-    hedge,
     latency::Latency,
     observed::{Observed, Refused, StartedCall},
     pace::Pace,
     telemetry,
+    throughput::LIMITED_FOR,
 };
 use crate::{
     events::Store,
@@ -23,7 +23,7 @@ use crate::{
     ports::{
         Fault,
         records::{Change, Draft, Key, When, Written},
-        vision::Allowance,
+        vision::{Allowance, Exceeded},
     },
     providers::target::Target,
     records::{Versioned, decode, encode},
@@ -39,7 +39,7 @@ const MAX_TRIES: u32 = 8;
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 const STALLED_FACTOR: u32 = 3;
 /// A call to a model that has not answered yet means so after this long.
-const STALLED_UNKNOWN_AFTER: Duration = Duration::from_secs(15);
+const STALLED_UNKNOWN_AFTER: Duration = Duration::from_secs(10);
 /// A call in flight for this long was not refused.
 const ACCEPTED_AFTER: Duration = Duration::from_millis(100);
 /// How long the first rate limit of a model waits for the other calls of its wave.
@@ -50,8 +50,8 @@ const MIN_HEADER_PAUSE: Duration = Duration::from_secs(2);
 /// Longest pause because headers announce that nothing is left: where they do not say how large the limit is,
 /// some of it may be free long before all of it is.
 const MAX_HEADER_PAUSE: Duration = Duration::from_secs(20);
-/// Longest pause because of a failure's `Retry-After`: a server that fails knows little about its recovery.
-const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(30);
+/// After this many refusals in a row without an answer, a model is one that can't be called.
+const EXHAUSTED_AFTER: u32 = 3;
 /// How often the observed latency is stored for other processes.
 const LATENCY_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -167,14 +167,22 @@ impl Paces {
         self.with(target, |seen| seen.quota_wait(f64::from(own) / f64::from(all.max(1)), now))
     }
 
-    /// Whether tokens may be what limits the calls to a model: its headers say so, or it refuses calls and
-    /// does not say why.
+    /// Whether tokens are what limits the calls to a model, by its headers or by its refusals.
     pub fn is_limited_by_tokens(&self, target: &Target) -> bool {
         let now = self.store.clock.now();
-        self.with(target, |seen| match seen.announced() {
-            Some(announced) => announced.is_limited_by_tokens(seen.tokens_per_call(), now),
-            None => seen.throughput.is_limited(now),
+        self.with(target, |seen| {
+            let is_refused = seen.tokens_refused_at.is_some_and(|at| now < after(at, LIMITED_FOR));
+            let tokens = seen.tokens_per_call();
+            is_refused || seen.announced().is_some_and(|it| it.is_limited_by_tokens(tokens, now))
         })
+    }
+
+    /// Whether the model can't be called for as long as matters: it has only refused for some time, or it is paused
+    /// until the deadline. Other models are asked as if it had failed.
+    pub async fn is_exhausted(&self, target: &Target, deadline: Timestamp) -> bool {
+        let pace = self.current(target).await;
+        pace.refusals >= EXHAUSTED_AFTER
+            || pace.paused(self.store.clock.now()).is_some_and(|until| until >= deadline)
     }
 
     /// Calls per second that a model under a rate limit takes, by its headers and by what it took lately;
@@ -195,7 +203,6 @@ impl Paces {
         let (id, generation) = self.with(target, |seen| {
             let id = seen.next_call;
             seen.next_call += 1;
-            seen.count_call();
             seen.in_flight.insert(id, at);
             (id, seen.pace.as_ref().map_or(0, |(_, pace)| pace.value.generation))
         });
@@ -247,6 +254,7 @@ impl Paces {
         let (now, target) = (self.store.clock.now(), &call.target);
         let (latency, may_grow, used_up, is_latency_due) = self.with(target, |seen| {
             seen.samples.add(until(call.at, now));
+            seen.answered_at = Some(now);
             seen.throughput.answered(now);
             seen.answered_generation = Some(call.generation);
             let tokens = input_tokens as f64;
@@ -289,15 +297,6 @@ impl Paces {
         self.current(target).await.limit > before
     }
 
-    /// Registers a failure whose response asks for a pause: the model is not called until then.
-    pub async fn failed(&self, call: StartedCall, retry_after: Option<Duration>) {
-        let Some(retry_after) = retry_after else { return };
-        let until = after(self.store.clock.now(), retry_after.min(MAX_FAILURE_PAUSE));
-        let changing = self.changing(&call.target);
-        let _changing = changing.lock().await;
-        self.change(&call.target, |pace| pace.used_up(until)).await;
-    }
-
     /// Registers a rate limit, with `in_flight` calls of all workers. The pause holds in this process at once.
     pub async fn rate_limited(
         &self,
@@ -308,11 +307,17 @@ impl Paces {
     ) {
         let (now, target) = (self.store.clock.now(), call.target.clone());
         let generation = call.generation;
-        self.with(&target, |seen| {
+        let room_in = self.with(&target, |seen| {
             seen.throughput.refused(now);
             seen.refused_since.insert(call.id);
             seen.announce(&call, allowance, now);
+            if allowance.exceeded == Some(Exceeded::Tokens) {
+                seen.tokens_refused_at = Some(now);
+            }
+            seen.quota_wait(1.0, now)
         });
+        // Where it does not say how long to wait, its headers may say when there is room for one call.
+        let retry_after = retry_after.or(room_in.map(|wait| wait.min(MAX_HEADER_PAUSE)));
         drop(call);
         // Before the first answer the wave is let out: how many of its calls are refused is worth knowing.
         if self.with(&target, |seen| seen.answered_generation.is_none() && seen.refused_generation.is_none())
@@ -402,26 +407,21 @@ impl Paces {
         })
     }
 
-    /// Whether the oldest call in flight has taken so long that the model may hang.
+    /// Whether the model has answered a call since then.
+    pub fn has_answered_since(&self, target: &Target, time: Timestamp) -> bool {
+        self.with(target, |seen| seen.answered_at.is_some_and(|at| time < at))
+    }
+
+    /// Whether the model may hang: the oldest call in flight takes unusually long, and no other was answered for as
+    /// long.
     pub fn is_stalled(&self, target: &Target) -> bool {
         let now = self.store.clock.now();
         let usual = match self.latency(target) {
             Some(latency) => (latency.high() * STALLED_FACTOR).max(STALLED_AFTER),
             None => STALLED_UNKNOWN_AFTER,
         };
-        let oldest = self.with(target, |seen| seen.in_flight.values().next().copied());
-        oldest.is_some_and(|started| until(started, now) > usual)
-    }
-
-    /// Takes one of the few calls that may be doubled, of the latest calls to all models of this process.
-    pub fn take_hedge(&self, target: &Target, is_last_chance: bool) -> bool {
-        let mut seen = self.seen.lock();
-        let (calls, hedges) =
-            seen.values().fold((0, 0), |(calls, hedges), one| (calls + one.calls, hedges + one.hedges));
-        let is_granted = is_last_chance || hedge::is_within_budget(calls, hedges);
-        if is_granted && !is_last_chance {
-            seen.entry(target.clone()).or_default().hedges += 1;
-        }
-        is_granted
+        let (oldest, answered) =
+            self.with(target, |seen| (seen.in_flight.values().next().copied(), seen.answered_at));
+        oldest.is_some_and(|started| until(answered.map_or(started, |at| at.max(started)), now) > usual)
     }
 }

@@ -100,6 +100,7 @@ impl PageTask<'_> {
             calls: vec![],
             budgets,
             unaffordable: vec![],
+            retry_at: vec![],
         };
         round.run().await
     }
@@ -199,7 +200,7 @@ pub(super) async fn unavailable_until(
     for target in &steps {
         breakers::lets_through(&reader.breakers, target, &steps, Urgency::Normal).await;
         let open = breakers::available_at(&reader.breakers, target, Urgency::Normal).await.map(|(at, _)| at);
-        are_all_open &= open.is_some();
+        are_all_open &= open.is_some() || reader.paces.is_exhausted(target, job.deadline).await;
         let Some(at) = open.max(reader.paces.paused(target).await) else { return Ok(None) };
         soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
     }
@@ -209,6 +210,10 @@ pub(super) async fn unavailable_until(
     let mut first_probe: Option<Timestamp> = None;
     for target in &steps {
         let open = breakers::available_at(&reader.breakers, target, Urgency::NoOtherModel).await;
+        let open = match (open, reader.paces.paused(target).await) {
+            (Some((at, is_misconfigured)), paused) => Some((at.max(paused.unwrap_or(at)), is_misconfigured)),
+            (None, paused) => paused.map(|at| (at, false)),
+        };
         match open {
             None => return Ok(None),
             // It is not waited for. If all are like this, the round gives the page up.

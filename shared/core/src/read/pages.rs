@@ -46,7 +46,7 @@ pub struct Page {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageRef>,
     /// Calls of deliveries that led to no settlement; they become part of the next one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "tried")]
     pub earlier_calls: Vec<ModelCall>,
     /// Rounds of all deliveries, and when the first one began.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -57,7 +57,7 @@ pub struct Page {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// The redrive that the settlement belongs to; 0 until an operator sends it again.
-    #[serde(default)]
+    #[serde(default, alias = "attempt")]
     pub redrive_count: u32,
     #[serde(default)]
     pub head: Head,

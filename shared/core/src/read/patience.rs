@@ -6,7 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{budget::MIN_CALL_TIME, latency::Latency, waiting::WaitReason};
-use crate::{backoff::cooldown, providers::target::Target, settings::Patience, time::after};
+use crate::{
+    backoff::cooldown,
+    providers::target::Target,
+    settings::Patience,
+    time::{after, until},
+};
 
 /// The pause before the next round after calls that failed: half a second, doubled with each round.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -140,6 +145,21 @@ pub fn reads_all_in_time(queue: &Queue, deadline: Timestamp) -> bool {
     after(queue.free_at, needed.saturating_add(needed / 4)) <= deadline
 }
 
+/// A page waits for its model at least this long before another provider takes it.
+const MIN_SHARED_WAIT: Duration = Duration::from_secs(2);
+/// And as long as this many calls.
+const SHARED_WAIT_CALLS: u32 = 4;
+
+/// Whether the model's rate limit makes the pages wait for so long that another provider, which is free, should take
+/// its share of them.
+pub fn is_worth_sharing(queue: &Queue, now: Timestamp) -> bool {
+    let call = queue.latency.map_or(Duration::ZERO, |latency| latency.median());
+    let by_limit = queue.calls_per_second.map_or(0.0, |rate| queue.pages as f64 / rate.max(1e-6));
+    let waves = queue.pages as f64 / f64::from(queue.limit.max(1)) * call.as_secs_f64();
+    let longer = Duration::try_from_secs_f64((by_limit - waves).max(0.0)).unwrap_or(Duration::MAX);
+    until(now, queue.free_at).saturating_add(longer) > (call * SHARED_WAIT_CALLS).max(MIN_SHARED_WAIT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +213,23 @@ mod tests {
         assert_eq!(soonest(&[open], Page { patience: minute, ..page() }), Err(GiveUp::Impatient));
         assert!(soonest(&[limited], Page { patience: minute, ..page() }).is_ok());
         assert_eq!(soonest(&[open], Page { deadline: at(40.0), ..page() }), Err(GiveUp::NoTime));
+    }
+
+    #[test]
+    fn pages_are_shared_where_a_rate_limit_makes_them_wait_for_long() {
+        let latency = Some(Latency { median_ms: 500, high_ms: 900, samples: 9 });
+        let queue = Queue { pages: 40, limit: 10, latency, calls_per_second: None, free_at: at(0.0) };
+        let shares = |queue: Queue| is_worth_sharing(&queue, at(0.0));
+        assert!(!shares(queue), "no rate limit: it is only busy");
+        assert!(shares(Queue { calls_per_second: Some(1.0), ..queue }));
+        assert!(!shares(Queue { calls_per_second: Some(15.0), ..queue }));
+        assert!(!shares(Queue { pages: 3, calls_per_second: Some(2.0), ..queue }));
+        // A pause counts as well. Where calls take long, pages wait longer.
+        assert!(!shares(Queue { free_at: at(2.0), ..queue }));
+        assert!(shares(Queue { free_at: at(2.1), ..queue }));
+        let slow = Some(Latency { median_ms: 5000, high_ms: 9000, samples: 9 });
+        assert!(!shares(Queue { free_at: at(20.0), latency: slow, ..queue }));
+        assert!(shares(Queue { free_at: at(9.0), latency: None, ..queue }));
     }
 
     #[test]

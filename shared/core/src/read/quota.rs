@@ -23,6 +23,8 @@ use crate::{
 
 /// A call may start when this much of it is free: times are rounded on their way.
 const NEARLY_ONE: f64 = 0.999;
+/// What is missing may be less than a nanosecond's refill: who waits for no time at all waits forever.
+const MIN_WAIT: Duration = Duration::from_millis(1);
 /// A limit with room for fewer calls may soon hold calls back.
 const FEW_CALLS: f64 = 10.0;
 
@@ -109,13 +111,14 @@ impl Limit {
         if missing <= 0.0 {
             return None;
         }
-        Some(match per_second(&self.quota) {
+        let wait = match per_second(&self.quota) {
             // More than the whole limit is never free: the call is tried when it is full.
             Some(rate) => {
                 Duration::try_from_secs_f64(missing / rate).unwrap_or(self.until_full).min(self.until_full)
             }
             None => self.until_full,
-        })
+        };
+        Some(wait.max(MIN_WAIT))
     }
 }
 
@@ -138,7 +141,7 @@ mod tests {
     }
 
     fn announced(requests: Option<Quota>, tokens: Option<Quota>) -> Announced {
-        Announced { allowance: Allowance { requests, tokens }, at: at(0.0), started_since: 0 }
+        Announced { allowance: Allowance { requests, tokens, exceeded: None }, at: at(0.0), started_since: 0 }
     }
 
     fn seconds(wait: Option<Duration>) -> f64 {
@@ -157,6 +160,14 @@ mod tests {
         let some = announced(quota(3, Some(10), 7), None);
         assert_eq!(some.wait(None, 1.0, at(0.0)), None);
         assert_eq!(seconds(Announced { started_since: 3, ..some }.wait(None, 1.0, at(0.0))), 1.0);
+    }
+
+    /// After 2.997 s, 0.999 of a call is free, except for a rounding error.
+    #[test]
+    fn a_wait_is_never_shorter_than_a_timer_can_be() {
+        let empty = announced(quota(0, Some(2), 6), None);
+        assert_eq!(empty.wait(None, 1.0, at(2.997)), Some(MIN_WAIT));
+        assert_eq!(empty.wait(None, 1.0, at(2.998)), None);
     }
 
     #[test]

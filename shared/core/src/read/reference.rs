@@ -35,7 +35,12 @@ impl Reference {
     pub fn of(page: &StoredPage) -> Option<Self> {
         let confidence = page.confidence.get();
         let is_text_layer = match page.reason {
-            Reason::Text | Reason::Image | Reason::VectorFigure | Reason::Equation => true,
+            Reason::Text
+            | Reason::Image
+            | Reason::VectorFigure
+            | Reason::Equation
+            | Reason::Table
+            | Reason::Form => true,
             // What MuPDF or OCR found there may be worse than what the model reads.
             Reason::Scanned | Reason::NoTextLayer | Reason::GarbageText => false,
             Reason::Blank | Reason::Unreadable => return None,

@@ -63,6 +63,8 @@ pub(super) struct Round<'a> {
     pub budgets: Budgets,
     /// Models that are too expensive for what is left, with the reason.
     pub unaffordable: Vec<(Target, String)>,
+    /// When failed calls of this round may be repeated, as the models asked.
+    pub retry_at: Vec<(Target, Timestamp)>,
 }
 
 /// A model that may be called now.
@@ -86,7 +88,7 @@ impl Round<'_> {
                 return Ok(outcome);
             }
         }
-        if self.has_no_model() {
+        if self.has_no_model().await {
             for index in 0..self.steps.len() {
                 if let Some(outcome) = self.call_step(index, Urgency::NoOtherModel).await? {
                     return Ok(outcome);
@@ -132,18 +134,25 @@ impl Round<'_> {
         Ok(None)
     }
 
-    /// Whether every model that could read this page was skipped because its breaker is open.
-    fn has_no_model(&self) -> bool {
-        let is_skipped = |target: &Target| {
-            self.is_refused(target)
-                || self
-                    .calls
-                    .iter()
-                    .any(|call| call.target == *target && call.result == CallResult::BreakerOpen)
-        };
-        !self.calls.is_empty()
-            && self.calls.iter().all(|call| call.result == CallResult::BreakerOpen)
-            && self.steps.iter().all(is_skipped)
+    /// Whether no model that could read this page can be called, and some were skipped because their breakers are
+    /// open: those may be probed.
+    async fn has_no_model(&self) -> bool {
+        let mut has_open = false;
+        for target in self.steps.iter().filter(|target| !self.is_refused(target)) {
+            let mut results = self.calls.iter().filter(|call| call.target == *target).map(|call| call.result);
+            if results.clone().any(|result| result == CallResult::BreakerOpen) {
+                has_open = true;
+            } else if !results.all(|result| result == CallResult::Exhausted)
+                || !self.is_exhausted(target).await
+            {
+                return false;
+            }
+        }
+        has_open
+    }
+
+    async fn is_exhausted(&self, target: &Target) -> bool {
+        self.task.reader.paces.is_exhausted(target, self.task.deadline).await
     }
 
     /// Every call for this page so far.
@@ -158,7 +167,11 @@ impl Round<'_> {
     /// Whether the model can't or won't read this page, also with other settings.
     pub(super) fn is_refused(&self, target: &Target) -> bool {
         use CallResult::*;
-        let is_final = |call: &ModelCall| matches!(call.result, Request | Refusal | Empty | Invented);
+        // What the flex tier does not take, the standard one may.
+        let is_final = |call: &ModelCall| match call.result {
+            Request => !call.is_flex,
+            result => matches!(result, Refusal | Empty | Invented),
+        };
         let again = [Truncated, Repeating, Incomplete].map(|result| self.count(target, result));
         let is_no_sharper = self.sharper_image.as_ref().is_some_and(Option::is_none);
         self.unaffordable.iter().any(|(one, _)| one == target)
@@ -181,9 +194,9 @@ impl Round<'_> {
     pub(super) fn request_for(&self, target: &Target) -> Option<PageRequest> {
         let mut request = self.request.clone()?;
         request.service_tier = self.service_tier(target);
-        // Where tokens are scarce, more pages are worth more than the text around them.
+        // Where tokens are scarce, more pages are worth more than text that the image has, too.
         if request.image.is_some() && self.task.reader.paces.is_limited_by_tokens(target) {
-            request.context_text = context::without_neighbours(&request.context_text);
+            request.context_text = context::without_text(&request.context_text);
         }
         if self.count(target, CallResult::Truncated) > 0 {
             request.max_output_tokens = request.max_output_tokens.saturating_mul(2);
@@ -206,6 +219,10 @@ impl Round<'_> {
         let reader = self.task.reader;
         if !breakers::lets_through(&reader.breakers, target, &self.steps, urgency).await {
             return self.skip(target);
+        }
+        // Calls to it hang: more of them would, too.
+        if reader.paces.is_stalled(target) && self.has_free_model(|other| other != target).await {
+            return ControlFlow::Continue(None);
         }
         if let Some(until) = reader.paces.paused(target).await {
             return match self.is_worth_waiting(target, until).await {
@@ -285,6 +302,9 @@ impl Round<'_> {
         if reader.paces.refusals(target).await > MAX_REFUSALS && self.has_other_model(target).await {
             return false;
         }
+        if self.is_exhausted(target).await && self.has_open_model(target).await {
+            return false;
+        }
         let queue = Queue {
             pages: reader.backlog.pages(reader, self.task.job, self.task.message.priority).await,
             limit: reader.paces.limit(target).await,
@@ -292,7 +312,42 @@ impl Round<'_> {
             calls_per_second: reader.slots.calls_per_second(target),
             free_at,
         };
+        if patience::is_worth_sharing(&queue, self.now())
+            && self.has_free_model(|other| other.provider != target.provider).await
+        {
+            return false;
+        }
         patience::reads_all_in_time(&queue, self.task.deadline)
+    }
+
+    /// Whether one of these models answers, and has room for a call now.
+    async fn has_free_model(&self, among: impl Fn(&Target) -> bool) -> bool {
+        let reader = self.task.reader;
+        for other in self.steps.iter().filter(|other| among(other)) {
+            if !self.is_refused(other)
+                && !self.has_failed(other)
+                && breakers::lets_through(&reader.breakers, other, &self.steps, Urgency::Normal).await
+                && reader.paces.paused(other).await.is_none()
+                && !reader.paces.is_stalled(other)
+                && reader.slots.has_room(other).await
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the breaker of another model is open, which could be probed.
+    async fn has_open_model(&self, target: &Target) -> bool {
+        let reader = self.task.reader;
+        for other in self.steps.iter().filter(|other| *other != target && !self.is_refused(other)) {
+            breakers::lets_through(&reader.breakers, other, &self.steps, Urgency::Normal).await;
+            let open = breakers::available_at(&reader.breakers, other, Urgency::Normal).await;
+            if open.is_some_and(|(_, is_misconfigured)| !is_misconfigured) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether another model could be called now.
@@ -343,20 +398,39 @@ impl Round<'_> {
             return StepState::AvailableAt(until, WaitReason::RateLimited);
         }
         match self.has_failed(target) {
-            true => StepState::AvailableAt(self.now(), WaitReason::CallFailed),
+            true => StepState::AvailableAt(self.retry_at(target), WaitReason::CallFailed),
             false => StepState::AvailableAt(after(self.now(), self.slot_pause(target)), WaitReason::NoSlot),
         }
+    }
+
+    /// When a model that failed may be called again for this page. Where it answers other calls, what it asked for
+    /// was of no account.
+    fn retry_at(&self, target: &Target) -> Timestamp {
+        let now = self.now();
+        let asked = self.retry_at.iter().rfind(|(asking, _)| asking == target).map(|(_, at)| *at);
+        let failed_at =
+            self.calls.iter().rfind(|call| call.target == *target).map_or(now, |call| call.ended_at());
+        asked.filter(|_| !self.task.reader.paces.has_answered_since(target, failed_at)).unwrap_or(now)
     }
 
     /// Decides what follows a round without the page's text.
     async fn next_round(&mut self) -> PageOutcome {
         let mut states = Vec::with_capacity(self.steps.len());
+        let mut exhausted = Vec::with_capacity(self.steps.len());
+        for target in &self.steps {
+            exhausted.push(self.is_exhausted(target).await);
+        }
         for urgency in [Urgency::Normal, Urgency::NoOtherModel] {
             states.clear();
             for target in &self.steps {
                 states.push((target.clone(), self.state_of(target, urgency).await));
             }
-            if states.iter().any(|(_, state)| state.is_available_without_probe()) {
+            let is_available = |state: &StepState| state.is_available_without_probe();
+            if states
+                .iter()
+                .zip(&exhausted)
+                .any(|((_, state), is_exhausted)| is_available(state) && !is_exhausted)
+            {
                 break;
             }
         }

@@ -190,6 +190,12 @@ impl Slots {
         self.paces.quota_wait(target, own, all)
     }
 
+    /// Whether a call to the model could start now, as far as this process knows.
+    pub async fn has_room(&self, target: &Target) -> bool {
+        self.quota_wait(&self.pool(target), target).is_none()
+            && self.in_flight_estimate(target) < self.paces.limit(target).await
+    }
+
     /// Calls in flight of this process and of all.
     fn share(&self, pool: &Pool, target: &Target) -> (u32, u32) {
         let all = self.in_flight_estimate(target);

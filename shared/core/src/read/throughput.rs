@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(15);
 /// A shorter time says little.
 const MIN_OBSERVED: Duration = Duration::from_secs(3);
 /// A refusal that is older says nothing about now.
-const LIMITED_FOR: Duration = Duration::from_secs(30);
+pub(super) const LIMITED_FOR: Duration = Duration::from_secs(30);
 const MAX_ANSWERS: usize = 1024;
 
 /// The latest answers and refusals of one model, as one process has seen them.

@@ -15,9 +15,9 @@ use crate::{
     },
     secret::Secret,
     settings::{
-        AiPages, BreakerPolicy, Cost, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogSettings, MaxInflight,
-        NotifyEmail, NotifySettings, NotifyWebhook, OcrPages, Patience, ProviderSettings, Purchasing,
-        Settings, Strategy, TraceSettings, Variables, parse_duration,
+        AiPages, BreakerPolicy, Cost, Credits, DEFAULT_SYSTEM_PROMPT, Hedging, LogExport, LogSettings,
+        MaxInflight, NotifyEmail, NotifySettings, NotifyWebhook, OcrPages, Patience, ProviderSettings,
+        Purchasing, Settings, Strategy, TraceSettings, Variables, parse_duration,
     },
 };
 
@@ -37,10 +37,10 @@ const REPLACED_VARIABLES: [(&str, &str); 14] = [
     ("UPLOAD_DIR", "documents are in the data folder (EVERYPAGE_DATA)"),
     ("RESULT_DIR", "results are in the data folder (EVERYPAGE_DATA); process -o writes them to a folder"),
     ("AWS_S3_BUCKET", "a stack on AWS has its own bucket"),
-    ("SEND_LOGS_TO_AXIOM", "traces are sent to any OTLP collector: OTEL_EXPORTER_OTLP_ENDPOINT"),
-    ("AXIOM_API_KEY", "a collector's key is in OTEL_EXPORTER_OTLP_HEADERS"),
-    ("AXIOM_ORG_ID", "a collector's headers are in OTEL_EXPORTER_OTLP_HEADERS"),
-    ("AXIOM_DATASET", "a collector's headers are in OTEL_EXPORTER_OTLP_HEADERS"),
+    ("SEND_LOGS_TO_AXIOM", "OTEL_LOGS_EXPORTER=otlp sends the log to OTEL_EXPORTER_OTLP_ENDPOINT"),
+    ("AXIOM_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20KEY,X-Axiom-Dataset=DATASET"),
+    ("AXIOM_ORG_ID", "the key in OTEL_EXPORTER_OTLP_HEADERS belongs to one organization"),
+    ("AXIOM_DATASET", "OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20KEY,X-Axiom-Dataset=DATASET"),
 ];
 
 /// A duration that may be in days, such as `30d`.
@@ -181,7 +181,7 @@ impl Reader<'_> {
             max_deadline,
             step_timeout,
             providers,
-            engines: if primary == secondary { 1 } else { 2 },
+            preferred_providers: if primary == secondary { 1 } else { 2 },
             failover,
             cost: self.choice(
                 "COST",
@@ -254,7 +254,7 @@ impl Reader<'_> {
                 "PATIENCE",
                 Patience::default(),
                 Patience::ACCEPTED,
-                "how long a page is tried again after rate limits, errors and timeouts",
+                "how long a page is retried after rate limits, errors and timeouts",
             ),
             hedging: self.choice(
                 "HEDGE",
@@ -400,12 +400,13 @@ impl Reader<'_> {
                     1000,
                     "rotated log files that are kept: LOG_FILE.1 is the latest",
                 ),
+                export: self.log_export(),
             },
             traces: TraceSettings {
                 endpoint: self.trace_endpoint(),
                 headers: self.trace_headers(),
                 service: self
-                    .text("OTEL_SERVICE_NAME", "service name in traces (default: the name of the program)"),
+                    .text("OTEL_SERVICE_NAME", "service name in traces and logs (default: the name of the program)"),
             },
             port: self.bounded("PORT", 8080, 1, 65_535, "port of the HTTP server"),
             webhook_allow_private: self.flag(
@@ -680,9 +681,23 @@ impl Reader<'_> {
         origins
     }
 
+    fn log_export(&mut self) -> LogExport {
+        const NAME: &str = "OTEL_LOGS_EXPORTER";
+        let choices = [("none", LogExport::None), ("otlp", LogExport::Otlp)];
+        let export = self.choice(NAME, &choices, "otlp: the log is sent to the OTLP collector as well");
+        if export == LogExport::Otlp && self.raw("OTEL_EXPORTER_OTLP_ENDPOINT").is_none() {
+            self.fault(NAME, "otlp", "none, or otlp with OTEL_EXPORTER_OTLP_ENDPOINT");
+        }
+        export
+    }
+
     fn trace_endpoint(&mut self) -> Option<String> {
         const NAME: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-        self.url(NAME, "(not set)", "URL of the OTLP collector for traces, over HTTP (default: no traces)")
+        self.url(
+            NAME,
+            "(not set)",
+            "URL of the OTLP collector for traces and logs, over HTTP (default: no traces)",
+        )
     }
 
     /// Values are percent-encoded, as OpenTelemetry specifies, and may be keys: they are never shown.

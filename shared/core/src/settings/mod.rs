@@ -74,6 +74,16 @@ pub struct LogSettings {
     /// The size at which the file is rotated, and how many earlier ones are kept.
     pub max_size_mb: u64,
     pub max_backups: u32,
+    pub export: LogExport,
+}
+
+/// Where the log goes besides its file or terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogExport {
+    #[default]
+    None,
+    /// To the collector of the traces.
+    Otlp,
 }
 
 impl LogSettings {
@@ -195,9 +205,9 @@ pub struct Settings {
     pub step_timeout: Duration,
     /// All of them, those of `PRIMARY_ENGINE` and `SECONDARY_ENGINE` first.
     pub providers: Vec<ProviderSettings>,
-    /// How many of them are engines: one if both are the same.
-    pub engines: usize,
-    /// Models in the order in which they are called; if empty, those of the engines.
+    /// How many of them those two settings name: one if both are the same.
+    pub preferred_providers: usize,
+    /// Models in the order in which they are called; if empty, those of the first providers, by tier.
     pub failover: FailoverList,
     /// What jobs prefer that do not choose.
     pub cost: Cost,
@@ -355,7 +365,7 @@ impl Settings {
             return FailoverOrder::List(usable.cloned().collect());
         }
         // `PRIMARY_ENGINE` and `SECONDARY_ENGINE`.
-        let chosen = self.providers.iter().take(self.engines).filter(|one| one.is_usable());
+        let chosen = self.providers.iter().take(self.preferred_providers).filter(|one| one.is_usable());
         FailoverOrder::ByTier(chosen.map(|one| (one.provider, one.models.clone())).collect())
     }
 }

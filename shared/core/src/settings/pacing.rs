@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{parse_duration, reader::show_duration};
 
-/// How long a page is tried again after rounds that failed for reasons that pass: `PATIENCE`.
+/// How long a page is retried after rounds that failed for reasons that pass: `PATIENCE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
     /// Until the job's deadline.

@@ -20,25 +20,30 @@
 //! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
 //! | `everypage_credits_reserved_total` | | credits reserved for jobs; not recorded while credits are unlimited |
 //! | `everypage_credits_settled_total` | | credits that jobs spent |
-//! | `everypage_saga_duration_seconds` | `status` | time from the start of a purchase of credits to its end: `completed`, `compensated`, `manual`, `resolved` |
-//! | `everypage_sagas_waiting` | | purchases of credits that wait for an operator, counted like dead letters |
-//! | `everypage_saga_compensations_total` | `result` | steps of purchases that were undone (`done`) or could not be undone (`stuck`) |
+//! | `everypage_saga_duration_seconds` | `saga`, `status` | time from the start of a saga to its end; sagas are purchases of credits (`purchase`) and erasures of tenants (`erasure`): `completed`, `compensated`, `manual`, `resolved` |
+//! | `everypage_sagas_waiting` | | purchases of credits and erasures of tenants that wait for an operator, counted like dead letters |
+//! | `everypage_saga_compensations_total` | `saga`, `result` | steps of sagas that were undone (`done`) or could not be undone (`stuck`) |
 //! | `everypage_timeout_events_total` | `type` | `request`: a model call ended by `REQUEST_TIMEOUT`; `job`: a job ended by its deadline |
 //! | `everypage_operation_retries_total` | | storage, queue and flow calls that were retried |
+//! | `everypage_operation_processing_seconds` | `type`, `priority`, `status` | time that one operation took: `open`, `text` and `images` of a document, a delivery of a `page`, an attempt at a `webhook`; by the priority of its job or event; `done`, `failed`, or `returned` for a page that comes back later |
 //! | `everypage_ocr_seconds` | | time that OCR took for a page, the wait for an idle core included; not on AWS |
+//! | `everypage_accounts_drifted` | | accounts that differ from their trails and wait for a repair |
 //! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS, SQS reports this itself |
+//! | `everypage_dlq_added_total` | `reason` | dead letters that were added: a document that failed (`job`), a page that was given up for an error of ours (`gave_up`), because its worker died each time (`crashed`) or after an error of an unknown kind (`unknown`), a message or upload that can't be read (`unreadable`), a message that no server accepted (`webhook`) |
 //! | `everypage_dlq_depth` | | dead letters that wait for an operator; [`MAX_COUNTED_DEAD_LETTERS`] means that many or more |
 //!
 //! Counts follow what was stored: an event that is written once is counted once, however often its
 //! message is delivered. A process that dies between the two loses the count and never doubles it.
 //! Labels are names from settings and fixed lists, never a document, tenant or job.
 
+use std::time::Duration;
+
 use ::metrics::{
     Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
 
-use crate::ids::Priority;
+use crate::{ids::Priority, ports::clock::Clock, time::until};
 
 /// How a metric changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -209,23 +214,19 @@ pub(crate) static CREDITS_RESERVED: Metric<0> =
     Metric::new("everypage_credits_reserved_total", Kind::Counter, &[], "Credits reserved for jobs");
 pub(crate) static CREDITS_SETTLED: Metric<0> =
     Metric::new("everypage_credits_settled_total", Kind::Counter, &[], "Credits that jobs spent");
-pub(crate) static SAGA_DURATION: Metric<1> = Metric::new(
+pub(crate) static SAGA_DURATION: Metric<2> = Metric::new(
     "everypage_saga_duration_seconds",
     Kind::Histogram(&DURATION_BUCKETS),
-    &["status"],
-    "Time from the start of a purchase of credits to its end",
+    &["saga", "status"],
+    "Time from the start of a saga to its end",
 );
-pub(crate) static SAGAS_WAITING: Metric<0> = Metric::new(
-    "everypage_sagas_waiting",
-    Kind::Gauge,
-    &[],
-    "Purchases of credits that wait for an operator",
-);
-pub(crate) static SAGA_COMPENSATIONS: Metric<1> = Metric::new(
+pub(crate) static SAGAS_WAITING: Metric<0> =
+    Metric::new("everypage_sagas_waiting", Kind::Gauge, &[], "Sagas that wait for an operator");
+pub(crate) static SAGA_COMPENSATIONS: Metric<2> = Metric::new(
     "everypage_saga_compensations_total",
     Kind::Counter,
-    &["result"],
-    "Steps of purchases that were undone or could not be undone",
+    &["saga", "result"],
+    "Steps of sagas that were undone or could not be undone",
 );
 pub(crate) static TIMEOUTS: Metric<1> = Metric::new(
     "everypage_timeout_events_total",
@@ -239,6 +240,12 @@ pub(crate) static RETRIES: Metric<0> = Metric::new(
     &[],
     "Storage, queue and flow calls that were retried",
 );
+pub(crate) static ACCOUNTS_DRIFTED: Metric<0> = Metric::new(
+    "everypage_accounts_drifted",
+    Kind::Gauge,
+    &[],
+    "Accounts that differ from their trails and wait for a repair",
+);
 pub(crate) static QUEUE_DEPTH: Metric<1> = Metric(Definition {
     // SQS reports it without a request every minute.
     on_aws: false,
@@ -250,6 +257,18 @@ pub(crate) static QUEUE_DEPTH: Metric<1> = Metric(Definition {
     )
     .0
 });
+pub(crate) static OPERATIONS: Metric<3> = Metric::new(
+    "everypage_operation_processing_seconds",
+    Kind::Histogram(&DURATION_BUCKETS),
+    &["type", "priority", "status"],
+    "Time that one operation took",
+);
+pub(crate) static DLQ_ADDED: Metric<1> = Metric::new(
+    "everypage_dlq_added_total",
+    Kind::Counter,
+    &["reason"],
+    "Dead letters that were added, by reason",
+);
 pub(crate) static DLQ_DEPTH: Metric<0> =
     Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for an operator");
 
@@ -257,7 +276,7 @@ pub(crate) static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric.
-pub static ALL: [&Definition; 23] = [
+pub static ALL: [&Definition; 26] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
@@ -279,7 +298,10 @@ pub static ALL: [&Definition; 23] = [
     &SAGAS_WAITING.0,
     &TIMEOUTS.0,
     &RETRIES.0,
+    &ACCOUNTS_DRIFTED.0,
     &QUEUE_DEPTH.0,
+    &OPERATIONS.0,
+    &DLQ_ADDED.0,
     &DLQ_DEPTH.0,
 ];
 
@@ -299,6 +321,51 @@ pub fn describe() {
     }
 }
 
+/// A kind of work whose duration is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum Operation {
+    Open,
+    Text,
+    Images,
+    Page,
+    Webhook,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum Ended {
+    Done,
+    Failed,
+    /// It comes back later.
+    Returned,
+}
+
+pub(crate) fn processed(operation: Operation, priority: Priority, ended: Ended, took: Duration) {
+    let (operation, ended): (&'static str, &'static str) = (operation.into(), ended.into());
+    OPERATIONS.record([operation.into(), priority.name().into(), ended.into()], took.as_secs_f64());
+}
+
+/// Does the work and records how long it took.
+pub(crate) async fn measured<T, E>(
+    clock: &dyn Clock,
+    operation: Operation,
+    priority: Priority,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let start = clock.now();
+    let result = work.await;
+    let ended = if result.is_ok() { Ended::Done } else { Ended::Failed };
+    processed(operation, priority, ended, until(start, clock.now()));
+    result
+}
+
+/// Counts a dead letter that was stored.
+pub(crate) fn dead_letter_added(reason: &'static str) {
+    DLQ_ADDED.count([reason.into()], 1);
+}
+
 /// Counts a retry of a storage, queue or flow call.
 pub(crate) fn retried() {
     RETRIES.count([], 1);
@@ -314,6 +381,10 @@ pub(crate) fn breakers_open(open: usize) {
 
 pub(crate) fn sagas_waiting(waiting: usize) {
     SAGAS_WAITING.set([], waiting as f64);
+}
+
+pub(crate) fn accounts_drifted(drifted: usize) {
+    ACCOUNTS_DRIFTED.set([], drifted as f64);
 }
 
 pub(crate) fn dlq_depth(waiting: usize) {
