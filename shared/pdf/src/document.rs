@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use everypage_core::{
-    document::{Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, plain_text},
+    document::{
+        Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, WithoutImages, plain_text,
+    },
     ids::PageNumber,
     ports::pdf::{PageLayer, PdfError, PdfLimits, ReadOptions, RenderPages},
     secret::Secret,
@@ -15,7 +17,7 @@ use mupdf::{
 
 use crate::{
     image::ImageFile,
-    layout::{self, PageLayout},
+    layout::{self, PageLayout, content::Field},
     page::{self, Area, Drawing, Graphics, TextContent},
     precheck, searchable,
 };
@@ -97,9 +99,9 @@ impl Document {
 
     /// Reads a page's text alone, without classification and image.
     pub fn text(&self, number: PageNumber) -> Result<String, String> {
-        let list = self.parse(number)?;
+        let (list, fields) = self.parse_with_fields(number)?;
         let area = Area::from(list.bounds());
-        let (layout, _) = self.layout(&list, area, &Graphics::default())?;
+        let (layout, _) = self.layout(&list, area, &Graphics::default(), fields)?;
         Ok(plain_text(&layout.blocks))
     }
 
@@ -109,14 +111,17 @@ impl Document {
         options: &ReadOptions,
         mode: ReadMode,
     ) -> Result<PageReading, String> {
-        let list = self.parse(number)?;
+        let (list, fields) = match mode {
+            ReadMode::Normal => self.parse_with_fields(number)?,
+            ReadMode::Careful => (self.parse(number)?, Vec::new()),
+        };
         let area = Area::from(list.bounds());
         let graphics = match mode {
             ReadMode::Normal => Graphics::collect(&list, area),
             ReadMode::Careful => Graphics::collect_carefully(&list, area),
         }
         .map_err(message)?;
-        let (layout, text) = self.layout(&list, area, &graphics)?;
+        let (layout, text) = self.layout(&list, area, &graphics, fields)?;
         let reason = page::reason(&graphics, &text, &layout);
         // A truncated file still counts all its pages; a missing one must not be classified as blank.
         if reason == Reason::Blank && self.is_missing(number).map_err(message)? {
@@ -133,6 +138,10 @@ impl Document {
         };
         let images: Vec<PageBox> = graphics.images.iter().take(MAX_IMAGES).map(layout::page_box).collect();
         let (confidence, doubts) = page::confidence(reason, &graphics, &text, &layout);
+        let without_images = page::reason_without_images(reason, &graphics, &text, &layout).map(|reason| {
+            let (confidence, doubts) = page::confidence(reason, &graphics, &text, &layout);
+            WithoutImages { reason, confidence, doubts }
+        });
         Ok(PageReading {
             number,
             text: plain_text(&layout.blocks),
@@ -142,6 +151,7 @@ impl Document {
             reason,
             confidence,
             doubts,
+            without_images,
             image,
             fault,
         })
@@ -167,6 +177,16 @@ impl Document {
         let added: usize = layer.spans.iter().map(|span| letters(&span.text)).sum();
         let own = self.text(layer.page).map_or(0, |text| letters(&text));
         text.characters.has_text() && !text.characters.is_garbage() && own * 2 >= added
+    }
+
+    /// Like [`Self::parse`], with the fields of a form.
+    fn parse_with_fields(&self, number: PageNumber) -> Result<(DisplayList, Vec<Field>), String> {
+        let list = self.parse(number)?;
+        let Content::Pdf(pdf) = &self.content else { return Ok((list, Vec::new())) };
+        let index = i32::try_from(number.get() - 1).unwrap_or(i32::MAX);
+        // Text without its fields is better than no text.
+        let page = pdf.load_page(index).and_then(PdfPage::try_from);
+        Ok((list, page.map_or_else(|_| Vec::new(), |page| page::fields(&page))))
     }
 
     /// Parses the page once; text, graphics and image are all made from this display list.
@@ -215,6 +235,7 @@ impl Document {
         list: &DisplayList,
         area: Area,
         graphics: &Graphics,
+        fields: Vec<Field>,
     ) -> Result<(PageLayout, TextContent), String> {
         let mut text = TextContent::extract(list, area).map_err(message)?;
         if text.bytes > MAX_TEXT_BYTES {
@@ -230,6 +251,7 @@ impl Document {
             graphics.drawings.iter().filter(is_small).take(MAX_MARKS).map(|drawing| drawing.area).collect();
         content.clusters = page::clusters(graphics, &text.lines, &[]);
         content.tags.clone_from(&graphics.tags);
+        content.fields = fields;
         Ok((layout::read(content), text))
     }
 
@@ -277,6 +299,7 @@ pub(crate) fn unreadable(number: PageNumber, fault: String) -> PageReading {
         reason: Reason::Unreadable,
         confidence: Confidence::new(0.0),
         doubts: Vec::new(),
+        without_images: None,
         image: None,
         fault: Some(fault),
     }

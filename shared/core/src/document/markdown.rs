@@ -1,14 +1,58 @@
 //! Blocks as Markdown.
 
-use super::{Block, BlockKind, Table, block::with_marks};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Block, BlockKind, Table, block::with_marks, html_table};
+
+/// How tables are written in Markdown.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+    ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+#[strum(parse_err_ty = String, parse_err_fn = unknown_style)]
+pub enum TableStyle {
+    /// As Markdown tables: a header row, no spans, one line per cell.
+    #[default]
+    Markdown,
+    /// As HTML where a Markdown table can't hold it: spans, several header rows, line breaks.
+    Auto,
+    /// All as HTML.
+    Html,
+}
+
+impl TableStyle {
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+}
+
+fn unknown_style(text: &str) -> String {
+    format!("unknown style of tables {text:?} (accepted: {})", TableStyle::NAMES.join(", "))
+}
 
 /// The blocks of a page as Markdown, without page headers, footers and numbers.
-pub fn markdown(blocks: &[Block]) -> String {
+pub fn markdown(blocks: &[Block], tables: TableStyle) -> String {
     let mut out = String::new();
     let mut last: Option<BlockKind> = None;
     for block in blocks.iter().filter(|block| !block.kind.is_furniture()) {
         let part = match (&block.table, block.kind) {
-            (Some(table), _) => write_table(table),
+            (Some(table), _) => match tables {
+                TableStyle::Html => html_table::write(table),
+                TableStyle::Auto if html_table::is_needed(table) => html_table::write(table),
+                TableStyle::Auto | TableStyle::Markdown => write_table(table),
+            },
             (None, BlockKind::Heading) => heading(block),
             (None, BlockKind::ListItem) => list_item(block),
             (None, BlockKind::Code) => code(&block.text),
@@ -137,6 +181,29 @@ mod tests {
         ];
         let expected = "## Part one\n\n\\# of items  \nsecond line\n\n- one\n  2. two\n- [x] done\n\nMember: [ ] yes [x] no\n\n| a | b\\|c |\n| --- | --- |\n\
             | 1 | |\n\n```\nlet x = 1;\n```";
-        assert_eq!(markdown(&blocks), expected);
+        assert_eq!(markdown(&blocks, TableStyle::Markdown), expected);
+    }
+
+    #[test]
+    fn html_is_used_where_it_is_asked_for_or_needed() {
+        let cell = |text: &str| Cell { text: text.into(), columns: 1, rows: 1, ..Cell::default() };
+        let wide = Cell { columns: 2, ..cell("both") };
+        let table = |rows| Table { rows, header_rows: 1, ..Table::default() };
+        let block = |table| Block { table: Some(table), kind: BlockKind::Table, ..Block::default() };
+        let plain = [block(table(vec![vec![cell("a"), cell("b")]]))];
+        let spanning = [block(table(vec![vec![wide, cell("")], vec![cell("1"), cell("2")]]))];
+        for (blocks, style, is_html) in [
+            (&plain, TableStyle::Markdown, false),
+            (&plain, TableStyle::Auto, false),
+            (&plain, TableStyle::Html, true),
+            (&spanning, TableStyle::Markdown, false),
+            (&spanning, TableStyle::Auto, true),
+            (&spanning, TableStyle::Html, true),
+        ] {
+            let text = markdown(blocks, style);
+            assert_eq!(text.starts_with("<table>"), is_html, "{style}: {text}");
+            assert_eq!(text.contains("| --- | --- |"), !is_html, "{style}: {text}");
+        }
+        assert!("tabs".parse::<TableStyle>().unwrap_err().contains("markdown, auto, html"));
     }
 }

@@ -6,13 +6,15 @@ use utoipa::ToSchema;
 use crate::ids::PageNumber;
 
 mod block;
+mod html_table;
 mod kind;
 mod markdown;
 mod structure;
 
 pub use block::{Block, BlockKind, BlockStyle, Cell, PageBox, Table, plain_text};
+pub use html_table::with_html_tables;
 pub use kind::DocumentKind;
-pub use markdown::markdown;
+pub use markdown::{TableStyle, markdown};
 pub use structure::{Findings, PageBlocks};
 
 /// Whether the text layer is enough to read a page, or a vision model should see it.
@@ -44,6 +46,10 @@ pub enum Reason {
     GarbageText,
     /// Equations that are no line of text: fractions, limits, large brackets.
     Equation,
+    /// A table whose columns could not be found.
+    Table,
+    /// A form whose labels and fields could not be brought together.
+    Form,
     /// The parser failed on this page: it crashed, ran out of time or memory, or rejected it.
     Unreadable,
 }
@@ -58,6 +64,8 @@ impl Reason {
             | Self::NoTextLayer
             | Self::GarbageText
             | Self::Equation
+            | Self::Table
+            | Self::Form
             | Self::Unreadable => Classification::HasGraphics,
         }
     }
@@ -75,6 +83,8 @@ impl Reason {
             Self::NoTextLayer => "without a text layer",
             Self::GarbageText => "with an unusable text layer",
             Self::Equation => "with equations",
+            Self::Table => "with a table that could not be rebuilt",
+            Self::Form => "with a form that could not be rebuilt",
             Self::Unreadable => "that can't be parsed",
         }
     }
@@ -199,6 +209,19 @@ pub enum Doubt {
     BrokenCharacters,
     /// An equation that is no line of text: fractions, limits, large brackets.
     Equation,
+    /// A table whose columns could not be found.
+    Table,
+    /// A form whose labels and fields could not be brought together.
+    Form,
+}
+
+/// What a page would be without its images: what it is, if they turn out to be on most pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithoutImages {
+    pub reason: Reason,
+    pub confidence: Confidence,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
 }
 
 /// What the parser found on one page.
@@ -217,6 +240,8 @@ pub struct PageReading {
     pub confidence: Confidence,
     /// What lowers the confidence.
     pub doubts: Vec<Doubt>,
+    /// Present if images are the reason, and text that they do not cover is on the page too.
+    pub without_images: Option<WithoutImages>,
     /// Present if an image was requested and could be rendered.
     pub image: Option<PageImage>,
     /// Why the page could not be read or rendered, as shown to people.

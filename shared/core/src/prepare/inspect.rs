@@ -16,6 +16,7 @@ use crate::{
     },
     prepare::Preparer,
     settings::Settings,
+    telemetry::metrics::{Operation, measured},
     tenants,
 };
 
@@ -63,7 +64,9 @@ pub async fn inspect(preparer: &Preparer, job: &Job) -> Result<Vec<PageRange>, S
     if let Some(pages) = inspected(preparer.blobs.as_ref(), job).await? {
         return selected_ranges(&preparer.settings, job, pages);
     }
-    let pages = job_telemetry::inspect(&preparer.store, job).run(count_pages(preparer, job)).await?;
+    let work = job_telemetry::inspect(&preparer.store, job).run(count_pages(preparer, job));
+    let priority = job.received.options.priority;
+    let pages = measured(preparer.store.clock.as_ref(), Operation::Open, priority, work).await?;
     selected_ranges(&preparer.settings, job, pages)
 }
 

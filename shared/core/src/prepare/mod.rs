@@ -1,4 +1,5 @@
-//! Opens the document and stores the text of every page as MuPDF reads it, range by range, then the images.
+//! Opens the document and stores the text of every page as MuPDF reads it, range by range, then the images;
+//! and recognizes pages without a sound text layer (OCR).
 //!
 //! The text of all pages comes first, because every page falls back to it and it takes a hundredth of the
 //! time: if the deadline passes while images are being rendered, every page has text.
@@ -17,7 +18,10 @@ use std::sync::Arc;
 
 pub use images::{all_stored_images, stored_image, stored_images};
 pub use inspect::inspect;
-pub use ocr::{Recognition, add_recognized, needs_ocr, recognize_page, recognized_page, to_recognize};
+pub use ocr::{
+    Recognition, add_recognized, is_recognized, needs_ocr, recognize_page, recognized_page, to_recognize,
+    why_no_ocr,
+};
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;
 pub use render::{render_images, render_page, render_range, render_sharper, wants_image};

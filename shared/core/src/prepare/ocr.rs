@@ -27,7 +27,7 @@ use crate::{
         images::stored_image,
         inspect::read_with,
         ranges::{CONCURRENT_READS, StoredPage, stored_ranges},
-        structure::find,
+        structure::{find, findings},
     },
     settings::OcrPages,
     telemetry::metrics::OCR_SECONDS,
@@ -69,9 +69,15 @@ pub fn needs_ocr(pages: OcrPages, page: &StoredPage) -> bool {
         (OcrPages::Off, _) | (_, Reason::Blank | Reason::Unreadable) => false,
         (OcrPages::Always, _) | (_, Reason::NoTextLayer | Reason::GarbageText) => true,
         (OcrPages::Auto, Reason::Scanned) => letters() < MIN_LAYER_LETTERS,
-        (OcrPages::Auto, Reason::Text | Reason::Image | Reason::VectorFigure | Reason::Equation) => {
-            letters() == 0
-        }
+        (
+            OcrPages::Auto,
+            Reason::Text
+            | Reason::Image
+            | Reason::VectorFigure
+            | Reason::Equation
+            | Reason::Table
+            | Reason::Form,
+        ) => letters() == 0,
     }
 }
 
@@ -82,6 +88,17 @@ pub async fn to_recognize(blobs: &dyn Blobs, job: &Job) -> Result<Vec<StoredPage
     };
     let stored = stored_ranges(blobs, &job.id, &survey.ranges).await?;
     Ok(stored.into_iter().flatten().flatten().filter(|page| needs_ocr(survey.ocr, page)).collect())
+}
+
+/// Whether a page was recognized before, also in vain.
+pub async fn is_recognized(blobs: &dyn Blobs, job: &JobId, page: PageNumber) -> Result<bool, StepError> {
+    Ok(blobs.get(&blob::page_ocr(job, page)).await?.is_some())
+}
+
+/// Why this process can recognize no page of a job; `None` if it can.
+pub async fn why_no_ocr(preparer: &Preparer, job: &Job) -> Result<Option<String>, StepError> {
+    let settings = tenants::settings(&preparer.tenants, &job.received.tenant).await?;
+    Ok(preparer.ocr.check(&settings.ocr_languages).await.err().map(|error| error.to_string()))
 }
 
 /// Recognizes a page and stores what was found, unless that is done already.
@@ -100,6 +117,7 @@ pub async fn recognize_page(
     if let Err(error) = preparer.ocr.check(languages).await {
         return Ok(Recognition::Unavailable(error.to_string()));
     }
+    let languages = &with_those_of_text(preparer, job, languages).await?;
     let recognized = match image(preparer, job, page.page).await? {
         None => failed("the page could not be rendered".into()),
         Some(image) => {
@@ -122,6 +140,22 @@ pub async fn recognize_page(
     };
     preparer.blobs.put_new(&key, encode(&recognized)?).await?;
     Ok(Recognition::Stored)
+}
+
+/// The languages of the settings, and those of the document's other pages whose data is installed.
+async fn with_those_of_text(
+    preparer: &Preparer,
+    job: &Job,
+    languages: &[String],
+) -> Result<Vec<String>, StepError> {
+    let mut all = languages.to_vec();
+    let Some(findings) = findings(preparer.blobs.as_ref(), &job.id).await? else { return Ok(all) };
+    for found in findings.languages() {
+        if !all.contains(found) && preparer.ocr.check(std::slice::from_ref(found)).await.is_ok() {
+            all.push(found.clone());
+        }
+    }
+    Ok(all)
 }
 
 fn failed(reason: String) -> Recognized {
@@ -245,6 +279,7 @@ mod tests {
             images: vec![],
             confidence: Confidence::default(),
             doubts: vec![],
+            without_images: None,
             is_recognized: false,
             awaits_ocr: false,
         }
@@ -262,6 +297,8 @@ mod tests {
             (Reason::Text, prose.as_str(), false, true),
             (Reason::Image, prose.as_str(), false, true),
             (Reason::VectorFigure, "", true, true),
+            (Reason::Table, prose.as_str(), false, true),
+            (Reason::Form, prose.as_str(), false, true),
             (Reason::Scanned, "", true, true),
             (Reason::Scanned, "Scanned by a program", true, true),
             (Reason::Scanned, prose.as_str(), false, true),

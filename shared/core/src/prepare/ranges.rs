@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{Block, Confidence, Doubt, PageBox, PageReading, Reason},
+    document::{Block, Confidence, Doubt, PageBox, PageReading, Reason, WithoutImages},
     ids::{JobId, PageNumber},
     job::{PageRange, StepCode, StepError},
     keys::blob,
@@ -37,6 +37,9 @@ pub struct StoredPage {
     /// What lowers the confidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<Doubt>,
+    /// What the page is if its images are on most pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_images: Option<WithoutImages>,
     /// Whether the text is what OCR recognized, which is stored apart from the ranges.
     #[serde(skip)]
     pub is_recognized: bool,
@@ -47,8 +50,19 @@ pub struct StoredPage {
 
 impl From<PageReading> for StoredPage {
     fn from(reading: PageReading) -> Self {
-        let PageReading { number, text, page, blocks, images, reason, confidence, doubts, image: _, fault } =
-            reading;
+        let PageReading {
+            number,
+            text,
+            page,
+            blocks,
+            images,
+            reason,
+            confidence,
+            doubts,
+            without_images,
+            image: _,
+            fault,
+        } = reading;
         Self {
             page: number,
             reason,
@@ -59,6 +73,7 @@ impl From<PageReading> for StoredPage {
             images,
             confidence,
             doubts,
+            without_images,
             is_recognized: false,
             awaits_ocr: false,
         }

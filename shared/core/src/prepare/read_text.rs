@@ -10,6 +10,7 @@ use crate::{
         inspect::{inspect, read},
         ranges::StoredPage,
     },
+    telemetry::metrics::{Operation, measured},
 };
 
 /// Reads the text of a range and stores it, unless it is stored already.
@@ -18,7 +19,10 @@ pub async fn read_range(preparer: &Preparer, job: &Job, range: &PageRange) -> Re
     if preparer.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    job_telemetry::read_text(&preparer.store, job, range).run(store_texts(preparer, job, range, &key)).await
+    let work =
+        job_telemetry::read_text(&preparer.store, job, range).run(store_texts(preparer, job, range, &key));
+    let priority = job.received.options.priority;
+    measured(preparer.store.clock.as_ref(), Operation::Text, priority, work).await
 }
 
 pub(super) async fn store_texts(

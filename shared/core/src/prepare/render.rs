@@ -16,6 +16,7 @@ use crate::{
         structure::ensure_findings,
     },
     settings::OcrPages,
+    telemetry::metrics::{Operation, measured},
     tenants,
 };
 
@@ -41,7 +42,10 @@ pub async fn render_images(preparer: &Preparer, job: &Job, range: &PageRange) ->
     if preparer.blobs.get(&key).await?.is_some() {
         return Ok(());
     }
-    job_telemetry::render(&preparer.store, job, range).run(store_images(preparer, job, range, &key)).await
+    let work =
+        job_telemetry::render(&preparer.store, job, range).run(store_images(preparer, job, range, &key));
+    let priority = job.received.options.priority;
+    measured(preparer.store.clock.as_ref(), Operation::Images, priority, work).await
 }
 
 pub(super) async fn store_images(

@@ -36,7 +36,7 @@ pub async fn understand(preparer: &Preparer, job: &Job) -> Result<Job, StepError
 /// takes. Reading the text then has `STEP_TIMEOUT`, because pages may be made to be slow; pages that are not read
 /// by then have no text.
 pub async fn understand_late(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
-    // The finalizer has no parser on AWS.
+    // The finalizer has no parser on AWS: its flow lets intake do this, if the document was not opened before.
     if preparer.pdf.is_available() {
         inspect(preparer, job).await?;
         let time = preparer.settings.step_timeout;
@@ -47,11 +47,11 @@ pub async fn understand_late(preparer: &Preparer, job: &Job) -> Result<Job, Step
     understand_prepared(preparer, job).await
 }
 
-/// Records the pages that are prepared by now. An error if the document was not opened.
+/// Records the pages that are prepared by now. [`StepCode::NotOpened`] if the document was not opened.
 pub async fn understand_prepared(preparer: &Preparer, job: &Job) -> Result<Job, StepError> {
     let Some(pages) = inspected(preparer.blobs.as_ref(), job).await? else {
-        let reason = "the document could not be opened before its deadline".to_owned();
-        return Err(StepError::Broken { code: StepCode::Deadline, reason });
+        let reason = "the document was not opened before its deadline; it is opened now".to_owned();
+        return Err(StepError::Broken { code: StepCode::NotOpened, reason });
     };
     let ranges = selected_ranges(&preparer.settings, job, pages)?;
     let survey = survey(preparer, job, ranges).await?;

@@ -1,6 +1,8 @@
 //! One parser process, as the parent handles it.
 
-use std::{fs::File, io, os::unix::process::ExitStatusExt, path::Path, process::ExitStatus, time::Duration};
+use std::{
+    fs::File, io, os::unix::process::ExitStatusExt, path::Path, pin::pin, process::ExitStatus, time::Duration,
+};
 
 use everypage_core::{
     document::PageReading,
@@ -22,6 +24,11 @@ use super::{
 
 /// How long a process whose pipe has closed may take to exit before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
+
+/// How much longer than its limit an open may take on a machine that is busy with other work.
+const MAX_STRETCH: u32 = 10;
+/// The unit of times in `/proc`, on every architecture of Linux that this is built for.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// A running child. Dropping it kills it, so that a process with an open request is never reused.
 pub(super) struct ParserProcess {
@@ -101,6 +108,34 @@ fn signal_name(signal: i32) -> String {
     format!("signal {signal}, {name}")
 }
 
+/// Waits for `work` until the process has computed for `time`. Where other work keeps it from computing, it may
+/// take up to [`MAX_STRETCH`] times as long.
+async fn while_computing<T>(pid: Option<u32>, time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let (mut left, mut waited) = (time, Duration::ZERO);
+    loop {
+        if let Ok(done) = timeout(left, work.as_mut()).await {
+            return Some(done);
+        }
+        waited += left;
+        let computed = pid.and_then(processor_time).unwrap_or(time);
+        if computed >= time || waited >= time * MAX_STRETCH {
+            return None;
+        }
+        left = (time - computed).max(time / 20);
+    }
+}
+
+/// The processor time that a process has used, of all its threads.
+fn processor_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may contain anything: state is the first field, utime and stime the 12th and 13th.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: u64 =
+        fields.split_whitespace().skip(11).take(2).map_while(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
+
 impl ParserProcess {
     /// Starts a process for one document.
     pub fn spawn(command: &ChildCommand, document: &Path) -> io::Result<Self> {
@@ -127,7 +162,8 @@ impl ParserProcess {
         }
     }
 
-    /// Opens its document. After an error the process can't be used again.
+    /// Opens its document, for at most `time` of a processor: a document is not refused because the machine is
+    /// busy with others. After an error the process can't be used again.
     pub async fn open(
         &mut self,
         password: Option<&Secret>,
@@ -136,19 +172,20 @@ impl ParserProcess {
     ) -> Result<(), OpenError> {
         let password = password.map(|secret| secret.expose().to_owned());
         let request = Request::Open { password, limits: *limits };
-        let reply = timeout(time, async {
+        let pid = self.process.id();
+        let reply = while_computing(pid, time, async {
             frame::send(&mut self.input, &request, &[]).await?;
             frame::receive::<Reply>(&mut self.output).await
         });
         let failure = match reply.await {
-            Ok(Ok((Reply::Opened { pages }, _))) => {
+            Some(Ok((Reply::Opened { pages }, _))) => {
                 self.page_count = pages;
                 return Ok(());
             }
-            Ok(Ok((Reply::OpenFailed(error), _))) => return Err(OpenError::Pdf(error.into())),
-            Ok(Ok(_)) => ChildFailure::InvalidReply,
-            Ok(Err(_)) => self.exit_failure().await,
-            Err(_) => ChildFailure::TimedOut(time),
+            Some(Ok((Reply::OpenFailed(error), _))) => return Err(OpenError::Pdf(error.into())),
+            Some(Ok(_)) => ChildFailure::InvalidReply,
+            Some(Err(_)) => self.exit_failure().await,
+            None => ChildFailure::TimedOut(time),
         };
         Err(OpenError::Child(failure))
     }

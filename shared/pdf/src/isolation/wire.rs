@@ -5,7 +5,7 @@ use std::io;
 use everypage_core::{
     document::{
         Block, Confidence, Doubt, ImageFormat, MAX_IMAGES, PageBox, PageImage, PageReading, Reason,
-        plain_text,
+        WithoutImages, plain_text,
     },
     ids::PageNumber,
     ports::pdf::{PdfError, PdfLimits, ReadOptions},
@@ -43,6 +43,7 @@ pub(crate) enum Reply {
         images: Vec<PageBox>,
         confidence: Confidence,
         doubts: Vec<Doubt>,
+        without_images: Option<WithoutImages>,
         block_bytes: usize,
         image: Option<ImageHead>,
         fault: Option<String>,
@@ -127,8 +128,19 @@ pub(super) fn sanitize(message: &str) -> String {
 impl Reply {
     /// Splits a reading into head, blocks and image.
     pub fn page(reading: PageReading) -> io::Result<(Self, Vec<u8>, Vec<u8>)> {
-        let PageReading { number, text: _, page, blocks, images, reason, confidence, doubts, image, fault } =
-            reading;
+        let PageReading {
+            number,
+            text: _,
+            page,
+            blocks,
+            images,
+            reason,
+            confidence,
+            doubts,
+            without_images,
+            image,
+            fault,
+        } = reading;
         let (image, bytes) = match image {
             Some(PageImage { format, width_px, height_px, bytes }) => {
                 (Some(ImageHead { format, width_px, height_px }), bytes)
@@ -144,6 +156,7 @@ impl Reply {
                 images,
                 confidence,
                 doubts,
+                without_images,
                 block_bytes: blocks.len(),
                 image,
                 fault,
@@ -155,8 +168,18 @@ impl Reply {
 
     /// Joins a page's reply and body. `None` for another reply or a malformed body: the child is broken.
     pub fn into_page(self, mut body: Vec<u8>) -> Option<PageReading> {
-        let Self::Page { number, reason, page, mut images, confidence, doubts, block_bytes, image, fault } =
-            self
+        let Self::Page {
+            number,
+            reason,
+            page,
+            mut images,
+            confidence,
+            doubts,
+            without_images,
+            block_bytes,
+            image,
+            fault,
+        } = self
         else {
             return None;
         };
@@ -176,6 +199,18 @@ impl Reply {
         });
         let (text, fault) = (plain_text(&blocks), fault.as_deref().map(sanitize));
         images.truncate(MAX_IMAGES);
-        Some(PageReading { number, text, page, blocks, images, reason, confidence, doubts, image, fault })
+        Some(PageReading {
+            number,
+            text,
+            page,
+            blocks,
+            images,
+            reason,
+            confidence,
+            doubts,
+            without_images,
+            image,
+            fault,
+        })
     }
 }

@@ -9,6 +9,12 @@ const MAX_CROSSING_SHARE: f32 = 0.12;
 /// More columns than a table has.
 const MAX_COLUMNS: usize = 60;
 
+/// So many rows of so many parts look like a table, even if nothing is aligned.
+const MIN_TABULAR_ROWS: usize = 4;
+const MIN_TABULAR_PARTS: usize = 3;
+/// Between rules, fewer rows of two parts do.
+const MIN_RULED_ROWS: usize = 3;
+
 /// How sure one must be that rows are a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
@@ -18,20 +24,48 @@ pub(super) enum Evidence {
     Rules,
 }
 
+/// Why rows are not a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoTable {
+    /// They look like one all the same, whose columns could not be found.
+    pub is_tabular: bool,
+}
+
+impl NoTable {
+    const TEXT: Self = Self { is_tabular: false };
+
+    /// At least `rows` rows have `parts` parts.
+    fn if_many(rows: &[Row], count: usize, parts: usize) -> Self {
+        let many = rows.iter().filter(|row| row.fragments.len() >= parts).count();
+        Self { is_tabular: many >= count }
+    }
+}
+
 /// The rows as a table, if they are one.
-pub(super) fn table(rows: &[Row], evidence: Evidence) -> Option<Cells> {
+pub(super) fn table(rows: &[Row], evidence: Evidence) -> Result<Cells, NoTable> {
     if rows.len() < 2 {
-        return None;
+        return Err(NoTable::TEXT);
     }
     let size = median(rows.iter().map(|row| row.size));
     let separators = separators(rows, size);
     let columns = separators.len() + 1;
     if !(2..=MAX_COLUMNS).contains(&columns) {
-        return None;
+        return Err(match evidence {
+            Evidence::Rules => NoTable::if_many(rows, MIN_RULED_ROWS, 2),
+            Evidence::Alignment => NoTable::TEXT,
+        });
     }
     let mut grid: Vec<Vec<Vec<Fragment>>> = rows.iter().map(|row| split(row, &separators)).collect();
-    if !is_plausible(&grid, columns, evidence, size) {
-        return None;
+    match plausibility(&grid, columns, evidence, size) {
+        Plausibility::Table => {}
+        Plausibility::Text => return Err(NoTable::TEXT),
+        Plausibility::Sparse => {
+            return Err(match evidence {
+                Evidence::Rules => NoTable::if_many(rows, MIN_RULED_ROWS, 2),
+                Evidence::Alignment => NoTable::TEXT,
+            });
+        }
+        Plausibility::Unaligned => return Err(NoTable::if_many(rows, MIN_TABULAR_ROWS, MIN_TABULAR_PARTS)),
     }
     join_heads(&mut grid);
     merge_continued(&mut grid, rows, size);
@@ -40,7 +74,10 @@ pub(super) fn table(rows: &[Row], evidence: Evidence) -> Option<Cells> {
     for (at, cell) in grid.into_iter().flatten().enumerate() {
         cells.cells[at] = cell;
     }
-    Some(cells)
+    if cells.is_listing() {
+        return Err(NoTable::TEXT);
+    }
+    Ok(cells)
 }
 
 /// Places that hardly any row crosses, with words on both sides.
@@ -151,7 +188,19 @@ pub(super) fn inner_separators(rows: &[Row]) -> Vec<f32> {
     if is_table { separators } else { Vec::new() }
 }
 
-fn is_plausible(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence, size: f32) -> bool {
+/// What a grid of cells looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plausibility {
+    Table,
+    /// A list, contents, numbered lines, scales, or prose.
+    Text,
+    /// Hardly any row has several cells.
+    Sparse,
+    /// Short texts in rows, in columns that do not begin, end or center anywhere.
+    Unaligned,
+}
+
+fn plausibility(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence, size: f32) -> Plausibility {
     let filled = |row: &Vec<Vec<Fragment>>| row.iter().filter(|cell| !cell.is_empty()).count();
     let full_rows = grid.iter().filter(|row| filled(row) >= 2).count();
     let min_full = match evidence {
@@ -164,25 +213,29 @@ fn is_plausible(grid: &[Vec<Vec<Fragment>>], columns: usize, evidence: Evidence,
         }
         Evidence::Alignment => 3,
     };
+    if is_list(grid) || is_contents(grid, columns) || is_numbered(grid) || is_scale(grid, columns) {
+        return Plausibility::Text;
+    }
     if full_rows < min_full || full_rows * 10 < grid.len() * 5 {
-        return false;
+        return Plausibility::Sparse;
     }
     let characters = |column: usize| {
         let cells = || grid.iter().map(move |row| &row[column]).filter(|cell| !cell.is_empty());
         let total: usize = cells().flatten().map(|fragment| fragment.text.chars().count()).sum();
         total as f32 / cells().count().max(1) as f32
     };
-    if is_list(grid) || is_contents(grid, columns) || is_numbered(grid) || is_scale(grid, columns) {
-        return false;
-    }
     if evidence == Evidence::Rules {
-        return true;
+        return Plausibility::Table;
     }
     let lengths: Vec<f32> = (0..columns).map(characters).collect();
     let short = lengths.iter().filter(|length| **length < 24.0).count();
     let is_short = short * 2 >= columns && lengths.iter().all(|length| *length < 75.0);
     let aligned = (0..columns).filter(|column| is_aligned(grid, *column, size)).count();
-    is_short && aligned * 10 >= columns * 7
+    match (is_short, aligned * 10 >= columns * 7) {
+        (true, true) => Plausibility::Table,
+        (true, false) => Plausibility::Unaligned,
+        (false, _) => Plausibility::Text,
+    }
 }
 
 /// Whether most cells of a column begin, end or are centered at the same place.
@@ -205,10 +258,12 @@ fn is_aligned(grid: &[Vec<Vec<Fragment>>], column: usize, size: f32) -> bool {
     left.max(right).max(center) >= 0.6
 }
 
-/// Whether the first column has only markers of list items.
+/// Whether the first column has only markers of list items, or the tags of references: `[Cop87]`.
 fn is_list(grid: &[Vec<Vec<Fragment>>]) -> bool {
     let first: Vec<&Fragment> = grid.iter().filter_map(|row| row[0].first()).collect();
-    let markers = first.iter().filter(|fragment| super::lists::is_marker(&fragment.text)).count();
+    let is_tag = |text: &str| text.starts_with('[') && text.ends_with(']');
+    let is_marker = |fragment: &&&Fragment| super::lists::is_marker(&fragment.text) || is_tag(&fragment.text);
+    let markers = first.iter().filter(is_marker).count();
     let bullets = first.iter().filter(|fragment| super::lists::is_bullet_marker(&fragment.text)).count();
     let has_two_columns = grid.first().is_some_and(|row| row.len() == 2);
     bullets * 10 >= first.len().max(1) * 7 || (has_two_columns && markers * 10 >= first.len() * 7)

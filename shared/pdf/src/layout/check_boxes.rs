@@ -2,7 +2,7 @@
 //! to them.
 
 use super::{
-    content::PageContent,
+    content::{FieldKind, PageContent},
     fragment::{Fragment, Word},
 };
 use crate::page::Area;
@@ -11,6 +11,8 @@ const MIN_SIDE_POINTS: f32 = 5.0;
 const MAX_SIDE_POINTS: f32 = 18.0;
 /// Sides of squares that are drawn as one differ by no more.
 const TOLERANCE_POINTS: f32 = 1.2;
+/// A page with more text is no form.
+const MAX_FRAGMENTS: usize = 3_000;
 /// A page with more short lines is a drawing.
 const MAX_SIDES: usize = 600;
 /// The label of a box is at most this far from it.
@@ -45,7 +47,30 @@ fn is_mark(c: char) -> bool {
 
 /// Adds the page's check boxes to the text.
 pub(super) fn add(fragments: &mut Vec<Fragment>, content: &PageContent) {
-    for square in squares(&content.rules) {
+    // What a field says of itself is certain; its square is usually drawn too.
+    let fields: Vec<(Area, bool)> = content
+        .fields
+        .iter()
+        .filter_map(|field| match field.kind {
+            FieldKind::Mark { is_on } => Some((field.area, is_on)),
+            FieldKind::Text | FieldKind::Secret => None,
+        })
+        .filter(|_| fragments.len() <= MAX_FRAGMENTS)
+        .collect();
+    let is_field = |square: &Area| {
+        let (x, y) = square.center();
+        fields.iter().any(|(area, _)| area.grown(2.0).contains(x, y))
+    };
+    for (area, is_on) in &fields {
+        fragments.retain(|fragment| {
+            let (x, y) = fragment.area.center();
+            let is_in = area.contains(x, y) && fragment.area.longer() <= 1.4 * area.longer();
+            !is_in || fragment.text.chars().count() > 1
+        });
+        fragments.iter_mut().for_each(|fragment| drop_painted_mark(fragment, area));
+        place(fragments, area, if *is_on { MARKED } else { EMPTY });
+    }
+    for square in squares(&content.rules).into_iter().filter(|square| !is_field(square)) {
         let in_square = |area: &Area| {
             let (x, y) = area.center();
             square.grown(1.0).contains(x, y) && area.longer() <= 1.4 * square.longer()
@@ -64,6 +89,27 @@ pub(super) fn add(fragments: &mut Vec<Fragment>, content: &PageContent) {
             || content.fills.iter().any(|fill| in_square(fill) && is_smaller(fill));
         place(fragments, &square, if is_marked { MARKED } else { EMPTY });
     }
+}
+
+/// Drops the sign in a field from the start of a longer text: the letter of a symbol font, in one run with the label.
+fn drop_painted_mark(fragment: &mut Fragment, area: &Area) {
+    let [first, second, ..] = fragment.words.as_slice() else { return };
+    let y = fragment.area.center().1;
+    let is_in = first.x0 >= area.x0 - 2.0
+        && first.x1 <= area.x1 + 2.0
+        && (area.y0 - 2.0..=area.y1 + 2.0).contains(&y)
+        && fragment.text.get(first.start..second.start).is_some_and(|word| word.trim().chars().count() == 1);
+    if !is_in {
+        return;
+    }
+    let (end, left) = (second.start, second.x0);
+    fragment.text.replace_range(..end, "");
+    fragment.words.remove(0);
+    for word in &mut fragment.words {
+        word.start -= end;
+    }
+    fragment.area.x0 = left;
+    fragment.glyphs = fragment.glyphs.saturating_sub(1);
 }
 
 /// Puts a mark before its label, or after it, or by itself into its row.

@@ -66,6 +66,28 @@ pub(crate) struct TaggedRun {
     pub element: u32,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    Text,
+    /// A password, which is not read even if it is painted.
+    Secret,
+    /// A check box or a radio button.
+    Mark {
+        is_on: bool,
+    },
+}
+
+/// A field of a form.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub area: Area,
+    pub kind: FieldKind,
+    /// What a text field holds; it is usually painted on the page too.
+    pub value: String,
+    /// The tooltip; empty without one.
+    pub label: String,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageContent {
     pub page: Area,
@@ -80,4 +102,5 @@ pub(crate) struct PageContent {
     /// Clusters of lines and curves, some of which are figures.
     pub clusters: Vec<Cluster>,
     pub tags: Vec<TaggedRun>,
+    pub fields: Vec<Field>,
 }

@@ -89,13 +89,28 @@ fn is_fraction(glyphs: &[&Glyph], bar: &Area) -> bool {
 }
 
 /// Whether smaller glyphs are right above or below an operator.
+///
+/// An operator stands on its baseline, or hangs from it: the large ones of TeX have it at their upper edge and are 1.4
+/// ems high, so that the upper limit is right above the baseline and the lower one 2 ems below.
 fn has_limit(glyphs: &[&Glyph], operator: &Glyph) -> bool {
     let (x, _) = operator.area.center();
-    let reach = 1.6 * operator.size;
-    between(glyphs, operator.baseline - reach, operator.baseline + reach).iter().any(|glyph| {
-        let distance = (glyph.baseline - operator.baseline).abs();
-        glyph.size < 0.85 * operator.size
-            && distance > 0.5 * operator.size
-            && (glyph.area.center().0 - x).abs() < 0.35 * operator.area.width().max(0.5 * operator.size)
+    let size = operator.size;
+    let is_small = |glyph: &Glyph| glyph.size < 0.85 * size;
+    let is_centered =
+        |glyph: &Glyph| (glyph.area.center().0 - x).abs() < 0.35 * operator.area.width().max(0.5 * size);
+    let near = between(glyphs, operator.baseline - 1.6 * size, operator.baseline + 2.4 * size);
+    near.iter().filter(|glyph| is_small(glyph) && is_centered(glyph)).any(|limit| {
+        let drop = limit.baseline - operator.baseline;
+        // What is further down is a limit only if no line of text is between.
+        let is_line = |glyph: &&Glyph| {
+            !is_small(glyph)
+                && glyph.area.x1 > operator.area.x0 - size
+                && glyph.area.x0 < operator.area.x1 + size
+        };
+        let has_line = || {
+            let lines = between(glyphs, operator.baseline + 1.1 * size, limit.baseline);
+            lines.iter().any(is_line)
+        };
+        drop < -0.1 * size || (drop > 0.5 * size && (drop <= 1.1 * size || !has_line()))
     })
 }

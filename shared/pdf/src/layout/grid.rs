@@ -35,6 +35,24 @@ impl Cells {
         self.cells.len().checked_div(self.columns).unwrap_or(0)
     }
 
+    /// Whether the rows are lines of code with their numbers: a first column that counts, next to monospaced text.
+    pub fn is_listing(&self) -> bool {
+        let (rows, columns) = (self.rows(), self.columns);
+        let number = |row: usize| match self.cells[row * columns].as_slice() {
+            [part] => part.text.parse::<u32>().ok(),
+            _ => None,
+        };
+        let numbers: Vec<u32> = (0..rows).filter_map(number).collect();
+        let is_count = numbers.len() >= 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        if columns < 2 || rows == 0 || !is_count || numbers.len() * 10 < rows * 7 || number(0).is_none() {
+            return false;
+        }
+        let code = || (0..rows).flat_map(|row| &self.cells[row * columns + 1..(row + 1) * columns]).flatten();
+        let glyphs: u32 = code().map(|part| part.glyphs).sum();
+        let mono: u32 = code().map(|part| part.mono).sum();
+        mono * 10 >= glyphs.max(1) * 8
+    }
+
     /// Makes the table, without rows and columns that are empty throughout.
     pub fn finish(self, turn: &Turn) -> Table {
         let (rows, columns) = (self.rows(), self.columns);

@@ -13,6 +13,7 @@ mod check_boxes;
 mod columns;
 pub(crate) mod content;
 mod equations;
+mod fields;
 mod fragment;
 mod grid;
 mod initial;
@@ -52,6 +53,10 @@ pub(crate) struct PageLayout {
     pub tables: Vec<Area>,
     /// Tables found by alignment alone.
     pub uncertain_tables: u32,
+    /// Tables whose columns could not be found: their text is there, in rows that mean little.
+    pub broken_tables: u32,
+    /// Frames of forms whose labels and fields could not be brought together.
+    pub broken_forms: u32,
     /// Areas of captions that name a figure.
     pub figure_captions: Vec<Area>,
     /// Places with equations that a line of text can't hold.
@@ -71,10 +76,16 @@ pub(crate) fn read(mut content: PageContent) -> PageLayout {
     let Fragments { mut level, sideways } = fragment::fragments(&content);
     let body_size = body_size(&level);
     let mut blocks = Blocks::new(turn, content.page, body_size, &level);
-    let line_numbers = margins::take_line_numbers(&mut level);
+    let mut line_numbers = margins::take_line_numbers(&mut level);
     initial::join_initials(&mut level);
+    fields::add(&mut level, &content);
+    fields::join_filled(&mut level, &content.rules);
     check_boxes::add(&mut level, &content);
-    let tables = tables::take(&mut level, &content, &turn);
+    let tables::Taken { found: tables, broken, line_numbers: of_code } =
+        tables::take(&mut level, &content, &turn);
+    line_numbers.extend(of_code);
+    blocks.layout.broken_tables = broken.tables;
+    blocks.layout.broken_forms = broken.forms;
     blocks.layout.equations = equations::count(&content, &tables);
     let figures = figures(&content, &mut level, &tables, body_size);
     let is_right_to_left = level.iter().filter(|line| line.is_right_to_left).count() * 2 > level.len();
@@ -241,7 +252,13 @@ fn read_region(
 fn read_rows(rows: &[Row], blocks: &mut Blocks) {
     let mut from = 0;
     for run in aligned::runs(rows) {
-        let Some(cells) = aligned::table(&rows[run.clone()], Evidence::Alignment) else { continue };
+        let cells = match aligned::table(&rows[run.clone()], Evidence::Alignment) {
+            Ok(cells) => cells,
+            Err(refused) => {
+                blocks.layout.broken_tables += u32::from(refused.is_tabular);
+                continue;
+            }
+        };
         blocks.push_lines(&rows[from..run.start]);
         let area = rows[run.clone()].iter().fold(Area::empty(), |all, row| all.union(&row.area));
         let table = cells.finish(&blocks.turn);

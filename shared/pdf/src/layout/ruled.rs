@@ -17,6 +17,16 @@ const MAX_CELLS: usize = 8_000;
 /// A cell with more text is a part of the page in a frame, not a cell.
 const MAX_CELL_CHARACTERS: usize = 1_200;
 
+/// So many filled cells are a form, if most others are empty.
+const MIN_FORM_CELLS: usize = 6;
+
+/// Why a grid is no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoGrid {
+    /// Labels in a grid of empty cells: what belongs to which field is lost.
+    pub is_form: bool,
+}
+
 /// A grid of lines that meet.
 #[derive(Debug)]
 pub(super) struct RuledGrid {
@@ -109,8 +119,8 @@ impl RuledGrid {
         self.area.grown(1.0).contains(x, y)
     }
 
-    /// Puts the fragments into cells; `None` if the grid is no table.
-    pub fn table(&mut self, fragments: &[Fragment]) -> Option<Cells> {
+    /// Puts the fragments into cells, if the grid is a table.
+    pub fn table(&mut self, fragments: &[Fragment]) -> Result<Cells, NoGrid> {
         self.add_implied_edges(fragments);
         let (columns, rows) = (self.xs.len() - 1, self.ys.len() - 1);
         let mut cells = Cells::new(rows, columns);
@@ -131,11 +141,11 @@ impl RuledGrid {
         let used_columns = (0..columns)
             .filter(|column| (0..rows).any(|row| !cells.cells[row * columns + column].is_empty()))
             .count();
-        let is_table = filled.len() >= 3
-            && used_columns >= 2
-            && longest <= MAX_CELL_CHARACTERS
-            && filled.len() * 5 >= cells.spans.iter().filter(|span| span.0 > 0).count();
-        is_table.then_some(cells)
+        let is_regular = used_columns >= 2 && longest <= MAX_CELL_CHARACTERS;
+        let is_sparse = filled.len() * 5 < cells.spans.iter().filter(|span| span.0 > 0).count();
+        let is_form = is_regular && is_sparse && filled.len() >= MIN_FORM_CELLS;
+        let is_table = is_regular && !is_sparse && filled.len() >= 3;
+        if is_table { Ok(cells) } else { Err(NoGrid { is_form }) }
     }
 
     /// Finds rows and columns between the lines: many tables have lines around groups of rows or columns only.

@@ -7,7 +7,9 @@ use super::{
     content::{PageContent, TagRole},
     fragment::Fragment,
     grid::Cells,
-    roles, row, ruled,
+    roles,
+    row::{self, Row},
+    ruled,
     turn::Turn,
 };
 use crate::page::Area;
@@ -24,9 +26,24 @@ pub(super) struct Found {
     pub is_certain: bool,
 }
 
+/// What looks like a table or a form and could not be rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub tables: u32,
+    pub forms: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken {
+    pub found: Vec<Found>,
+    pub broken: Broken,
+    /// Numbers of lines of code in a frame.
+    pub line_numbers: Vec<Fragment>,
+}
+
 /// Takes tables with lines or tags out of the fragments; what is only aligned is found per column, later.
-pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &Turn) -> Vec<Found> {
-    let mut found = Vec::new();
+pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &Turn) -> Taken {
+    let (mut found, mut broken, mut line_numbers) = (Vec::new(), Broken::default(), Vec::new());
     let mut grids = ruled::grids(&content.rules, &content.fills, &content.page);
     // A frame around others is looked at after them.
     grids.sort_by(|a, b| a.area.size().total_cmp(&b.area.size()));
@@ -41,14 +58,44 @@ pub(super) fn take(fragments: &mut Vec<Fragment>, content: &PageContent, turn: &
             cluster.strokes >= 8 && shared.is_valid() && shared.size() > 0.4 * grid.area.size()
         });
         let is_named_figure = fragments.iter().any(|line| is_caption_of_figure(line, &grid.area));
-        match grid.table(&inside).filter(|_| !covers_other && !is_drawn && !is_named_figure) {
-            Some(cells) => found.push(Found { area: grid.area, table: cells.finish(turn), is_certain: true }),
-            None => fragments.extend(inside),
+        let is_other = covers_other || is_drawn || is_named_figure;
+        if let Some(right) = end_of_line_numbers(&inside) {
+            let (numbers, code): (Vec<Fragment>, Vec<Fragment>) =
+                inside.into_iter().partition(|fragment| fragment.area.x1 <= right);
+            line_numbers.extend(numbers);
+            fragments.extend(code);
+            continue;
+        }
+        match grid.table(&inside) {
+            Ok(cells) if !is_other => {
+                found.push(Found { area: grid.area, table: cells.finish(turn), is_certain: true });
+            }
+            refused => {
+                broken.forms += u32::from(!is_other && refused.is_err_and(|refused| refused.is_form));
+                fragments.extend(inside);
+            }
         }
     }
     take_tagged(fragments, turn, &mut found);
-    take_between_rules(fragments, content, turn, &mut found);
-    found
+    take_between_rules(fragments, content, turn, &mut found, &mut broken);
+    Taken { found, broken, line_numbers }
+}
+
+/// Where the numbers of lines of code end, if that is what the fragments are: rows that count, next to monospaced text.
+fn end_of_line_numbers(fragments: &[Fragment]) -> Option<f32> {
+    let rows = row::rows(fragments.to_vec());
+    let number = |row: &Row| row.fragments.first()?.text.parse::<u32>().ok();
+    let counted: Vec<(&Row, u32)> = rows.iter().filter_map(|row| Some((row, number(row)?))).collect();
+    let is_count = counted.len() >= 2 && counted.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1);
+    if !is_count || counted.len() * 10 < rows.len() * 7 || number(rows.first()?).is_none() {
+        return None;
+    }
+    let right =
+        counted.iter().map(|(row, _)| row.fragments[0].area.x1).fold(f32::NEG_INFINITY, f32::max) + 0.5;
+    let code = || fragments.iter().filter(|fragment| fragment.area.x1 > right);
+    let (glyphs, mono) = code().fold((0, 0), |(glyphs, mono), part| (glyphs + part.glyphs, mono + part.mono));
+    let is_apart = code().all(|part| part.area.x0 > right - 1.0);
+    (is_apart && glyphs > 0 && mono * 10 >= glyphs * 8).then_some(right)
 }
 
 /// Whether the line directly below names the grid as a figure.
@@ -163,6 +210,7 @@ fn take_between_rules(
     content: &PageContent,
     turn: &Turn,
     found: &mut Vec<Found>,
+    broken: &mut Broken,
 ) {
     let mut rules: Vec<Area> = content
         .rules
@@ -190,7 +238,7 @@ fn take_between_rules(
                 stack.push(*rule);
             }
         }
-        take_stack(fragments, &stack, &content.page, turn, found);
+        take_stack(fragments, &stack, &content.page, turn, found, broken);
     }
 }
 
@@ -200,6 +248,7 @@ fn take_stack(
     page: &Area,
     turn: &Turn,
     found: &mut Vec<Found>,
+    broken: &mut Broken,
 ) {
     let mut from = 0;
     while from + 1 < stack.len() {
@@ -217,13 +266,48 @@ fn take_stack(
             *fragments = outside;
             let rows = row::rows(inside);
             match aligned::table(&rows, Evidence::Rules) {
-                Some(cells) => found.push(Found { area, table: cells.finish(turn), is_certain: false }),
-                None => fragments.extend(rows.into_iter().flat_map(|row| row.fragments)),
+                Ok(cells) => {
+                    let with_head = take_head(fragments, &area, &rows, cells.columns);
+                    let (cells, head) = with_head.unwrap_or((cells, Area::empty()));
+                    let area = area.union(&head);
+                    found.push(Found { area, table: cells.finish(turn), is_certain: false });
+                }
+                Err(refused) => {
+                    broken.tables += u32::from(refused.is_tabular);
+                    fragments.extend(rows.into_iter().flat_map(|row| row.fragments));
+                }
             }
             from = to;
         }
         from += 1;
     }
+}
+
+/// The table with the row right above its first rule, where that names the columns: some tables have a rule below each
+/// row and none above the first.
+fn take_head(
+    fragments: &mut Vec<Fragment>,
+    area: &Area,
+    rows: &[Row],
+    columns: usize,
+) -> Option<(Cells, Area)> {
+    let first = rows.first()?;
+    let reach = (first.area.y1 - area.y0).clamp(1.2 * first.size, 2.5 * first.size);
+    let is_above = |fragment: &Fragment| {
+        let (x, y) = fragment.area.center();
+        (area.y0 - reach..area.y0).contains(&y) && (area.x0 - 2.0..=area.x1 + 2.0).contains(&x)
+    };
+    let above: Vec<Fragment> = fragments.iter().filter(|fragment| is_above(fragment)).cloned().collect();
+    let [head] = <[Row; 1]>::try_from(row::rows(above)).ok()?;
+    let is_short = head.fragments.iter().all(|part| part.text.chars().count() <= 40);
+    if head.fragments.len() < 2 || head.fragments.len() * 3 < columns * 2 || !is_short {
+        return None;
+    }
+    let place = head.area;
+    let with_head: Vec<Row> = std::iter::once(head).chain(rows.iter().cloned()).collect();
+    let cells = aligned::table(&with_head, Evidence::Rules).ok().filter(|cells| cells.columns == columns)?;
+    fragments.retain(|fragment| !is_above(fragment));
+    Some((cells, place))
 }
 
 /// Whether most rows between two rules have several parts.

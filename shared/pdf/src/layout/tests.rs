@@ -3,7 +3,7 @@
 use everypage_core::document::{Block, BlockKind, plain_text};
 
 use super::{
-    content::{Direction, FontStyle, Glyph, GlyphLine, PageContent, TagRole, TaggedRun},
+    content::{Direction, Field, FieldKind, FontStyle, Glyph, GlyphLine, PageContent, TagRole, TaggedRun},
     read,
 };
 use crate::page::Area;
@@ -348,4 +348,224 @@ fn underlined_words_and_plain_symbols_are_no_equations() {
         .rule(72.0, 102.0, 98.0, 102.0)
         .line(50.0, 112.0, "and then β the text γ continues δ here");
     assert_eq!(equations(sheet), 0);
+}
+
+#[test]
+fn limits_of_operators_that_hang_from_their_baseline_are_equations() {
+    // A displayed sum as TeX sets it: its upper edge is at the baseline, its summand is next to its middle.
+    let sum = || {
+        Sheet::new()
+            .line(50.0, 60.0, "α β γ")
+            .styled(100.0, 100.0, 10.0, FontStyle::default(), "∑")
+            .line(112.0, 109.5, "x")
+    };
+    let small = |sheet: Sheet, y: f32| sheet.styled(101.0, y, 7.0, FontStyle::default(), "n");
+    assert_eq!(equations(sum()), 0);
+    assert_eq!(equations(small(sum(), 97.8)), 1, "the upper limit");
+    assert_eq!(equations(small(sum(), 120.0)), 1, "the lower limit");
+    // A small letter in a line below the next one is none.
+    let inline = Sheet::new().line(50.0, 100.0, "α and β with ∑ over γ in one line").line(
+        50.0,
+        112.0,
+        "the next line of the same text continues",
+    );
+    let x = 50.0 + 10.0 / 2.0 * 10.0 + 3.0 * 10.0 / 3.0;
+    assert_eq!(equations(inline.styled(x + 0.5, 122.0, 7.0, FontStyle::default(), "n")), 0);
+}
+
+/// A run of five rows of three short texts, which begin where `place` says.
+fn rows_of_three(place: impl Fn(usize, usize) -> f32) -> Sheet {
+    let texts = ["ab", "abcde", "abc", "abcdefg", "ab"];
+    let mut sheet = Sheet::new();
+    for row in 0..5 {
+        for column in 0..3 {
+            let text = texts[(row + 2 * column) % 5];
+            sheet = sheet.line(place(row, column), 100.0 + 12.0 * row as f32, text);
+        }
+    }
+    sheet
+}
+
+#[test]
+fn rows_whose_columns_are_not_aligned_are_a_broken_table() {
+    let ragged = |row: usize, column: usize| {
+        60.0 + 160.0 * column as f32 + [0.0, 45.0, 12.0, 60.0, 80.0][(row + 3 * column) % 5]
+    };
+    let layout = read(rows_of_three(ragged).content);
+    assert_eq!((layout.broken_tables, layout.tables.len()), (1, 0));
+    let straight = read(rows_of_three(|_, column| 60.0 + 160.0 * column as f32).content);
+    assert_eq!((straight.broken_tables, straight.tables.len()), (0, 1));
+}
+
+#[test]
+fn rows_between_rules_without_a_common_gap_are_a_broken_table() {
+    let mut sheet = Sheet::new().rule(50.0, 90.0, 450.0, 90.0).rule(50.0, 160.0, 450.0, 160.0);
+    for (row, gap) in [100.0, 180.0, 260.0, 340.0].into_iter().enumerate() {
+        let y = 105.0 + 14.0 * row as f32;
+        sheet = sheet.line(50.0, y, &"x".repeat((gap as usize - 60) / 5)).line(
+            gap,
+            y,
+            &"y".repeat((440 - gap as usize) / 5),
+        );
+    }
+    assert_eq!(read(sheet.content).broken_tables, 1);
+}
+
+#[test]
+fn the_row_above_the_first_rule_is_the_head_of_its_table() {
+    let rows =
+        [["Cargo", "2025", "2026"], ["Grain", "640", "511"], ["Timber", "388", "402"], ["Fish", "12", "14"]];
+    let sheet = |head: &[&str]| {
+        let mut sheet =
+            Sheet::new().line(50.0, 60.0, "Tonnes by kind of cargo, in thousands, and the year before");
+        for (row, cells) in std::iter::once(head).chain(rows[1..].iter().map(|row| &row[..])).enumerate() {
+            let y = 100.0 + 20.0 * row as f32;
+            for (column, cell) in cells.iter().enumerate() {
+                sheet = sheet.line(50.0 + 120.0 * column as f32, y, cell);
+            }
+            sheet = sheet.rule(50.0, y + 8.0, 400.0, y + 8.0);
+        }
+        sheet.blocks()
+    };
+    assert_eq!(table(&sheet(&rows[0])), rows);
+    // A heading above the table stays one.
+    let blocks = sheet(&["Cargo"]);
+    assert_eq!(table(&blocks), rows[1..]);
+    assert!(blocks.iter().any(|block| block.text == "Cargo"));
+}
+
+#[test]
+fn fields_of_a_form_have_their_labels_and_states() {
+    let field = |x0: f32, y0: f32, x1: f32, kind: FieldKind, value: &str, label: &str| Field {
+        area: Area::new(x0, y0, x1, y0 + 14.0),
+        kind,
+        value: value.into(),
+        label: label.into(),
+    };
+    let mut sheet = Sheet::new()
+        .line(50.0, 100.0, "Name")
+        .line(154.0, 100.0, "Ada Holm")
+        .line(50.0, 130.0, "Berth:")
+        .line(50.0, 160.0, "Remarks")
+        .line(170.0, 220.0, "by night")
+        .line(330.0, 220.0, "by day")
+        // A sign of a symbol font in the field, in one run with the label.
+        .line(154.0, 250.0, "3 at noon");
+    sheet.content.fields = vec![
+        field(150.0, 90.0, 300.0, FieldKind::Text, "Ada Holm", ""),
+        field(150.0, 120.0, 300.0, FieldKind::Text, "Quay 4", "the berth"),
+        field(50.0, 164.0, 300.0, FieldKind::Text, "none", ""),
+        field(400.0, 164.0, 500.0, FieldKind::Text, "7.5", "Draught"),
+        field(400.0, 300.0, 500.0, FieldKind::Text, "", "Left empty"),
+        field(150.0, 210.0, 164.0, FieldKind::Mark { is_on: true }, "", ""),
+        field(310.0, 210.0, 324.0, FieldKind::Mark { is_on: false }, "", ""),
+        field(150.0, 240.0, 161.0, FieldKind::Mark { is_on: true }, "", ""),
+    ];
+    let text = sheet.text();
+    for expected in [
+        "Name: Ada Holm",
+        "Berth: Quay 4",
+        "Remarks: none",
+        "Draught: 7.5",
+        "[x] by night",
+        "[ ] by day",
+        "[x] at noon",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(text.matches("Ada Holm").count(), 1, "{text}");
+    assert!(!text.contains("Left empty") && !text.contains("the berth"), "{text}");
+}
+
+#[test]
+fn numbered_lines_of_code_in_a_frame_are_no_table() {
+    let mono = FontStyle { mono: true, ..FontStyle::default() };
+    let listing = |style: FontStyle| {
+        let mut sheet =
+            Sheet::new().line(50.0, 60.0, "this is what the program looks like when it is written down");
+        for y in [96.0, 146.0] {
+            sheet = sheet.rule(50.0, y, 400.0, y);
+        }
+        for x in [50.0, 70.0, 400.0] {
+            sheet = sheet.rule(x, 96.0, x, 146.0);
+        }
+        let lines = ["letters = 'A' + first", "numbers = 7", "print letters", "print numbers + seven"];
+        for (index, line) in lines.into_iter().enumerate() {
+            let y = 106.0 + 12.0 * index as f32;
+            sheet = sheet.line(56.0, y, &(index + 1).to_string()).styled(76.0, y, 10.0, style, line);
+        }
+        sheet.blocks()
+    };
+    let blocks = listing(mono);
+    assert!(blocks.iter().all(|block| block.table.is_none()));
+    let code = blocks.iter().find(|block| block.kind == BlockKind::Code).expect("code");
+    assert!(code.text.starts_with("letters = 'A' + first\nnumbers = 7\n"), "{}", code.text);
+    assert_eq!(blocks.iter().filter(|block| block.kind == BlockKind::Margin).count(), 4);
+}
+
+#[test]
+fn references_with_tags_are_no_table() {
+    let mut sheet =
+        Sheet::new().line(50.0, 60.0, "what has been written about the harbour before this report");
+    for (row, (tag, text)) in
+        [("[Hol01]", "B. Holm, Ships"), ("[Cop87]", "D. Cope, Music"), ("[Eng12]", "A. Engel, Tides")]
+            .into_iter()
+            .enumerate()
+    {
+        let y = 100.0 + 12.0 * row as f32;
+        sheet = sheet.line(50.0, y, tag).line(120.0, y, text);
+    }
+    assert!(sheet.blocks().iter().all(|block| block.table.is_none()));
+}
+
+#[test]
+fn a_label_and_what_is_written_on_its_line_are_one_text() {
+    let form = Sheet::new()
+        .line(50.0, 100.0, "Name:")
+        .line(200.0, 99.0, "Ada Holm")
+        .rule(150.0, 102.0, 300.0, 102.0)
+        .line(320.0, 100.0, "Born:")
+        .line(400.0, 100.0, "1901")
+        .rule(370.0, 102.0, 480.0, 102.0)
+        .line(50.0, 130.0, "Street and number:")
+        .line(200.0, 130.0, "Quay 1")
+        .rule(150.0, 132.0, 300.0, 132.0)
+        .text();
+    for expected in ["Name: Ada Holm", "Born: 1901", "Street and number: Quay 1"] {
+        assert!(form.contains(expected), "{form}");
+    }
+    // A line under both is the rule of a table.
+    let mut sheet = Sheet::new();
+    for (row, (label, value)) in
+        [("Grain:", "640"), ("Timber:", "388"), ("Fish:", "12")].into_iter().enumerate()
+    {
+        let y = 100.0 + 20.0 * row as f32;
+        sheet = sheet.line(50.0, y, label).line(250.0, y, value).rule(50.0, y + 3.0, 400.0, y + 3.0);
+    }
+    assert_eq!(table(&sheet.blocks()), [["Grain:", "640"], ["Timber:", "388"], ["Fish:", "12"]]);
+}
+
+#[test]
+fn labels_in_a_grid_of_empty_cells_are_a_broken_form() {
+    let grid = |columns: usize, rows: usize, labels: usize| {
+        let (right, bottom) = (50.0 + 40.0 * columns as f32, 100.0 + 20.0 * rows as f32);
+        let mut sheet = Sheet::new();
+        for column in 0..=columns {
+            let x = 50.0 + 40.0 * column as f32;
+            sheet = sheet.rule(x, 100.0, x, bottom);
+        }
+        for row in 0..=rows {
+            let y = 100.0 + 20.0 * row as f32;
+            sheet = sheet.rule(50.0, y, right, y);
+        }
+        for label in 0..labels {
+            let (column, row) = (label % 2 * 4, label / 2);
+            sheet = sheet.line(54.0 + 40.0 * column as f32, 114.0 + 20.0 * row as f32, "Name");
+        }
+        read(sheet.content)
+    };
+    assert_eq!(grid(10, 6, 8).broken_forms, 1);
+    assert_eq!(grid(10, 6, 3).broken_forms, 0, "graph paper with a few words");
+    let filled = grid(5, 4, 8);
+    assert_eq!((filled.broken_forms, filled.tables.len()), (0, 1));
 }

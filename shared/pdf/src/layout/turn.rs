@@ -76,6 +76,9 @@ impl Turn {
         for area in areas.chain(clusters).chain(content.tags.iter_mut().map(|tag| &mut tag.area)) {
             *area = self.upright(area);
         }
+        for field in &mut content.fields {
+            field.area = self.upright(&field.area);
+        }
         content.page = self.upright(&content.page);
     }
 }

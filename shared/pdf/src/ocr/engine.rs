@@ -88,7 +88,7 @@ impl Ocr for TesseractOcr {
         let _slot = self.slots.acquire().await.map_err(|_| OcrError::Unavailable("shutting down".into()))?;
         let dpi = words::dpi(image.width_px, page);
         let (program, names) = (self.program.path(), languages.join("+"));
-        let found = process::recognize(program, data, &names, &image.bytes, dpi, priority, time).await?;
+        let found = process::recognize(program, &data, &names, &image.bytes, dpi, priority, time).await?;
         // Pure, and bounded by what a page can hold; but not on the runtime's threads.
         tokio::task::spawn_blocking(move || words::layout(found, page))
             .await

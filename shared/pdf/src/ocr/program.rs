@@ -1,6 +1,14 @@
 //! Where the OCR program and its language data are.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tempfile::TempDir;
 
 /// Folders in which packages install language data.
 const DATA_FOLDERS: [&str; 6] = [
@@ -18,6 +26,8 @@ pub struct OcrProgram {
     program: PathBuf,
     data: Vec<PathBuf>,
     builder: Option<PathBuf>,
+    /// Folders with links to data of several folders, by the names of the languages: Tesseract takes one folder.
+    linked: Arc<Mutex<BTreeMap<Vec<String>, Arc<TempDir>>>>,
 }
 
 impl OcrProgram {
@@ -27,7 +37,7 @@ impl OcrProgram {
         let program = program.into();
         let own = program.parent().map(|folder| folder.join("tessdata"));
         let data = own.into_iter().chain(DATA_FOLDERS.map(PathBuf::from)).collect();
-        Self { program, data, builder: None }
+        Self { program, data, builder: None, linked: Arc::default() }
     }
 
     /// Looks for language data in `folder` first, as the variable `TESSDATA_PREFIX` of Tesseract says.
@@ -56,28 +66,42 @@ impl OcrProgram {
         self.builder.as_deref().filter(|_| !self.exists())
     }
 
-    /// The folder that has the data of all `languages`.
-    pub(super) fn data_for(&self, languages: &[String]) -> Result<&Path, String> {
-        let has = |folder: &Path, name: &String| folder.join(format!("{name}.traineddata")).is_file();
-        let complete = self.data.iter().find(|folder| languages.iter().all(|name| has(folder, name)));
-        complete.map(PathBuf::as_path).ok_or_else(|| {
-            let missing: Vec<&str> = languages
-                .iter()
-                .filter(|name| !self.data.iter().any(|folder| has(folder, name)))
-                .map(String::as_str)
-                .collect();
+    /// A folder that has the data of all `languages`: one of those above, or one with links to the files.
+    pub(super) fn data_for(&self, languages: &[String]) -> Result<PathBuf, String> {
+        let file = |folder: &Path, name: &String| folder.join(format!("{name}.traineddata"));
+        let has = |folder: &Path, name: &String| file(folder, name).is_file();
+        if let Some(complete) = self.data.iter().find(|folder| languages.iter().all(|name| has(folder, name)))
+        {
+            return Ok(complete.clone());
+        }
+        let found: Vec<(&String, Option<&PathBuf>)> =
+            languages.iter().map(|name| (name, self.data.iter().find(|folder| has(folder, name)))).collect();
+        let missing: Vec<&str> =
+            found.iter().filter(|(_, folder)| folder.is_none()).map(|(name, _)| name.as_str()).collect();
+        if let Some(first) = missing.first() {
             let packages: Vec<String> =
                 missing.iter().map(|name| format!("tesseract-ocr-{}", name.replace('_', "-"))).collect();
-            match missing.is_empty() {
-                true => format!("the data of {} is not all in one folder", languages.join("+")),
-                false => format!(
-                    "there is no language data for {}: install {} (Debian, Ubuntu), or set TESSDATA_PREFIX to the folder with {}.traineddata",
-                    missing.join(" and "),
-                    packages.join(" "),
-                    missing.first().copied().unwrap_or_default(),
-                ),
+            return Err(format!(
+                "there is no language data for {}: install {} (Debian, Ubuntu), or set TESSDATA_PREFIX to the folder with {first}.traineddata",
+                missing.join(" and "),
+                packages.join(" "),
+            ));
+        }
+        let mut linked = self.linked.lock();
+        if let Some(folder) = linked.get(languages) {
+            return Ok(folder.path().to_owned());
+        }
+        let failed =
+            |error: std::io::Error| format!("the data of {} can't be linked: {error}", languages.join("+"));
+        let folder = tempfile::tempdir().map_err(failed)?;
+        for (name, from) in found {
+            if let Some(from) = from {
+                symlink(file(from, name), file(folder.path(), name)).map_err(failed)?;
             }
-        })
+        }
+        let path = folder.path().to_owned();
+        linked.insert(languages.to_vec(), Arc::new(folder));
+        Ok(path)
     }
 }
 
@@ -91,11 +115,24 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         std::fs::write(folder.path().join("xaa.traineddata"), "").unwrap();
         let found = OcrProgram::new("/nowhere/everypage-ocr").with_data(folder.path());
-        assert_eq!(found.data_for(&names(&["xaa"])), Ok(folder.path()));
+        assert_eq!(found.data_for(&names(&["xaa"])), Ok(folder.path().to_owned()));
         let missing = found.data_for(&names(&["xaa", "xbb_vert"])).unwrap_err();
         assert!(
             missing.contains("tesseract-ocr-xbb-vert") && !missing.contains("tesseract-ocr-xaa"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn languages_of_several_folders_are_linked_into_one() {
+        let (own, layer) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(own.path().join("xaa.traineddata"), "a").unwrap();
+        std::fs::write(layer.path().join("xbb.traineddata"), "b").unwrap();
+        let program = OcrProgram::new("/nowhere/everypage-ocr").with_data(own.path()).with_data(layer.path());
+        let both = ["xaa".to_owned(), "xbb".to_owned()];
+        let folder = program.data_for(&both).unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!((read("xaa.traineddata"), read("xbb.traineddata")), ("a".into(), "b".into()));
+        assert_eq!(program.clone().data_for(&both), Ok(folder));
     }
 }

@@ -49,7 +49,36 @@ pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayou
         Reason::GarbageText
     } else if has_image {
         Reason::Image
-    } else if figures::has_figure(
+    } else {
+        reason_of_rest(graphics, text, layout)
+    }
+}
+
+/// The reason without the images, where they are the reason: on most pages they are a letterhead or a background.
+pub(crate) fn reason_without_images(
+    reason: Reason,
+    graphics: &Graphics,
+    text: &TextContent,
+    layout: &PageLayout,
+) -> Option<Reason> {
+    let is_readable = text.characters.has_text() && !text.characters.is_garbage();
+    let is_candidate = match reason {
+        Reason::Image => true,
+        // Text that is painted over a background, and not the layer of a scan: it is hidden, or under the picture.
+        Reason::Scanned => {
+            graphics.text_runs_over_images > 0
+                && graphics.hidden_text_runs == 0
+                && graphics.text_runs_over_images == graphics.visible_text_runs
+        }
+        _ => false,
+    };
+    (is_readable && is_candidate).then(|| reason_of_rest(graphics, text, layout))
+}
+
+/// The reason of a page with sound text, by all but its images.
+fn reason_of_rest(graphics: &Graphics, text: &TextContent, layout: &PageLayout) -> Reason {
+    let page = graphics.page.size();
+    if figures::has_figure(
         &figures::clusters(graphics, &text.lines, &layout.tables),
         page,
         &layout.figure_captions,
@@ -58,6 +87,10 @@ pub(crate) fn reason(graphics: &Graphics, text: &TextContent, layout: &PageLayou
         Reason::VectorFigure
     } else if layout.equations >= MIN_EQUATIONS {
         Reason::Equation
+    } else if layout.broken_tables > 0 {
+        Reason::Table
+    } else if layout.broken_forms > 0 {
+        Reason::Form
     } else {
         Reason::Text
     }

@@ -25,7 +25,7 @@ pub(crate) fn confidence(
         Reason::Blank => 1.0,
         // The text is right, but it is not all there is.
         Reason::Image | Reason::VectorFigure => WITH_PICTURE - PICTURE * picture_share(graphics, layout),
-        Reason::Equation => 0.5,
+        Reason::Equation | Reason::Table | Reason::Form => 0.5,
         Reason::Scanned => 0.3,
         Reason::GarbageText => 0.1,
         Reason::NoTextLayer | Reason::Unreadable => 0.0,
@@ -36,6 +36,8 @@ pub(crate) fn confidence(
         (Doubt::Scan, reason == Reason::Scanned),
         (Doubt::Picture, matches!(reason, Reason::Image | Reason::VectorFigure)),
         (Doubt::Equation, reason == Reason::Equation),
+        (Doubt::Table, layout.broken_tables > 0),
+        (Doubt::Form, layout.broken_forms > 0),
         (Doubt::BorderlessTable, layout.uncertain_tables > 0),
         (Doubt::BrokenCharacters, broken > MIN_BROKEN),
     ];

@@ -41,6 +41,8 @@ pub(crate) struct Graphics {
     /// Number of visible text runs, and of invisible ones, as OCR layers have.
     pub visible_text_runs: u32,
     pub hidden_text_runs: u32,
+    /// Number of visible text runs that are painted after an image that covers most of the page.
+    pub text_runs_over_images: u32,
 }
 
 impl Graphics {

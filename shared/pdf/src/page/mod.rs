@@ -3,6 +3,7 @@
 mod classify;
 mod confidence;
 mod content;
+mod fields;
 mod figures;
 mod geometry;
 mod graphics;
@@ -13,9 +14,10 @@ mod shape;
 mod structure;
 mod text_quality;
 
-pub(crate) use classify::reason;
+pub(crate) use classify::{reason, reason_without_images};
 pub(crate) use confidence::confidence;
 pub(crate) use content::TextContent;
+pub(crate) use fields::fields;
 pub(crate) use figures::{Cluster, clusters};
 pub(crate) use geometry::Area;
 pub(crate) use graphics::{Drawing, Graphics};

@@ -16,6 +16,8 @@ use super::{
 
 /// Fainter paint is a watermark's shadow.
 const MIN_ALPHA: f32 = 0.1;
+/// An image from this share of the page on is a background, where text is painted over it.
+const MIN_COVER_SHARE: f32 = 0.7;
 
 pub(super) struct Recorder {
     pub graphics: Graphics,
@@ -26,6 +28,8 @@ pub(super) struct Recorder {
     /// The areas that nested tiling patterns fill.
     tiles: Vec<Area>,
     structure: StructureStack,
+    /// Whether an image that covers most of the page is painted.
+    has_cover: bool,
 }
 
 impl Recorder {
@@ -37,6 +41,7 @@ impl Recorder {
             masks: 0,
             tiles: Vec::new(),
             structure: StructureStack::default(),
+            has_cover: false,
         }
     }
 
@@ -66,6 +71,7 @@ impl Recorder {
         if img.width().min(img.height()) <= 2 || area.shorter() <= 4.0 {
             self.graphics.is_painted |= area.is_valid() && area.size() > 0.0 && !self.is_background(&area);
         } else {
+            self.has_cover |= area.is_valid() && area.size() >= MIN_COVER_SHARE * self.graphics.page.size();
             self.graphics.add_image(area);
         }
     }
@@ -136,6 +142,9 @@ impl Recorder {
             let runs =
                 if is_hidden { &mut graphics.hidden_text_runs } else { &mut graphics.visible_text_runs };
             *runs = runs.saturating_add(1);
+            if !is_hidden && self.has_cover {
+                self.graphics.text_runs_over_images = self.graphics.text_runs_over_images.saturating_add(1);
+            }
         }
     }
 }

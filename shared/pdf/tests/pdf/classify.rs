@@ -136,6 +136,23 @@ fn a_scan_is_scanned_with_and_without_an_ocr_layer() {
 }
 
 #[test]
+fn text_over_a_background_is_known_from_a_layer_of_a_scan() {
+    let background = || Page::blank().image((0.0, 0.0, A4.0, A4.1));
+    let lines: String =
+        (0..30).map(|line| line_at(72.0, 760.0 - 20.0 * line as f32, "Words over a background")).collect();
+    let rest = |page: Page| {
+        let reading = first_page(document(&[page]), ReadMode::Normal);
+        assert_eq!(reading.reason, Reason::Scanned);
+        reading.without_images.map(|rest| (rest.reason, rest.confidence.get() > 0.9))
+    };
+    assert_eq!(rest(background().draw(&lines)), Some((Reason::Text, true)));
+    assert_eq!(rest(background()), None);
+    assert_eq!(rest(background().draw(&ocr_layer())), None);
+    // The layer under the picture is visible only to a program.
+    assert_eq!(rest(Page::prose(1).image((0.0, 0.0, A4.0, A4.1))), None);
+}
+
+#[test]
 fn text_in_a_broken_encoding_is_garbage() {
     let page = Page::new("BT /F2 12 Tf 72 700 Td (The committee met again to discuss the report) Tj ET\n");
     assert_eq!(reason(broken_font(page)), Reason::GarbageText);

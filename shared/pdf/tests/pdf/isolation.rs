@@ -176,3 +176,17 @@ async fn opening_has_a_time_limit() {
     assert_eq!(opened, Err(PdfError::ParserDied("took longer than 200 ms".into())));
     children::wait_for(0).await;
 }
+
+/// The limit is one of processor time: a machine that is busy with other documents refuses none.
+#[tokio::test]
+async fn opening_has_its_time_also_on_a_busy_machine() {
+    let saved = save(document(&[Page::prose(1)]));
+    let parser = env!("CARGO_BIN_EXE_everypage-pdf-child");
+    let late = format!("sleep 2; exec {parser}");
+    let reader = IsolatedPdf::new(ChildCommand::new("/bin/sh").arg("-c").arg(late), limits());
+    assert_eq!(reader.inspect(of(&saved.path), Duration::from_secs(1)).await, Ok(1));
+    let busy = ChildCommand::new("/bin/sh").arg("-c").arg("while :; do :; done");
+    let reader = IsolatedPdf::new(busy, limits());
+    let refused = Err(PdfError::ParserDied("took longer than 1 s".into()));
+    assert_eq!(reader.inspect(of(&saved.path), Duration::from_secs(1)).await, refused);
+}

@@ -1,7 +1,7 @@
 //! Text is extracted in reading order.
 
 use crate::support::{
-    builder::{Page, document, line_at},
+    builder::{File, Page, document, line_at, stream},
     text_of,
 };
 
@@ -128,4 +128,34 @@ fn japanese_in_a_font_that_is_not_embedded_is_read() {
         .extra("/Unused", "Unused", descendant)
         .extra("/Unused", "Unused", descriptor);
     assert_eq!(text_of(document(&[page])), "あいうええ");
+}
+
+#[test]
+fn fields_of_a_form_are_text_with_their_labels_and_states() {
+    let widget = |entries: &str| format!("<< /Type /Annot /Subtype /Widget /F 4 /P 3 0 R {entries} >>");
+    let mut file = File::default();
+    file.object(
+        "<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R 6 0 R 7 0 R 8 0 R] \
+         /DR << /Font << /F1 4 0 R >> >> /DA (/F1 12 Tf 0 g) >> >>",
+    );
+    file.object("<< /Type /Pages /Kids [3 0 R] /Count 1 >>");
+    file.object(
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 9 0 R \
+         /Annots [5 0 R 6 0 R 7 0 R 8 0 R] /Resources << /Font << /F1 4 0 R >> >> >>",
+    );
+    file.object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>");
+    file.object(widget("/FT /Tx /T (n) /V (Ada Holm) /DA (/F1 12 Tf 0 g) /Rect [150 697 300 715]"));
+    file.object(widget("/FT /Btn /T (a) /V /Yes /AS /Yes /Rect [150 657 164 671]"));
+    file.object(widget("/FT /Btn /T (b) /V /Off /AS /Off /Rect [150 637 164 651]"));
+    // MuPDF paints passwords as they are.
+    file.object(widget("/FT /Tx /Ff 8192 /T (p) /V (secret) /DA (/F1 12 Tf 0 g) /Rect [150 597 300 615]"));
+    let labels =
+        [(72.0, 700.0, "Name"), (170.0, 660.0, "by night"), (170.0, 640.0, "by day"), (72.0, 600.0, "Key")];
+    let content: String = labels.into_iter().map(|(x, y, text)| line_at(x, y, text)).collect();
+    file.object(stream("", content.as_bytes()));
+    let text = text_of(file.bytes());
+    for expected in ["Name: Ada Holm", "[x] by night", "[ ] by day", "Key"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(!text.contains("secret") && text.matches("Ada").count() == 1, "{text}");
 }

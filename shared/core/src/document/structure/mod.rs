@@ -7,12 +7,13 @@
 mod furniture;
 mod headings;
 mod images;
+mod languages;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, BlockKind, PageBox, Reason};
+use super::{Block, BlockKind, PageBox};
 
 use furniture::Furniture;
 use headings::Headings;
@@ -38,6 +39,9 @@ pub struct Findings {
     continued_tables: BTreeSet<u32>,
     #[serde(default)]
     images: RepeatedImages,
+    /// What its text is written in, as names of Tesseract's data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    languages: Vec<String>,
 }
 
 impl Findings {
@@ -45,12 +49,23 @@ impl Findings {
         let furniture = Furniture::of(pages);
         let headings = Headings::of(pages, &furniture);
         let continued_tables = continued_tables(pages, &furniture);
-        Self { furniture, headings, continued_tables, images: RepeatedImages::of(pages) }
+        let images = RepeatedImages::of(pages);
+        Self { furniture, headings, continued_tables, images, languages: vec![] }
     }
 
-    /// The reason of a page's classification: images that are on most pages are none.
-    pub fn reason(&self, reason: Reason, page: PageBox, images: &[PageBox]) -> Reason {
-        if reason == Reason::Image && self.images.explain(page, images) { Reason::Text } else { reason }
+    /// Adds the languages that the text of the pages is written in.
+    pub fn with_languages_of<'a>(self, texts: impl Iterator<Item = &'a str>) -> Self {
+        Self { languages: languages::languages_of(texts), ..self }
+    }
+
+    /// The languages that the text is written in, as names of Tesseract's data, the most frequent first.
+    pub fn languages(&self) -> &[String] {
+        &self.languages
+    }
+
+    /// Whether the images of a page are on most pages, or small.
+    pub fn are_repeated(&self, page: PageBox, images: &[PageBox]) -> bool {
+        self.images.explain(page, images)
     }
 
     /// Gives the blocks of a page their final kinds and levels. Applying it twice changes nothing more.

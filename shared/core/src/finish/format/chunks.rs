@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Make, Spec};
 use crate::{
-    document::{Block, BlockKind, PageBox, markdown},
+    document::{Block, BlockKind, PageBox, TableStyle, markdown, with_html_tables},
     finish::result::{PageResult, ResultDocument},
     ids::PageNumber,
     source::Source,
@@ -15,6 +15,7 @@ pub const SPEC: Spec = Spec {
     extension: "chunks.jsonl",
     mime: "application/x-ndjson",
     make: Make::OnDemand(render),
+    has_table_styles: true,
 };
 
 /// Characters of a chunk at most: a few hundred tokens, which embedding models take as a whole.
@@ -48,9 +49,9 @@ struct Piece {
     area: Option<PageBox>,
 }
 
-fn render(document: &ResultDocument) -> Vec<u8> {
+fn render(document: &ResultDocument, tables: TableStyle) -> Vec<u8> {
     let mut out = Vec::new();
-    for chunk in chunks(document) {
+    for chunk in chunks(document, tables) {
         // A chunk has only strings and numbers.
         if serde_json::to_writer(&mut out, &chunk).is_ok() {
             out.push(b'\n');
@@ -59,12 +60,12 @@ fn render(document: &ResultDocument) -> Vec<u8> {
     out
 }
 
-fn chunks(document: &ResultDocument) -> Vec<Chunk<'_>> {
+fn chunks(document: &ResultDocument, tables: TableStyle) -> Vec<Chunk<'_>> {
     let mut made: Vec<Chunk<'_>> = Vec::new();
     let mut path: Vec<(u8, String)> = Vec::new();
     for page in document.pages.iter().filter(|page| page.has_text) {
         let mut is_open = false;
-        for piece in pieces(page) {
+        for piece in pieces(page, tables) {
             if let Some((level, words)) = &piece.heading {
                 path.retain(|(above, _)| above < level);
                 path.push((*level, words.clone()));
@@ -103,19 +104,21 @@ fn length(text: &str) -> usize {
 }
 
 /// The parts of a page: its blocks, else the paragraphs of its Markdown.
-fn pieces(page: &PageResult) -> Vec<Piece> {
-    let blocks: Vec<Piece> = page.blocks.iter().filter_map(piece_of_block).collect();
-    match blocks.is_empty() {
-        true => pieces_of_markdown(&page.text),
-        false => blocks,
+fn pieces(page: &PageResult, tables: TableStyle) -> Vec<Piece> {
+    let blocks = page.blocks.iter().filter_map(|block| piece_of_block(block, tables));
+    let blocks: Vec<Piece> = blocks.collect();
+    match tables {
+        _ if !blocks.is_empty() => blocks,
+        TableStyle::Html => pieces_of_markdown(&with_html_tables(&page.text)),
+        TableStyle::Markdown | TableStyle::Auto => pieces_of_markdown(&page.text),
     }
 }
 
-fn piece_of_block(block: &Block) -> Option<Piece> {
+fn piece_of_block(block: &Block, tables: TableStyle) -> Option<Piece> {
     if block.kind.is_furniture() {
         return None;
     }
-    let text = markdown(std::slice::from_ref(block));
+    let text = markdown(std::slice::from_ref(block), tables);
     let heading =
         (block.kind == BlockKind::Heading).then(|| (block.level.unwrap_or(2), one_line(&block.text)));
     let area = (!block.area.is_empty()).then_some(block.area);
@@ -173,6 +176,9 @@ fn split(text: &str, limit: usize) -> Vec<String> {
     if length(text) <= limit {
         return vec![text.to_owned()];
     }
+    if let Some(table) = HtmlTable::parse(text) {
+        return table.split(limit);
+    }
     let (head, body) = match table_head(text) {
         Some(head) if length(head) < limit / 2 => (head, &text[head.len()..]),
         _ => ("", text),
@@ -205,6 +211,99 @@ fn table_head(text: &str) -> Option<&str> {
     let second = first + text[first..].find('\n')? + 1;
     let is_rule = text[first..second].trim().chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
     (text.starts_with('|') && is_rule).then(|| &text[..second])
+}
+
+/// A table as it is written here: one line per row.
+struct HtmlTable<'a> {
+    head: Vec<&'a str>,
+    body: Vec<&'a str>,
+}
+
+impl<'a> HtmlTable<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let lines = text.strip_prefix("<table>\n")?.strip_suffix("\n</table>")?;
+        let (mut head, mut body) = (Vec::new(), Vec::new());
+        let mut is_head = false;
+        for line in lines.lines() {
+            match line {
+                "<thead>" => is_head = true,
+                "</thead>" => is_head = false,
+                "<tbody>" | "</tbody>" => {}
+                row if !row.starts_with("<tr>") || !row.ends_with("</tr>") => return None,
+                row if is_head => head.push(row),
+                row => body.push(row),
+            }
+        }
+        Some(Self { head, body })
+    }
+
+    /// Tables of at most `limit` characters, each with the head. What a cell spans stays together where it fits.
+    /// A row that is too long alone becomes plain text.
+    fn split(self, limit: usize) -> Vec<String> {
+        let head = match self.head.as_slice() {
+            [] => String::new(),
+            rows => format!("<thead>\n{}\n</thead>\n", rows.join("\n")),
+        };
+        let (head, rows) = match length(&head) < limit / 2 {
+            true => (head, self.body),
+            false => (String::new(), self.head.into_iter().chain(self.body).collect()),
+        };
+        let (open, close) = (format!("<table>\n{head}<tbody>\n"), "</tbody>\n</table>");
+        let room = limit.saturating_sub(length(&open) + length(close));
+        let mut parts = Vec::new();
+        let mut body = String::new();
+        let end = |body: &mut String, parts: &mut Vec<String>| {
+            if !body.is_empty() {
+                parts.push(format!("{open}{body}{close}"));
+                body.clear();
+            }
+        };
+        for group in row_groups(&rows) {
+            let whole: usize = group.iter().map(|row| length(row) + 1).sum();
+            if length(&body) + whole > room {
+                end(&mut body, &mut parts);
+            }
+            for row in group {
+                if length(row) + 1 > room {
+                    end(&mut body, &mut parts);
+                    parts.extend(split(&without_tags(row), limit));
+                    continue;
+                }
+                if length(&body) + length(row) + 1 > room {
+                    end(&mut body, &mut parts);
+                }
+                body.push_str(row);
+                body.push('\n');
+            }
+        }
+        end(&mut body, &mut parts);
+        parts
+    }
+}
+
+/// Rows that cells span together.
+fn row_groups<'a>(rows: &'a [&'a str]) -> Vec<&'a [&'a str]> {
+    let mut groups = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for (index, row) in rows.iter().enumerate() {
+        if index >= end && index > start {
+            groups.push(&rows[start..index]);
+            start = index;
+        }
+        let spans = row.split("rowspan=\"").skip(1);
+        let spans = spans.filter_map(|rest| rest.split('"').next()?.parse::<usize>().ok());
+        end = end.max(index + spans.max().unwrap_or(1));
+    }
+    groups.push(&rows[start..]);
+    groups
+}
+
+/// The words of a row, with a space where a tag was.
+fn without_tags(row: &str) -> String {
+    let texts = row.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    let text = texts.collect::<Vec<_>>().join(" ");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    one_line(&text)
 }
 
 #[cfg(test)]
@@ -260,7 +359,7 @@ mod tests {
             page(2, "Four.\n\n## Plans\nFive.\n\n```\n# no heading\n\ncode\n```", vec![]),
             page(3, "", vec![]),
         ]);
-        let chunks = chunks(&document);
+        let chunks = chunks(&document, TableStyle::Markdown);
         let seen: Vec<(u32, Vec<&str>, &str)> = chunks
             .iter()
             .map(|chunk| {
@@ -279,7 +378,7 @@ mod tests {
         );
         assert_eq!(chunks[1].boxes, [PageBox([10, 40, 100, 50]), PageBox([10, 50, 100, 60])]);
         assert_eq!((chunks[3].anchor.as_str(), chunks[3].id.as_str()), ("#page-2", "J-v1-4"));
-        let lines = String::from_utf8(render(&document)).unwrap();
+        let lines = String::from_utf8(render(&document, TableStyle::Markdown)).unwrap();
         assert_eq!(lines.lines().count(), 4);
         for line in lines.lines() {
             assert!(serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].is_string());
@@ -299,7 +398,9 @@ mod tests {
         }
         assert!(split(long.trim(), MAX_CHARACTERS)[0].ends_with("flood."));
         let document = document(vec![page(1, &long, vec![])]);
-        assert!(chunks(&document).iter().all(|chunk| length(&chunk.text) <= MAX_CHARACTERS));
+        assert!(
+            chunks(&document, TableStyle::Markdown).iter().all(|chunk| length(&chunk.text) <= MAX_CHARACTERS)
+        );
     }
 
     #[test]
@@ -312,5 +413,38 @@ mod tests {
             assert!(part.starts_with("| No | Words |\n| --- | --- |\n| "), "{part:.80}");
             assert!(part.ends_with('|') && length(part) <= MAX_CHARACTERS);
         }
+    }
+
+    #[test]
+    fn each_part_of_an_html_table_is_a_table_with_its_head() {
+        let long = "x".repeat(3000);
+        let rows: String = (0..300)
+            .map(|row| match row {
+                120 => "<tr><td rowspan=\"3\">120</td><td>spans</td></tr>\n".to_owned(),
+                121 | 122 => format!("<tr><td>covered {row}</td></tr>\n"),
+                200 => format!("<tr><td>200 &amp; more</td><td>{long}</td></tr>\n"),
+                row => format!("<tr><td>{row}</td><td>some words of the row</td></tr>\n"),
+            })
+            .collect();
+        let head = "<thead>\n<tr><th>No</th><th>Words</th></tr>\n</thead>\n";
+        let table = format!("<table>\n{head}<tbody>\n{rows}</tbody>\n</table>");
+        let parts = split(&table, MAX_CHARACTERS);
+        assert!(parts.iter().all(|part| length(part) <= MAX_CHARACTERS));
+        let (tables, plain): (Vec<&String>, Vec<&String>) =
+            parts.iter().partition(|part| part.starts_with("<table>"));
+        assert!(tables.len() > 5);
+        for part in &tables {
+            assert!(part.starts_with(&format!("<table>\n{head}<tbody>\n<tr><td")), "{part:.120}");
+            assert!(part.ends_with("</tr>\n</tbody>\n</table>"), "{part}");
+        }
+        // What a cell spans is in one part, and no row is lost.
+        assert!(tables.iter().any(|part| part.contains("spans") && part.contains("covered 122")));
+        assert_eq!(tables.iter().map(|part| part.matches("<tr><td").count()).sum::<usize>(), 299);
+        assert!(plain.len() == 2 && plain[0].starts_with("200 & more "));
+        // The table of a page is divided in the same way if a model read it.
+        let pipes: String = (0..200).map(|row| format!("| {row} | words |\n")).collect();
+        let document = document(vec![page(1, &format!("| No | Words |\n| --- | --- |\n{pipes}"), vec![])]);
+        let chunks = chunks(&document, TableStyle::Html);
+        assert!(chunks.len() > 2 && chunks.iter().all(|chunk| chunk.text.starts_with("<table>\n<thead>")));
     }
 }

@@ -6,12 +6,17 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::{Make, Spec};
-use crate::finish::result::ResultDocument;
+use crate::{document::TableStyle, finish::result::ResultDocument};
 
-pub const SPEC: Spec =
-    Spec { names: &["json"], extension: "json", mime: "application/json", make: Make::Stored(render) };
+pub const SPEC: Spec = Spec {
+    names: &["json"],
+    extension: "json",
+    mime: "application/json",
+    make: Make::Stored(render),
+    has_table_styles: false,
+};
 
-pub(super) fn render(document: &ResultDocument) -> Vec<u8> {
+pub(super) fn render(document: &ResultDocument, _: TableStyle) -> Vec<u8> {
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut out, Lines::default());
     document.serialize(&mut serializer).expect("a result has only string keys");

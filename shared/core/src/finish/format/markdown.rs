@@ -3,18 +3,22 @@
 use std::fmt::Write;
 
 use super::{Make, Spec};
-use crate::{document::markdown, finish::result::ResultDocument};
+use crate::{
+    document::{TableStyle, markdown, with_html_tables},
+    finish::result::{PageResult, ResultDocument},
+};
 
 pub const SPEC: Spec = Spec {
     names: &["markdown", "md"],
     extension: "md",
     mime: "text/markdown; charset=utf-8",
     make: Make::Stored(render),
+    has_table_styles: true,
 };
 
 /// Each page under an anchor `#page-N`, with the source of its text in a comment, and its status
 /// in a provisional result.
-fn render(document: &ResultDocument) -> Vec<u8> {
+fn render(document: &ResultDocument, tables: TableStyle) -> Vec<u8> {
     let mut out = String::new();
     for (index, page) in document.pages.iter().enumerate() {
         if index > 0 {
@@ -30,12 +34,20 @@ fn render(document: &ResultDocument) -> Vec<u8> {
             "<a id=\"page-{0}\"></a>\n<!-- page {0}: {1}{by}{status} -->",
             page.page, page.source
         );
-        // What an AI wrote is Markdown already; our own reading is rendered from its blocks.
-        let text = if page.blocks.is_empty() { page.text.clone() } else { markdown(&page.blocks) };
-        let text = if text.is_empty() { page.text.clone() } else { text };
+        let text = page_text(page, tables);
         if !text.is_empty() {
             let _ = writeln!(out, "\n{text}");
         }
     }
     out.into_bytes()
+}
+
+/// Our own reading is rendered from its blocks; what an AI wrote is Markdown already.
+fn page_text(page: &PageResult, tables: TableStyle) -> String {
+    let text = markdown(&page.blocks, tables);
+    match tables {
+        _ if !text.is_empty() => text,
+        TableStyle::Html => with_html_tables(&page.text),
+        TableStyle::Markdown | TableStyle::Auto => page.text.clone(),
+    }
 }

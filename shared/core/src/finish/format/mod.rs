@@ -9,6 +9,7 @@ mod text;
 use std::str::FromStr;
 
 use super::result::ResultDocument;
+use crate::document::TableStyle;
 
 /// One row of the table of formats.
 pub struct Spec {
@@ -17,9 +18,11 @@ pub struct Spec {
     pub extension: &'static str,
     pub mime: &'static str,
     pub make: Make,
+    /// Whether its tables can be written in another style.
+    pub has_table_styles: bool,
 }
 
-pub type Render = fn(&ResultDocument) -> Vec<u8>;
+pub type Render = fn(&ResultDocument, TableStyle) -> Vec<u8>;
 
 /// How a format comes about.
 #[derive(Clone, Copy)]
@@ -61,7 +64,7 @@ formats! {
 
 /// The JSON format of a result, which all others are made from.
 pub fn json(document: &ResultDocument) -> Vec<u8> {
-    json::render(document)
+    json::render(document, TableStyle::default())
 }
 
 impl Format {
@@ -81,10 +84,28 @@ impl Format {
         self.spec().make
     }
 
+    /// Refuses a style of tables that the format doesn't have.
+    pub fn check_tables(self, tables: TableStyle) -> Result<(), String> {
+        match tables == TableStyle::default() || self.spec().has_table_styles {
+            true => Ok(()),
+            false => {
+                let with_styles = Self::ALL.iter().filter(|format| format.spec().has_table_styles);
+                let names: Vec<&str> = with_styles.map(|format| format.name()).collect();
+                Err(format!("{self} has no tables as {tables}; {} have", names.join(" and ")))
+            }
+        }
+    }
+
+    /// Whether this is what is stored with each version: tables in another style are rendered when asked for.
+    pub fn is_stored(self, tables: TableStyle) -> bool {
+        matches!(self.make(), Make::Stored(_))
+            && (tables == TableStyle::default() || !self.spec().has_table_styles)
+    }
+
     /// `None` for a format that needs more than the result.
-    pub fn render(self, document: &ResultDocument) -> Option<Vec<u8>> {
+    pub fn render(self, document: &ResultDocument, tables: TableStyle) -> Option<Vec<u8>> {
         match self.make() {
-            Make::Stored(render) | Make::OnDemand(render) => Some(render(document)),
+            Make::Stored(render) | Make::OnDemand(render) => Some(render(document, tables)),
             Make::FromSource => None,
         }
     }

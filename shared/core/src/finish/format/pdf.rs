@@ -2,5 +2,10 @@
 
 use super::{Make, Spec};
 
-pub const SPEC: Spec =
-    Spec { names: &["pdf"], extension: "pdf", mime: "application/pdf", make: Make::FromSource };
+pub const SPEC: Spec = Spec {
+    names: &["pdf"],
+    extension: "pdf",
+    mime: "application/pdf",
+    make: Make::FromSource,
+    has_table_styles: false,
+};

@@ -3,17 +3,18 @@
 use std::fmt::Write;
 
 use super::{Make, Spec};
-use crate::finish::result::ResultDocument;
+use crate::{document::TableStyle, finish::result::ResultDocument};
 
 pub const SPEC: Spec = Spec {
     names: &["text", "txt"],
     extension: "txt",
     mime: "text/plain; charset=utf-8",
     make: Make::Stored(render),
+    has_table_styles: false,
 };
 
 /// `=== Page N ===` before each page, a blank line between.
-fn render(document: &ResultDocument) -> Vec<u8> {
+fn render(document: &ResultDocument, _: TableStyle) -> Vec<u8> {
     let mut out = String::new();
     for (index, page) in document.pages.iter().enumerate() {
         if index > 0 {
