@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     digest::hex,
-    ids::{CorrelationId, DeadLetterId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId},
+    ids::{
+        CorrelationId, DeadLetterId, ErasureId, EventId, JobId, PageNumber, Priority, PurchaseId, TenantId,
+    },
 };
 
 /// Version of the envelope below; a new shape gets a new number.
@@ -28,6 +30,7 @@ pub enum Aggregate {
     Purchase(PurchaseId),
     /// Acts of administration on a tenant: keys, settings, webhooks, deletions.
     Tenant(TenantId),
+    Erasure(ErasureId),
 }
 
 impl fmt::Display for Aggregate {
@@ -40,6 +43,7 @@ impl fmt::Display for Aggregate {
             Self::Account(tenant) => write!(f, "account/{tenant}"),
             Self::Purchase(id) => write!(f, "purchase/{id}"),
             Self::Tenant(tenant) => write!(f, "tenant/{tenant}"),
+            Self::Erasure(id) => write!(f, "erasure/{id}"),
         }
     }
 }
@@ -63,6 +67,7 @@ impl FromStr for Aggregate {
             "account" => Ok(Self::Account(TenantId::new(rest))),
             "purchase" => Ok(Self::Purchase(PurchaseId::new(rest))),
             "tenant" => Ok(Self::Tenant(TenantId::new(rest))),
+            "erasure" => Ok(Self::Erasure(ErasureId::new(rest))),
             _ => Err(bad()),
         }
     }
@@ -93,6 +98,8 @@ pub enum Actor {
     Operator,
     /// The saga of a purchase.
     Purchase,
+    /// The saga that erases a tenant.
+    Erasure,
 }
 
 /// The context of an event: tenant, user, actor, environment and trace.

@@ -53,6 +53,10 @@ id!(
     PurchaseId
 );
 id!(
+    /// One erasure of a tenant, and the saga that carries it out.
+    ErasureId
+);
+id!(
     /// Names the step of a running flow that waits for a page.
     TaskToken
 );

@@ -2,7 +2,7 @@
 
 use crate::{
     event::Aggregate,
-    ids::{DeadLetterId, JobId, PageNumber, PurchaseId, TenantId},
+    ids::{DeadLetterId, ErasureId, JobId, PageNumber, PurchaseId, TenantId},
     ports::records::Key,
     providers::target::Target,
 };
@@ -26,12 +26,14 @@ use crate::{
 /// | `tenant#T` | `overrides` | the tenant's own values of some settings |
 /// | `tenant#T` | `administration` / `event#…` | where its trail of acts of administration ends, and the trail |
 /// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
-/// | `tenant#T` | `webhook` | the tenant's webhook URL and its sealed secret |
+/// | `tenant#T` | `webhook` / `webhook#ID` | a webhook: URL, event types, sealed secret; without id, `default` |
 /// | `apikey#SHA256` | `apikey` | the owner of an API key; never the key itself |
 /// | `account#T` | `account` | the tenant's credits |
 /// | `account#T` | `event#…` / `ledger#…` | its trail, and each change of the balance |
+/// | `account#T` | `drift` | what is wrong with an account that differs from its trail |
 /// | `purchase#ID` | `purchase` / `event#…` | a purchase of credits and its trail |
 /// | `purchase#ID` | `method` | the payment method, sealed, until it was charged |
+/// | `erasure#ID` | `erasure` / `event#…` | the erasure of a tenant and its trail |
 /// | `notices#T` | `notice#ID` | a notice to a person, waiting or sent |
 /// | `notices#T` | `group#…` | when notices of one kind were last sent |
 /// | `webhook#ID` | `webhook` | one webhook delivery, pending or done |
@@ -39,6 +41,7 @@ use crate::{
 /// | `breaker#…` | `event#…` | the breaker's trail |
 /// | `pace` | a target | its in-flight limit and pause |
 /// | `slots#…` | `0000000000` | a group of 32 in-flight slots of a target |
+/// | `hedges` | `credit` | calls of all processes that are not used up by doubled ones |
 /// | `nodes` | a node | when a process that stores events was last seen |
 /// | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
 pub mod record {
@@ -53,6 +56,10 @@ pub mod record {
     pub const TENANT_API_KEYS: &str = "apikey#";
     pub const LEDGER: &str = "ledger#";
     pub const NOTICES: &str = "notice#";
+    /// The prefix of all webhooks of a tenant.
+    pub const TENANT_WEBHOOKS: &str = "webhook";
+    /// The id of the webhook whose key has none.
+    pub const DEFAULT_WEBHOOK: &str = "default";
 
     /// Sort keys and partitions that identify what a record holds.
     pub const PASSWORD: &str = "secret";
@@ -60,6 +67,7 @@ pub mod record {
     pub const SLOTS: &str = "slots#";
     pub const BREAKERS: &str = "breaker";
     pub const PACES: &str = "pace";
+    pub const HEDGES: &str = "hedges";
     pub const NODES: &str = "nodes";
 
     pub fn job_partition(job: &JobId) -> String {
@@ -109,8 +117,12 @@ pub mod record {
         Key::new(job_partition(job), format!("{JOB_UPLOADS}{upload}"))
     }
 
+    pub fn idempotency_partition(tenant: &TenantId) -> String {
+        format!("idempotency#{tenant}")
+    }
+
     pub fn idempotency(tenant: &TenantId, key: &str) -> Key {
-        Key::new(format!("idempotency#{tenant}"), key)
+        Key::new(idempotency_partition(tenant), key)
     }
 
     pub fn upload(id: &str) -> Key {
@@ -138,8 +150,12 @@ pub mod record {
         Key::new(tenant_partition(tenant), format!("{TENANT_API_KEYS}{id}"))
     }
 
-    pub fn tenant_webhook(tenant: &TenantId) -> Key {
-        Key::new(tenant_partition(tenant), "webhook")
+    pub fn tenant_webhook(tenant: &TenantId, id: &str) -> Key {
+        let sort = match id {
+            DEFAULT_WEBHOOK => TENANT_WEBHOOKS.to_owned(),
+            id => format!("{TENANT_WEBHOOKS}#{id}"),
+        };
+        Key::new(tenant_partition(tenant), sort)
     }
 
     pub fn api_key(sha256: &str) -> Key {
@@ -152,6 +168,11 @@ pub mod record {
 
     pub fn account(tenant: &TenantId) -> Key {
         Key::new(account_partition(tenant), "account")
+    }
+
+    /// What is wrong with an account.
+    pub fn drifted_account(tenant: &TenantId) -> Key {
+        Key::new(account_partition(tenant), "drift")
     }
 
     pub fn ledger_entry(tenant: &TenantId, sequence: u64) -> Key {
@@ -168,6 +189,14 @@ pub mod record {
 
     pub fn payment_method(id: &PurchaseId) -> Key {
         Key::new(purchase_partition(id), "method")
+    }
+
+    pub fn erasure_partition(id: &ErasureId) -> String {
+        format!("erasure#{id}")
+    }
+
+    pub fn erasure(id: &ErasureId) -> Key {
+        Key::new(erasure_partition(id), "erasure")
     }
 
     pub fn notices_partition(tenant: &TenantId) -> String {
@@ -200,6 +229,10 @@ pub mod record {
         Key::new(PACES, target.to_string())
     }
 
+    pub fn hedge_credit() -> Key {
+        Key::new(HEDGES, "credit")
+    }
+
     pub fn node(node: &str) -> Key {
         Key::new(NODES, node)
     }
@@ -218,6 +251,7 @@ pub mod record {
             Aggregate::Account(tenant) => (account_partition(tenant), EVENTS.into()),
             Aggregate::Purchase(id) => (purchase_partition(id), EVENTS.into()),
             Aggregate::Tenant(tenant) => (tenant_partition(tenant), EVENTS.into()),
+            Aggregate::Erasure(id) => (erasure_partition(id), EVENTS.into()),
         }
     }
 
@@ -236,12 +270,18 @@ pub mod index {
     pub const ENDED_JOBS: &str = "jobs#ended";
     pub const API_KEYS: &str = "apikeys";
     pub const ACCOUNTS: &str = "accounts";
+    /// Accounts that differ from their trails.
+    pub const DRIFTED_ACCOUNTS: &str = "accounts#drifted";
     pub const DEAD_LETTERS: &str = "dead";
     pub const HEALING: &str = "healing";
     pub const DUE_WEBHOOKS: &str = "webhooks";
     pub const DUE_PURCHASES: &str = "purchases#due";
     /// Purchases that wait for an operator.
     pub const MANUAL_PURCHASES: &str = "purchases#manual";
+    pub const DUE_ERASURES: &str = "erasures#due";
+    /// Erasures of tenants that wait for an operator.
+    pub const MANUAL_ERASURES: &str = "erasures#manual";
+    pub const ENDED_ERASURES: &str = "erasures#ended";
     pub const DUE_NOTICES: &str = "notices#due";
     /// Notices that were sent, or given up.
     pub const ENDED_NOTICES: &str = "notices#ended";
@@ -266,6 +306,11 @@ pub mod index {
 
     pub fn ledger(tenant: &TenantId) -> String {
         format!("ledger#{tenant}")
+    }
+
+    /// The deliveries of one webhook.
+    pub fn webhook_deliveries(tenant: &TenantId, webhook: &str) -> String {
+        format!("deliveries#{tenant}#{webhook}")
     }
 
     pub fn purchases(tenant: &TenantId) -> String {

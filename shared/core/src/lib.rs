@@ -11,14 +11,15 @@
 //! | [`lease`], [`records`], [`keys`] | leases, versioned records, every record key and blob key |
 //! | [`settings`], [`telemetry`] | configuration, metrics and spans |
 //! | [`events`] | the store of events: trails and the outbox |
-//! | [`tenants`], [`billing`] | tenants and API keys; credits and purchases |
+//! | [`tenants`], [`notices`] | tenants and API keys; notices to people |
+//! | [`sagas`], [`billing`], [`erasures`] | the engine of sagas; credits and purchases; erasures of tenants |
 //! | [`job`], [`dead_letters`] | what a job is; messages that were given up, with their reasons |
 //! | [`intake`] | accept a document |
-//! | [`prepare`] | open it, read its text, render images |
+//! | [`prepare`] | open it, read its text, recognize scans, render images |
 //! | [`plan`] | decide which pages go to AI |
 //! | [`read`] | read one page: claim, round, breaker, slot, outcome |
 //! | [`notify`] | relay events, deliver webhooks |
-//! | [`finish`] | publish the result, heal it, verify it, delete it |
+//! | [`finish`] | publish the result, heal it, verify it, delete it; erase a tenant |
 //! | [`observe`] | figures and gauges |
 //! | [`recover`] | redrive and sweep |
 //! | [`app`] | all rooms, assembled once from the ports of a backend |
@@ -33,6 +34,7 @@ pub mod billing;
 pub mod dead_letters;
 pub mod digest;
 pub mod document;
+pub mod erasures;
 pub mod event;
 pub mod events;
 pub mod finish;
@@ -53,6 +55,7 @@ pub mod providers;
 pub mod read;
 pub mod records;
 pub mod recover;
+pub mod sagas;
 pub mod secret;
 pub mod settings;
 pub mod source;

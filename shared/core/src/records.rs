@@ -1,4 +1,7 @@
 //! Typed access to the records of the [`Records`] port; the keys are in [`crate::keys`].
+//!
+//! Stored records, events and blobs of version 0.1 are read too: a `serde(alias)` is the name that a field had
+//! there.
 
 use serde::{Serialize, de::DeserializeOwned};
 

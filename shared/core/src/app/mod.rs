@@ -16,7 +16,7 @@ use crate::{
     billing::Billing,
     dead_letters::DeadLetters,
     events::{Store, outbox::Outbox},
-    finish::Finisher,
+    finish::{Finisher, erase::Eraser},
     intake::Intake,
     job::Interrupts,
     notices::Notices,
@@ -28,7 +28,7 @@ use crate::{
         vision::Vision,
     },
     prepare::Preparer,
-    read::{PageReader, backlog::Backlog, breakers::Breakers, paces::Paces, slots::Slots},
+    read::{PageReader, backlog::Backlog, breakers::Breakers, hedges::Hedges, paces::Paces, slots::Slots},
     recover::Recovery,
     settings::Settings,
     telemetry::spans::Tracer,
@@ -81,6 +81,7 @@ pub struct App {
     pub tenants: Tenants,
     pub notices: Notices,
     pub billing: Billing,
+    pub eraser: Eraser,
     pub dead_letters: DeadLetters,
     pub interrupts: Interrupts,
     pub intake: Intake,
@@ -123,6 +124,13 @@ impl App {
             settings: settings.clone(),
             vault: vault.clone(),
             payments: ports.payments,
+        };
+        let eraser = Eraser {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            flow: flow.clone(),
+            settings: settings.clone(),
+            interrupts: interrupts.clone(),
         };
         let intake = Intake {
             store: store.clone(),
@@ -171,6 +179,7 @@ impl App {
             breakers: Breakers::new(store.clone(), settings.clone()),
             slots: Slots::new(store.clone(), settings.clone(), paces.clone()),
             paces,
+            hedges: Hedges::new(store.clone()),
             backlog: Backlog::default(),
             interrupts: interrupts.clone(),
             late_pages: Arc::new(finisher.clone()),
@@ -185,6 +194,7 @@ impl App {
             settings: settings.clone(),
             dead_letters: dead_letters.clone(),
             webhook_due: Arc::new(Notify::new()),
+            subscriptions: Arc::default(),
         };
         let recovery = Recovery {
             store: store.clone(),
@@ -194,6 +204,7 @@ impl App {
             vault: vault.clone(),
             settings: settings.clone(),
             billing: billing.clone(),
+            eraser: eraser.clone(),
             notices: notices.clone(),
             dead_letters: dead_letters.clone(),
             reader: reader.clone(),
@@ -211,6 +222,7 @@ impl App {
             tenants,
             notices,
             billing,
+            eraser,
             dead_letters,
             interrupts,
             intake,

@@ -178,6 +178,11 @@ impl Queue for Retrying<dyn Queue> {
         self.retry(|_| self.inner.depths()).await
     }
 
+    /// Not repeated: an estimate is not worth waiting for.
+    async fn about_depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.inner.about_depths().await
+    }
+
     async fn wake(&self) -> Result<bool, Fault> {
         self.retry(|_| self.inner.wake()).await
     }

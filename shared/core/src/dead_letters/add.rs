@@ -15,13 +15,33 @@ use crate::{
     ports::{Fault, queue::Delivery, records::Change},
     records::Versioned,
     settings::Settings,
+    telemetry::metrics::dead_letter_added,
 };
+
+/// What kind of end led to a dead letter; its name is a label of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Cause {
+    /// The document failed.
+    Job,
+    /// The page can't be read because of an error of ours.
+    GaveUp,
+    /// The worker died each time.
+    Crashed,
+    /// The page fell back after an error of an unknown kind.
+    Unknown,
+    /// A message that can't be parsed, or an upload that was refused.
+    Unreadable,
+    /// A message that no server accepted.
+    Webhook,
+}
 
 /// A dead letter to add. `id` and `redrive_count` identify it, so that adding it twice has the effect of
 /// adding it once.
 pub struct NewDeadLetter {
     pub id: DeadLetterId,
     pub subject: Subject,
+    pub cause: Cause,
     pub tenant: TenantId,
     pub priority: Priority,
     pub correlation_id: CorrelationId,
@@ -38,6 +58,7 @@ impl NewDeadLetter {
         Self {
             id: dead_letters::job_dead_letter_id(&job.id, job.redrives),
             subject: Subject::Job { job: job.id.clone() },
+            cause: Cause::Job,
             tenant: job.received.tenant.clone(),
             priority: job.received.options.priority,
             correlation_id: job.correlation_id.clone(),
@@ -49,10 +70,11 @@ impl NewDeadLetter {
     }
 
     /// A page message that was given up.
-    pub fn of_page(delivery: &Delivery, message: &PageMessage, reason: String) -> Self {
+    pub fn of_page(delivery: &Delivery, message: &PageMessage, cause: Cause, reason: String) -> Self {
         Self {
             id: dead_letters::page_dead_letter_id(&message.job_id, message.page_id),
             subject: Subject::Page { job: message.job_id.clone(), page: message.page_id },
+            cause,
             tenant: message.tenant.clone(),
             priority: message.priority,
             correlation_id: message.correlation_id.clone(),
@@ -71,6 +93,7 @@ impl NewDeadLetter {
             correlation_id: partial.correlation.unwrap_or_else(|| CorrelationId::new(id.as_str())),
             id,
             subject: Subject::Message,
+            cause: Cause::Unreadable,
             tenant: partial.tenant.unwrap_or_else(|| TenantId::new(settings.tenant.clone())),
             priority: delivery.lane,
             reason,
@@ -95,7 +118,7 @@ pub async fn add(dead_letters: &DeadLetters, new: NewDeadLetter) -> Result<(), F
     }
     let (dead_letter, event) = build(&dead_letters.store, &new, known.as_ref());
     if dead_letters::save(&dead_letters.store, known.as_ref(), dead_letter, event).await? {
-        log(&new);
+        added(&new);
     }
     Ok(())
 }
@@ -143,7 +166,9 @@ fn build(
     (dead_letter, DeadLetterEvent::Added { subject, reason, receive_count: new.receive_count })
 }
 
-pub fn log(new: &NewDeadLetter) {
-    let NewDeadLetter { id, tenant, reason, .. } = new;
+/// Reports a dead letter that was stored; once, by who stored it.
+pub fn added(new: &NewDeadLetter) {
+    let NewDeadLetter { id, tenant, reason, cause, .. } = new;
+    dead_letter_added(cause.into());
     error!(dead_letter = %id, %tenant, reason, "dead letter added");
 }

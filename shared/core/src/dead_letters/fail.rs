@@ -25,7 +25,7 @@ pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> R
         if let Some(failed) =
             jobs::advance_once(&dead_letters.store, Actor::Finalize, &job, &events, more).await?
         {
-            add::log(&dead_letter);
+            add::added(&dead_letter);
             return Ok(failed.value);
         }
     }

@@ -29,9 +29,10 @@ pub enum Subject {
         job: JobId,
         page: PageNumber,
     },
-    /// The notification of a tenant's webhook that a job ended.
+    /// A message to a tenant's webhook about an event, of a job in most cases.
     Webhook {
-        job: JobId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
         delivery: String,
     },
     /// A message that could not be parsed.
@@ -41,7 +42,8 @@ pub enum Subject {
 impl Subject {
     pub fn job(&self) -> Option<&JobId> {
         match self {
-            Self::Job { job } | Self::Page { job, .. } | Self::Webhook { job, .. } => Some(job),
+            Self::Job { job } | Self::Page { job, .. } => Some(job),
+            Self::Webhook { job, .. } => job.as_ref(),
             Self::Message => None,
         }
     }
@@ -54,9 +56,10 @@ pub struct DeadLetter {
     pub subject: Subject,
     pub reason: String,
     /// Deliveries until it was given up.
+    #[serde(alias = "attempts")]
     pub receive_count: u32,
     /// The message's redrive count when it was given up: 0 at first, one more with each redrive.
-    #[serde(default)]
+    #[serde(default, alias = "sending")]
     pub redrive_count: u32,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
@@ -87,6 +90,7 @@ impl DeadLetter {
 /// The values that replace those of a message that the queue's own tools resent unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revived {
+    #[serde(alias = "sending")]
     pub redrive_count: u32,
     pub deadline: Timestamp,
 }
@@ -95,7 +99,12 @@ pub struct Revived {
 #[serde(tag = "type", content = "data")]
 pub enum DeadLetterEvent {
     #[serde(rename = "dlq.added")]
-    Added { subject: Subject, reason: String, receive_count: u32 },
+    Added {
+        subject: Subject,
+        reason: String,
+        #[serde(alias = "attempts")]
+        receive_count: u32,
+    },
     #[serde(rename = "dlq.redriven")]
     Redriven { by: String },
     #[serde(rename = "dlq.purged")]

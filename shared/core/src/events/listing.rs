@@ -1,7 +1,7 @@
 //! Lists events page by page.
 
 use crate::{
-    event::Event,
+    event::{Aggregate, Event},
     events::Store,
     ids::{JobId, TenantId},
     keys::{index, record},
@@ -19,6 +19,27 @@ pub async fn tenant_events(
 ) -> Result<ListPage<Event>, Fault> {
     list_page(store.records.as_ref(), Index::Tenant, &index::events(tenant), after, false, limit, wanted)
         .await
+}
+
+/// Lists the trail of an aggregate, as far as it belongs to `tenant`.
+pub async fn aggregate_events(
+    store: &Store,
+    tenant: &TenantId,
+    aggregate: &Aggregate,
+    after: Option<String>,
+    limit: usize,
+    wanted: impl Fn(&Event) -> bool,
+) -> Result<ListPage<Event>, Fault> {
+    let (partition, prefix) = record::trail(aggregate);
+    let listing = store.records.list(&partition, &prefix, after.as_deref(), limit).await?;
+    let mut items = Vec::new();
+    for item in &listing.items {
+        let event: Event = decode(item)?.value;
+        if event.metadata.tenant == *tenant && wanted(&event) {
+            items.push(event);
+        }
+    }
+    Ok(ListPage { items, next: listing.next })
 }
 
 /// Lists the trail of a job, then the trails of its pages in page order.

@@ -1,7 +1,7 @@
 //! Events as records: appended with the state they describe, read back in order.
 
 use crate::{
-    event::{Aggregate, Event},
+    event::{Aggregate, Event, matches_kind},
     events::Store,
     ids::TenantId,
     keys::{index, record},
@@ -54,7 +54,7 @@ pub async fn since(
     limit: usize,
 ) -> Result<Vec<Event>, Fault> {
     let (partition, after) = (index::events(tenant), since.map(|time| format!("{time:.3}")));
-    let wanted = |event: &Event| kind.is_none_or(|kind| kind == event.kind);
+    let wanted = |event: &Event| kind.is_none_or(|kinds| matches_kind(kinds, &event.kind));
     let all = read_index(store.records.as_ref(), Index::Tenant, &partition, after, limit, wanted).await?;
     Ok(all.into_iter().map(|event| event.value).collect())
 }

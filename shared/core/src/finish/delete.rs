@@ -3,8 +3,8 @@
 use crate::{
     dead_letters,
     dead_letters::purge,
-    event::{self, Aggregate},
-    events::{Store, trail},
+    event::{self, Aggregate, Event},
+    events::{Store, listing, trail},
     ids::{DeadLetterId, JobId, PageNumber},
     intake::uploads,
     job::{Job, JobEvent, Received, StepCode, StepError, jobs},
@@ -102,11 +102,6 @@ async fn delete_idempotency(store: &Store, id: &JobId, received: &Received) -> R
 /// are read.
 async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), StepError> {
     let trail = trail::read(store, &Aggregate::Job(job.id.clone())).await?;
-    let deliveries: Vec<String> =
-        trail.iter().filter(|event| webhook::ends_job(event)).map(webhooks::delivery_id).collect();
-    for delivery in &deliveries {
-        webhooks::delete(store, delivery).await?;
-    }
     // A redrive clears the job's survey; the trail still has it.
     let pages = trail.iter().filter_map(|event| match event::decode(event) {
         Ok(JobEvent::Understood(survey)) => Some(survey.document_pages),
@@ -116,12 +111,58 @@ async fn delete_dead_letters(store: &Store, job: &Job, by: &str) -> Result<(), S
     let of_job = (0..=job.redrives).map(|run| dead_letters::job_dead_letter_id(&job.id, run));
     let of_pages =
         (1..=last).filter_map(PageNumber::new).map(|page| dead_letters::page_dead_letter_id(&job.id, page));
-    let letters: Vec<DeadLetterId> =
-        of_job.chain(deliveries.iter().map(DeadLetterId::new)).chain(of_pages).collect();
-    for some in letters.chunks(BATCH_SIZE) {
-        for letter in dead_letters::find_many(store, some).await?.iter().filter(|letter| letter.is_waiting())
-        {
-            purge(store, &letter.id, by).await?;
+    let ids: Vec<DeadLetterId> = of_job.chain(of_pages).collect();
+    purge_waiting(store, &ids, by).await?;
+    delete_deliveries(store, job, &trail, &ids, by).await
+}
+
+/// Deletes the messages to the tenant's webhooks about any event of the job, of its pages and of its dead
+/// letters. A webhook that was removed has none.
+async fn delete_deliveries(
+    store: &Store,
+    job: &Job,
+    trail: &[Event],
+    ids: &[DeadLetterId],
+    by: &str,
+) -> Result<(), StepError> {
+    let webhooks = webhooks::list(store, &job.received.tenant).await?;
+    // The first webhook got ends of jobs before there were others, and may be gone.
+    let mut messages: Vec<String> = trail
+        .iter()
+        .filter(|event| webhook::ends_job(event))
+        .map(|event| webhooks::delivery_id(event, webhooks::DEFAULT))
+        .collect();
+    if !webhooks.is_empty() {
+        let mut add = |event: &Event| {
+            messages.extend(webhooks.iter().map(|webhook| webhooks::delivery_id(event, &webhook.id)));
+        };
+        trail.iter().for_each(&mut add);
+        let mut after = Some(record::PAGE_EVENTS.to_owned());
+        while after.is_some() {
+            let page = listing::job_events(store, &job.id, after, BATCH_SIZE).await?;
+            page.items.iter().for_each(&mut add);
+            after = page.next;
+        }
+        for some in ids.chunks(BATCH_SIZE) {
+            for dead_letter in dead_letters::find_many(store, some).await? {
+                trail::read(store, &Aggregate::DeadLetter(dead_letter.id)).await?.iter().for_each(&mut add);
+            }
+        }
+    }
+    for some in messages.chunks(BATCH_SIZE) {
+        let ids: Vec<DeadLetterId> = some.iter().map(DeadLetterId::new).collect();
+        purge_waiting(store, &ids, by).await?;
+        for id in webhooks::existing(store, some).await? {
+            webhooks::delete(store, &id).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn purge_waiting(store: &Store, ids: &[DeadLetterId], by: &str) -> Result<(), StepError> {
+    for some in ids.chunks(BATCH_SIZE) {
+        for dead_letter in dead_letters::find_many(store, some).await?.iter().filter(|one| one.is_waiting()) {
+            purge(store, &dead_letter.id, by).await?;
         }
     }
     Ok(())

@@ -25,6 +25,7 @@ use crate::{
 struct Healing {
     job: JobId,
     /// How many late pages were registered.
+    #[serde(alias = "told")]
     registered: u64,
     /// The lease of the publishing worker; none when everything is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]

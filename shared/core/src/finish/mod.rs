@@ -1,6 +1,7 @@
 //! The end of a job: results and their versions, healing, verification and deletion.
 
 pub mod delete;
+pub mod erase;
 pub mod finalize;
 pub mod format;
 pub mod heal;
@@ -9,10 +10,12 @@ pub mod invariants;
 pub mod page_status;
 pub mod produce;
 pub mod provisional;
+pub mod recognize;
 pub mod result;
 pub mod results;
 pub mod retention;
 pub mod verify;
+pub mod verify_aggregate;
 
 use std::sync::Arc;
 

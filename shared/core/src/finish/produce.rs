@@ -6,7 +6,7 @@ use super::{
     results,
 };
 use crate::{
-    document::{Block, Table},
+    document::{Block, Table, TableStyle},
     job::{Job, StepError},
     ports::pdf::{LayerSpan, PageLayer},
     prepare::{self, Preparer},
@@ -17,14 +17,15 @@ pub async fn read(
     preparer: &Preparer,
     job: &Job,
     format: Format,
+    tables: TableStyle,
     version: Option<u32>,
 ) -> Result<Option<Vec<u8>>, StepError> {
     let blobs = preparer.blobs.as_ref();
-    if let Make::Stored(_) = format.make() {
+    if format.is_stored(tables) {
         return results::read(blobs, job, format, version).await;
     }
     match results::read_document(blobs, job, version).await? {
-        Some(document) => produce(preparer, job, format, &document).await.map(Some),
+        Some(document) => produce(preparer, job, format, tables, &document).await.map(Some),
         None => Ok(None),
     }
 }
@@ -34,10 +35,11 @@ pub async fn produce(
     preparer: &Preparer,
     job: &Job,
     format: Format,
+    tables: TableStyle,
     document: &ResultDocument,
 ) -> Result<Vec<u8>, StepError> {
     match format.make() {
-        Make::Stored(render) | Make::OnDemand(render) => Ok(render(document)),
+        Make::Stored(render) | Make::OnDemand(render) => Ok(render(document, tables)),
         Make::FromSource => prepare::searchable(preparer, job, &layers(document)).await,
     }
 }

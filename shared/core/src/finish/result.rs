@@ -37,9 +37,10 @@ pub struct PageResult {
     #[serde(flatten)]
     pub read_by: ReadBy,
     /// Why the page has no AI text although it was planned, or no text at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "why")]
     pub fallback_reason: Option<String>,
     /// Model calls in the order in which they were made.
+    #[serde(alias = "attempts")]
     pub calls: Vec<ModelCall>,
     /// All calls together, in milliseconds.
     pub latency_ms: u64,
@@ -261,6 +262,7 @@ pub(super) fn metadata(pages: &[PageResult], ai_pages: u32, cause: Option<Cause>
     }
     let succeeded = count(Source::AI);
     let is_timeout = |page: &PageResult| page.source.fallback == Some(Fallback::Timeout);
+    let missing = numbers(&|page| !page.has_text);
     let timeouts = pages.iter().filter(|page| is_timeout(page)).count() as u32;
     let fallbacks = pages.iter().filter(|page| page.source.is_fallback()).count() as u32;
     let mut pages_by_source = BTreeMap::new();
@@ -280,8 +282,10 @@ pub(super) fn metadata(pages: &[PageResult], ai_pages: u32, cause: Option<Cause>
         mupdf_fallback_count: fallbacks,
         timeout_occurred: cause == Some(Cause::Deadline) || timeouts > 0,
         cancelled: cause == Some(Cause::Cancelled),
-        missing_pages: numbers(&|page| !page.has_text),
-        timeout_fallback_pages: numbers(&is_timeout),
+        missing_pages: missing.len() as u32,
+        missing_page_numbers: missing,
+        timeout_fallback_pages: timeouts,
+        timeout_fallback_page_numbers: numbers(&is_timeout),
         final_ai_pages: succeeded,
         final_mupdf_pages: count(Source::MUPDF) + count(Source::MUPDF_FALLBACK),
         final_ocr_pages: count(Source::OCR) + count(Source::OCR_FALLBACK),

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-use crate::{finish::format::Format, providers::target::Provider};
+use crate::{document::TableStyle, finish::format::Format, providers::target::Provider};
 
 fn number(page: u32) -> PageNumber {
     PageNumber::new(page).unwrap()
@@ -59,7 +59,7 @@ fn document(cause: Cause) -> ResultDocument {
 }
 
 fn rendered(format: Format, document: &ResultDocument) -> String {
-    String::from_utf8(format.render(document).unwrap()).unwrap()
+    String::from_utf8(format.render(document, TableStyle::default()).unwrap()).unwrap()
 }
 
 #[test]
@@ -140,8 +140,9 @@ fn the_figures_add_up() {
         (metadata.total_pages, metadata.ai_pages, metadata.pages_done, metadata.pages_failed),
         (5, 4, 1, 3)
     );
-    assert_eq!(metadata.missing_pages, [number(5)]);
-    assert_eq!(metadata.timeout_fallback_pages, [number(4), number(5)]);
+    assert_eq!((metadata.missing_pages, metadata.missing_page_numbers), (1, vec![number(5)]));
+    assert_eq!(metadata.timeout_fallback_pages, 2);
+    assert_eq!(metadata.timeout_fallback_page_numbers, [number(4), number(5)]);
     assert!(metadata.timeout_occurred);
     assert_eq!(
         metadata.final_ai_pages + metadata.final_mupdf_pages + metadata.final_timeout_fallback_pages,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::{
     digest::sha256_hex,
-    document::Reason,
+    document::{Reason, TableStyle},
     events::Store,
     finish::{
         provisional::PageSoFar,
@@ -46,7 +46,7 @@ pub async fn publish(
         }
     };
     for (format, render) in Format::derived() {
-        blobs.put_new(&key(job, version, format), render(&document)).await?;
+        blobs.put_new(&key(job, version, format), render(&document, TableStyle::default())).await?;
     }
     Ok(ResultRef { version, sha256: sha256_hex(&bytes), metadata: document.metadata })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use tracing::{info, warn};
 
 use super::delete::delete_content;
@@ -13,29 +14,59 @@ use crate::{
     job::{JobEvent, StepCode, StepError, jobs},
     keys::record,
     ports::{blobs::Blobs, records::Change},
-    time::after,
+    time::{after, within},
 };
 
 /// Jobs that are read from the index together.
 const BATCH_SIZE: usize = 100;
+/// Jobs whose content is removed concurrently.
+const CONCURRENT_REMOVALS: usize = 8;
 /// Records with up to 100 KiB of text each, deleted in one transaction.
 const RECORDS_PER_WRITE: usize = 25;
-/// How often a long-lived process looks for content to remove.
-const CHECK_INTERVAL: Duration = Duration::from_secs(600);
+/// How often a long-lived process looks for content to remove: every 10 minutes, or more often where content is
+/// kept for a short time only.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(600);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Removes the content of one batch of jobs that ended longer ago than `DATA_RETENTION`; returns how many.
+fn check_interval(retention: Option<Duration>) -> Duration {
+    retention.map_or(MAX_CHECK_INTERVAL, |kept| (kept / 4).clamp(MIN_CHECK_INTERVAL, MAX_CHECK_INTERVAL))
+}
+
+/// Removes the content of one batch of jobs that ended longer ago than `DATA_RETENTION`; returns how many. One
+/// job whose content can't be removed does not keep the others.
 pub async fn remove_expired(finisher: &Finisher) -> Result<usize, StepError> {
     let Some(retention) = finisher.settings.data_retention else { return Ok(0) };
     let (store, blobs) = (&finisher.store, finisher.blobs.as_ref());
     let now = store.clock.now();
-    let mut removed = 0;
-    for job in jobs::ended(store, BATCH_SIZE).await? {
-        if job.finished_at.is_none_or(|at| after(at, retention) > now) {
-            break;
+    let ended = jobs::ended(store, BATCH_SIZE).await?.into_iter();
+    let expired = ended.take_while(|job| job.finished_at.is_some_and(|at| after(at, retention) <= now));
+    let removals = expired.map(|job| async move { remove_content(store, blobs, &job.id, "retention").await });
+    let mut removals = stream::iter(removals.collect::<Vec<_>>()).buffer_unordered(CONCURRENT_REMOVALS);
+    let (mut removed, mut first_error) = (0, None);
+    while let Some(one) = removals.next().await {
+        match one {
+            Ok(()) => removed += 1,
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
         }
-        remove_content(store, blobs, &job.id, "retention").await?;
-        removed += 1;
     }
+    first_error.map_or(Ok(removed), Err)
+}
+
+/// Removes content that has expired, one batch after the other, for at most `time`; returns how many jobs'.
+pub async fn remove_for(finisher: &Finisher, time: Duration) -> Result<usize, StepError> {
+    let mut removed = 0;
+    let all = async {
+        loop {
+            let some = remove_expired(finisher).await?;
+            removed += some;
+            if some < BATCH_SIZE {
+                return Ok::<(), StepError>(());
+            }
+        }
+    };
+    within(finisher.store.clock.as_ref(), time, all).await.unwrap_or(Ok(()))?;
     Ok(removed)
 }
 
@@ -85,6 +116,17 @@ pub async fn run(finisher: &Finisher) {
             Ok(_) => {}
             Err(error) => warn!(%error, "expired content not removed yet"),
         }
-        finisher.store.clock.sleep(CHECK_INTERVAL).await;
+        finisher.store.clock.sleep(check_interval(finisher.settings.data_retention)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_is_kept_for_a_short_time_is_removed_soon() {
+        let seconds = |retention: Option<u64>| check_interval(retention.map(Duration::from_secs)).as_secs();
+        assert_eq!([None, Some(30 * 24 * 3600), Some(120), Some(1)].map(seconds), [600, 600, 30, 10]);
     }
 }

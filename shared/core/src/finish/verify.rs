@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    billing::{account::Account, accounts},
     digest::sha256_hex,
+    document::TableStyle,
     event::{Aggregate, Event, Head, decode, verify},
     events::{Store, trail},
     finish::{finalize::SealedPages, format::Format, result::ResultDocument, results},
-    ids::{JobId, PageNumber, TenantId},
+    ids::{JobId, PageNumber},
     job::{Job, JobEvent, StepError, jobs},
     keys::blob,
-    ports::{Fault, blobs::Blobs},
+    ports::blobs::Blobs,
     read::{outcome::PageEvent, pages},
 };
+
+pub use crate::billing::drift::verify_account;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -165,7 +167,7 @@ async fn check_results(
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&json) else { continue };
         for (format, render) in Format::derived() {
             let stored = results::read(blobs, job, format, Some(version)).await?;
-            if stored.is_none_or(|stored| stored != render(&document)) {
+            if stored.is_none_or(|stored| stored != render(&document, TableStyle::default())) {
                 let name = format.extension();
                 report
                     .findings
@@ -174,42 +176,4 @@ async fn check_results(
         }
     }
     Ok(())
-}
-
-/// What is wrong with a tenant's account; empty when nothing is. Its trail is unbroken and gives the stored
-/// account, whose balance is the sum of the ledger at every line.
-pub async fn verify_account(store: &Store, tenant: &TenantId) -> Result<Vec<String>, Fault> {
-    let (mut findings, mut seen) = examine_account(store, tenant).await?;
-    for _ in 1..MAX_READS {
-        if findings.is_empty() || accounts::load(store, tenant).await?.value.head == seen {
-            break;
-        }
-        (findings, seen) = examine_account(store, tenant).await?;
-    }
-    Ok(findings)
-}
-
-async fn examine_account(store: &Store, tenant: &TenantId) -> Result<(Vec<String>, Head), Fault> {
-    let stored = accounts::load(store, tenant).await?.value;
-    let events = trail::read(store, &Aggregate::Account(tenant.clone())).await?;
-    let mut findings = Vec::new();
-    if let Err(tampered) = verify(&events, &stored.head) {
-        findings.push(format!("account: {tampered}"));
-    }
-    match Account::replay(tenant, &events) {
-        Ok(replayed) if replayed == stored => {}
-        Ok(_) => findings.push("account: the stored account is not what its trail says".into()),
-        Err(error) => findings.push(format!("account: {error}")),
-    }
-    let mut sum = 0;
-    for line in accounts::ledger(store, tenant).await? {
-        sum += line.amount;
-        if line.balance as i64 != sum {
-            findings.push(format!("ledger {}: {} is not the sum of {sum}", line.sequence, line.balance));
-        }
-    }
-    if stored.balance as i64 != sum {
-        findings.push(format!("account: the balance of {} is not the ledger's {sum}", stored.balance));
-    }
-    Ok((findings, stored.head))
 }

@@ -19,14 +19,17 @@ use crate::{
     intake::{
         Intake,
         options::{OptionError, OptionOverrides},
-        submit::{Submission, SubmitError, Submitted, hash_file, submit_as},
+        submit::{Chosen, MeasuredFile, Submission, SubmitError, Submitted, hash_file, submit_as},
         uploads::{self, INCOMING, Intended, Upload},
     },
-    job::{Failure, JobOptions, jobs},
+    job::{Failure, JobOptions, RequestSource, jobs},
     ports::Fault,
     records::Versioned,
     secret::Secret,
-    tenants,
+    tenants::{
+        self,
+        administration::{self, ActError},
+    },
 };
 
 /// Maximum length of a value from an object's metadata, because it becomes part of a record key.
@@ -69,19 +72,21 @@ pub async fn accept(intake: &Intake, object: Object<'_>) -> Result<Submitted, Ar
             None => Err(refusal("job_deleted", "the job of this object was deleted")),
         };
     }
-    let sha256 = hash(intake, &record.value.tenant, object.file.to_owned()).await?;
+    check_open(intake, &record.value.tenant).await?;
+    let file = measure(intake, &record.value.tenant, object.file.to_owned()).await?;
     let id = loop {
         match &record.value.intended {
-            Some(intended) if intended.sha256 == sha256 => break intended.job.clone(),
+            Some(intended) if intended.sha256 == file.sha256 => break intended.job.clone(),
             _ => {
-                let intended = Intended { job: JobId::new(intake.store.ids.fresh()), sha256: sha256.clone() };
+                let (job, sha256) = (JobId::new(intake.store.ids.fresh()), file.sha256.clone());
+                let intended = Intended { job, sha256 };
                 let next = Upload { intended: Some(intended), ..record.value.clone() };
                 record = uploads::save(&intake.store, Some(&record), next).await?.ok_or_else(missing)?;
             }
         }
     };
     let submission = submission(intake, &record.value, object.file).await?;
-    match submit_as(intake, Some(id), submission).await {
+    match submit_as(intake, Some(Chosen { id, file }), submission).await {
         Ok(submitted) => {
             finish(&intake.store, record, |upload| upload.job = Some(submitted.job.id.clone())).await?;
             Ok(submitted)
@@ -114,7 +119,7 @@ async fn submission(intake: &Intake, upload: &Upload, file: &Path) -> Result<Sub
     Ok(Submission {
         tenant: upload.tenant.clone(),
         user: upload.user.clone(),
-        source: upload.source.clone(),
+        source: upload.source,
         name: upload.name.clone(),
         file: file.to_owned(),
         password,
@@ -130,6 +135,7 @@ fn code(error: &SubmitError) -> &'static str {
         SubmitError::KeyReused { .. } => "idempotency_key_reused",
         SubmitError::BadOptions(_) => "bad_options",
         SubmitError::UnknownTenant(_) => "unknown_tenant",
+        SubmitError::Closed(_) => "tenant_closed",
         SubmitError::Unreadable { .. } | SubmitError::Fault(_) => "internal",
     }
 }
@@ -150,10 +156,10 @@ fn unreadable(file: &str, error: std::io::Error) -> Fault {
     Fault::Unreachable { service: "file", detail: format!("{file}: {error}") }
 }
 
-async fn hash(intake: &Intake, tenant: &TenantId, file: PathBuf) -> Result<String, Fault> {
+async fn measure(intake: &Intake, tenant: &TenantId, file: PathBuf) -> Result<MeasuredFile, Fault> {
     let limit = tenants::settings(&intake.tenants, tenant).await?.pdf.max_file_bytes;
     let name = file.display().to_string();
-    Ok(hash_file(file, limit).await.map_err(|error| unreadable(&name, error))?.1)
+    hash_file(file, limit).await.map_err(|error| unreadable(&name, error))
 }
 
 /// Stores the end of an upload, unless another process stored one first, and deletes its password.
@@ -169,6 +175,14 @@ async fn finish(
         record = uploads::save(store, Some(&record), next).await?.ok_or_else(missing)?;
     }
     Ok(())
+}
+
+/// No record is written for a tenant that is being erased.
+async fn check_open(intake: &Intake, tenant: &TenantId) -> Result<(), ArrivalError> {
+    administration::check_open(&intake.store, tenant).await.map_err(|error| match error {
+        ActError::Closed(closed) => refusal("tenant_closed", closed.to_string()),
+        ActError::Fault(fault) => fault.into(),
+    })
 }
 
 /// The upload id of an unannounced object.
@@ -203,6 +217,7 @@ async fn find_or_create_upload(
         // The tenant may be misspelled: no record is written for it.
         return Err(refusal("unknown_tenant", SubmitError::UnknownTenant(tenant).to_string()));
     }
+    check_open(intake, &tenant).await?;
     let upload = unannounced(intake, object, id, tenant, rest).await?;
     Ok(uploads::save(&intake.store, None, upload).await?.ok_or_else(missing)?)
 }
@@ -242,7 +257,7 @@ async fn unannounced(
         id,
         tenant,
         user,
-        source: "s3".into(),
+        source: RequestSource::S3,
         name: name.unwrap_or_else(|| path.rsplit('/').next().unwrap_or(path).to_owned()),
         options: overrides.apply_to(default),
         overrides: None,

@@ -11,9 +11,10 @@ use crate::{
         submit::SubmitError,
         uploads::{self, INCOMING, Upload},
     },
-    job::JobOptions,
+    job::{JobOptions, RequestSource},
     records::Versioned,
     secret::Secret,
+    tenants::administration,
     time::after,
     trace::TraceContext,
 };
@@ -44,14 +45,14 @@ pub async fn announce(
     announcement: UploadAnnouncement,
     ttl: Duration,
 ) -> Result<Upload, SubmitError> {
-    create(intake, "api", announcement, None, ttl).await
+    create(intake, RequestSource::Api, announcement, None, ttl).await
 }
 
 /// Like [`announce`], for a caller that does not know the settings of the installation that accepts the
 /// document: `overrides` are applied to those settings on arrival, and the announcement's options are ignored.
 pub async fn announce_with_overrides(
     intake: &Intake,
-    source: &str,
+    source: RequestSource,
     announcement: UploadAnnouncement,
     overrides: &OptionOverrides,
     ttl: Duration,
@@ -61,11 +62,12 @@ pub async fn announce_with_overrides(
 
 async fn create(
     intake: &Intake,
-    source: &str,
+    source: RequestSource,
     announcement: UploadAnnouncement,
     overrides: Option<BTreeMap<String, String>>,
     ttl: Duration,
 ) -> Result<Upload, SubmitError> {
+    administration::check_open(&intake.store, &announcement.tenant).await?;
     let key = announcement.idempotency_key.clone();
     let id = match &key {
         Some(key) => id_of_key(&announcement.tenant, key),
@@ -81,7 +83,7 @@ async fn create(
         id,
         tenant: announcement.tenant,
         user: announcement.user,
-        source: source.to_owned(),
+        source,
         name: announcement.name,
         options: announcement.options,
         overrides,

@@ -23,7 +23,7 @@ pub struct OptionOverrides {
     /// Time from acceptance to the job's deadline.
     pub deadline: Option<Duration>,
     pub priority: Option<Priority>,
-    /// How long a page is tried again after failures that pass.
+    /// How long a page is retried after failures that pass.
     pub patience: Option<Patience>,
     /// Models in the order in which they are called.
     pub failover: Option<FailoverList>,

@@ -15,7 +15,7 @@ use crate::{
     ids::{CorrelationId, JobId, TenantId},
     intake::Intake,
     job::{
-        DocumentInfo, Job, JobEvent, JobOptions, Received, State,
+        DocumentInfo, Job, JobEvent, JobOptions, Received, RequestSource, State,
         jobs::{self, Idempotency, JobError},
         passwords, telemetry as job_telemetry,
     },
@@ -26,7 +26,10 @@ use crate::{
     },
     secret::Secret,
     settings::show_duration,
-    tenants,
+    tenants::{
+        self,
+        administration::{self, ActError, TenantClosed},
+    },
     time::after,
     trace::TraceContext,
 };
@@ -37,8 +40,7 @@ const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3600);
 pub struct Submission {
     pub tenant: TenantId,
     pub user: Option<String>,
-    /// Where the request came from: `cli`, `api` or `s3`.
-    pub source: String,
+    pub source: RequestSource,
     /// The document's name, for people.
     pub name: String,
     pub file: PathBuf,
@@ -70,7 +72,18 @@ pub enum SubmitError {
     #[error("unknown tenant {:?}: TENANTS does not include it", .0.as_str())]
     UnknownTenant(TenantId),
     #[error(transparent)]
+    Closed(TenantClosed),
+    #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<ActError> for SubmitError {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::Closed(closed) => Self::Closed(closed),
+            ActError::Fault(fault) => Self::Fault(fault),
+        }
+    }
 }
 
 /// Creates the job, or finds the job of the same request, and starts its flow.
@@ -80,13 +93,27 @@ pub async fn submit(intake: &Intake, submission: Submission) -> Result<Submitted
     submit_as(intake, None, submission).await
 }
 
-/// Like [`submit`], with a job id that the caller chose and recorded for this document: a retry after a
-/// crash finds the job that was created before.
+/// A job id that the caller chose and recorded for a document, with what it measured of it.
+pub struct Chosen {
+    pub id: JobId,
+    pub file: MeasuredFile,
+}
+
+/// Size and SHA-256 of a file; the hash is empty if the file is over the limit of bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredFile {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// Like [`submit`], with a job id that the caller chose for this document: a retry after a crash finds the job
+/// that was created before. The file is not hashed again.
 pub async fn submit_as(
     intake: &Intake,
-    chosen: Option<JobId>,
+    chosen: Option<Chosen>,
     submission: Submission,
 ) -> Result<Submitted, SubmitError> {
+    let (chosen, measured) = chosen.map(|chosen| (chosen.id, chosen.file)).unzip();
     if !intake.settings.allows_tenant(&submission.tenant) {
         return Err(SubmitError::UnknownTenant(submission.tenant));
     }
@@ -100,7 +127,7 @@ pub async fn submit_as(
         return Err(SubmitError::BadOptions(reason));
     }
     let arrived_at = intake.store.clock.now();
-    let document = describe(intake, &submission).await?;
+    let document = describe(intake, &submission, measured).await?;
     // Without the password, so that nothing is stored from which it could be guessed. A request with another
     // password is a new one all the same, because the first has failed by then.
     let fingerprint =
@@ -141,11 +168,18 @@ pub async fn submit_as(
             }
         }
         intake.blobs.put_file(&blob::source(&id), &submission.file).await?;
+        // As late as possible: what is written in spite of it is found by the erasure.
+        if let Err(error) = administration::check_open(&intake.store, &submission.tenant).await {
+            if matches!(error, ActError::Closed(_)) {
+                intake.blobs.delete_all(&blob::job(&id)).await?;
+            }
+            return Err(error.into());
+        }
         let correlation = CorrelationId::new(id.as_str());
         let received = Received {
             tenant: submission.tenant.clone(),
             user: submission.user.clone(),
-            source: submission.source.clone(),
+            source: submission.source,
             document: document.clone(),
             options: submission.options.clone(),
             idempotency_key: request.clone(),
@@ -189,11 +223,19 @@ fn unexpected(error: JobError) -> SubmitError {
     }
 }
 
-async fn describe(intake: &Intake, submission: &Submission) -> Result<DocumentInfo, SubmitError> {
+async fn describe(
+    intake: &Intake,
+    submission: &Submission,
+    measured: Option<MeasuredFile>,
+) -> Result<DocumentInfo, SubmitError> {
     let limit = tenants::settings(&intake.tenants, &submission.tenant).await?.pdf.max_file_bytes;
     let (file, name) = (submission.file.clone(), submission.name.clone());
-    let hashed = hash_file(file, limit).await;
-    let (bytes, sha256) = hashed.map_err(|error| SubmitError::Unreadable { file: name.clone(), error })?;
+    let measured = match measured {
+        Some(measured) => Ok(measured),
+        None => hash_file(file, limit).await,
+    };
+    let MeasuredFile { bytes, sha256 } =
+        measured.map_err(|error| SubmitError::Unreadable { file: name.clone(), error })?;
     if bytes > limit {
         return Err(SubmitError::TooLarge { file: name, bytes, limit });
     }
@@ -201,7 +243,7 @@ async fn describe(intake: &Intake, submission: &Submission) -> Result<DocumentIn
 }
 
 /// Size and SHA-256 of a file; if it is larger than `limit` bytes, it is not read and the hash is empty.
-pub(super) async fn hash_file(path: PathBuf, limit: u64) -> std::io::Result<(u64, String)> {
+pub(super) async fn hash_file(path: PathBuf, limit: u64) -> std::io::Result<MeasuredFile> {
     // On a single-threaded runtime another thread would make the order of a simulation random.
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return hash_blocking(&path, limit);
@@ -210,7 +252,7 @@ pub(super) async fn hash_file(path: PathBuf, limit: u64) -> std::io::Result<(u64
     hashed.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
-fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
+fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<MeasuredFile> {
     let mut file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -219,7 +261,7 @@ fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
         return Err(std::io::Error::other(what));
     }
     if meta.len() > limit {
-        return Ok((meta.len(), String::new()));
+        return Ok(MeasuredFile { bytes: meta.len(), sha256: String::new() });
     }
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
@@ -227,7 +269,7 @@ fn hash_blocking(path: &Path, limit: u64) -> std::io::Result<(u64, String)> {
     loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {
-            return Ok((bytes, hex(&hash.finalize())));
+            return Ok(MeasuredFile { bytes, sha256: hex(&hash.finalize()) });
         }
         bytes += count as u64;
         hash.update(&buffer[..count]);

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     events::Store,
     ids::{JobId, TenantId},
-    job::{Failure, JobOptions},
+    job::{Failure, JobOptions, RequestSource},
     keys::{index, record},
     ports::{
         Fault,
@@ -36,13 +36,17 @@ pub struct Upload {
     pub tenant: TenantId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Where the document came from: `api`, `cli` or `s3`.
-    pub source: String,
+    pub source: RequestSource,
     pub name: String,
     pub options: JobOptions,
     /// Set if the caller that announced it does not know this installation's settings: these option
     /// overrides are applied to the settings when the object arrives, and `options` is ignored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        alias = "wishes",
+        deserialize_with = "overrides_of_any_version"
+    )]
     pub overrides: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -67,6 +71,21 @@ pub struct Upload {
     pub failure: Option<Failure>,
 }
 
+/// Reads option overrides; version 0.1 had other names for two of them.
+fn overrides_of_any_version<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    let mut overrides = Option::<BTreeMap<String, String>>::deserialize(deserializer)?;
+    for (old, name) in [("engine", "provider"), ("again", "force")] {
+        if let Some(map) = &mut overrides
+            && let Some(value) = map.remove(old)
+        {
+            map.entry(name.to_owned()).or_insert(value);
+        }
+    }
+    Ok(overrides)
+}
+
 /// The id of the job that is going to be created for this content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intended {
@@ -80,9 +99,10 @@ impl Upload {
         self.job.is_some() || self.failure.is_some()
     }
 
-    /// Its job was deleted. The id is stored for a while, so that a late notification creates no new job.
+    /// Its job was deleted, or its tenant was erased. The id is stored for a while, so that a late
+    /// notification creates no new job.
     pub fn is_erased(&self) -> bool {
-        self.job.is_some() && self.key.is_empty()
+        self.is_over() && self.key.is_empty()
     }
 }
 
@@ -107,7 +127,7 @@ pub async fn save(
     upload: Upload,
 ) -> Result<Option<Versioned<Upload>>, Fault> {
     // Callers of the API have this id: it stays valid as long as the job exists.
-    let is_permanent = upload.job.is_some() && upload.source == "api" && !upload.is_erased();
+    let is_permanent = upload.job.is_some() && upload.source == RequestSource::Api && !upload.is_erased();
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     let draft = Draft {
         tenant_index: (!upload.is_over()).then(|| {
@@ -137,24 +157,42 @@ pub async fn origins(store: &Store, job: &JobId) -> Result<Vec<Origin>, Fault> {
     Ok(all.into_iter().map(|origin| origin.value).collect())
 }
 
+/// The upload without everything about its document.
+fn without_document(upload: &Upload) -> Upload {
+    Upload {
+        name: String::new(),
+        user: None,
+        overrides: None,
+        idempotency_key: None,
+        traceparent: None,
+        sealed_password: None,
+        key: String::new(),
+        intended: None,
+        ..upload.clone()
+    }
+}
+
 /// Erases everything about the document from an upload. Its id is stored for a while.
 pub async fn erase(store: &Store, id: &str) -> Result<(), Fault> {
     let mut known = find(store, id).await?;
     while let Some(before) = known.filter(|known| !known.value.is_erased()) {
-        let erased = Upload {
-            name: String::new(),
-            user: None,
-            overrides: None,
-            idempotency_key: None,
-            traceparent: None,
-            sealed_password: None,
-            key: String::new(),
-            intended: None,
-            ..before.value.clone()
-        };
-        known = save(store, Some(&before), erased).await?;
+        known = save(store, Some(&before), without_document(&before.value)).await?;
     }
     Ok(())
+}
+
+/// Erases an upload that has not become a job, because its tenant is erased; its link leads nowhere from then
+/// on. False if there is nothing to erase.
+pub async fn discard(store: &Store, id: &str) -> Result<bool, Fault> {
+    let Some(before) = find(store, id).await?.filter(|known| !known.value.is_over()) else {
+        return Ok(false);
+    };
+    let reason = "the tenant was erased".to_owned();
+    let failure = Some(Failure { code: "tenant_erased".to_owned(), reason });
+    // In one write: once it has a failure, it is not listed any more. If it was changed in between, the caller
+    // lists it again.
+    save(store, Some(&before), Upload { failure, ..without_document(&before.value) }).await?;
+    Ok(true)
 }
 
 /// A page of a tenant's uploads whose document has not arrived, newest first.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{JobOptions, PageSelection, Plan, State};
+use super::{CallOptions, JobOptions, PageSelection, Plan, RequestSource, State};
 use crate::{
     ids::{PageNumber, TenantId},
     money::MicroUsd,
@@ -65,6 +65,7 @@ pub struct PageRange {
 
 /// The numbers of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(remote = "Self")] // see `metadata.rs`
 pub struct ResultMetadata {
     /// Pages of the job.
     pub total_pages: u32,
@@ -84,10 +85,14 @@ pub struct ResultMetadata {
     pub timeout_occurred: bool,
     /// Whether the job was cancelled before every page was read.
     pub cancelled: bool,
-    /// Numbers of pages without text from any source.
-    pub missing_pages: Vec<PageNumber>,
-    /// Numbers of pages that have our own text because of the deadline.
-    pub timeout_fallback_pages: Vec<PageNumber>,
+    /// Pages without text from any source.
+    pub missing_pages: u32,
+    /// Their numbers.
+    pub missing_page_numbers: Vec<PageNumber>,
+    /// Pages that have our own text because of the deadline.
+    pub timeout_fallback_pages: u32,
+    /// Their numbers.
+    pub timeout_fallback_page_numbers: Vec<PageNumber>,
     /// Pages with a model's text.
     pub final_ai_pages: u32,
     /// Pages with MuPDF's text, as planned or because no model answered.
@@ -133,8 +138,7 @@ pub struct Received {
     pub tenant: TenantId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Where the request came from: `cli`, `api` or `s3`.
-    pub source: String,
+    pub source: RequestSource,
     pub document: DocumentInfo,
     pub options: JobOptions,
     pub idempotency_key: String,
@@ -156,7 +160,14 @@ pub enum JobEvent {
     #[serde(rename = "job.proposed")]
     Proposed(Plan),
     #[serde(rename = "job.modified")]
-    Modified { plan: Plan, deadline: Timestamp, by: String },
+    Modified {
+        plan: Plan,
+        deadline: Timestamp,
+        by: String,
+        /// What the person changed of the options that calls follow; the others are in the plan.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        calls: Option<CallOptions>,
+    },
     /// `credits` are reserved in the tenant's account until the job ends; 0 where credits are unlimited.
     #[serde(rename = "job.approved")]
     Approved {

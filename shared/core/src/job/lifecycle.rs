@@ -10,6 +10,8 @@
 //! A job is the fold of its events: [`Job::apply`] is used both when an event is stored and when the
 //! trail is replayed, so the two can't differ.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,7 @@ use crate::{
     event::{Actor, Aggregate, Event, Head, Metadata, decode},
     ids::{CorrelationId, JobId, Priority},
     ports::flow::FlowStart,
+    time::until,
     trace::TraceContext,
 };
 
@@ -177,6 +180,9 @@ impl Job {
                 next.content_removed_at = Some(at);
             }
         }
+        if let JobEvent::Modified { calls: Some(calls), .. } = event {
+            next.received.options.set_calls(calls.clone());
+        }
         Ok(next)
     }
 
@@ -247,10 +253,20 @@ impl Job {
         FlowStart {
             job: self.id.clone(),
             redrives: self.redrives,
+            restarts: 0,
             state: self.state,
             deadline: self.deadline,
+            ocr_at: self.ocr_at(),
             trace: self.trace(),
         }
+    }
+
+    /// When pages that no model has read by then are recognized on AWS: a quarter of the job's time before its
+    /// deadline, two minutes at most.
+    pub fn ocr_at(&self) -> Timestamp {
+        const LONGEST: Duration = Duration::from_secs(120);
+        let ahead = (until(self.run_started_at(), self.deadline) / 4).min(LONGEST);
+        self.deadline.checked_sub(ahead).unwrap_or(self.deadline)
     }
 
     /// When the current run started: at acceptance, or at the last redrive.

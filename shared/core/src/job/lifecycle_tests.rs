@@ -3,7 +3,7 @@ use crate::{
     document::ImageStyle,
     event::Actor,
     ids::TenantId,
-    job::{DocumentInfo, JobOptions, PageSelection, ResultMetadata},
+    job::{DocumentInfo, JobOptions, PageSelection, RequestSource, ResultMetadata},
     money::MicroUsd,
     providers::target::{Provider, Tier},
     settings::AiPages,
@@ -15,7 +15,7 @@ fn received() -> JobEvent {
     JobEvent::Received(Received {
         tenant: TenantId::new("local"),
         user: None,
-        source: "cli".into(),
+        source: RequestSource::Cli,
         document: DocumentInfo { name: "a.pdf".into(), bytes: 1, sha256: "00".into() },
         options: JobOptions {
             pages: PageSelection::all(),
@@ -77,7 +77,7 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Acked { deadline: at },
         JobEvent::Understood(survey()),
         JobEvent::Proposed(plan(1)),
-        JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into() },
+        JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into(), calls: None },
         JobEvent::Approved { by: "policy".into(), credits: 0 },
         JobEvent::Rejected { by: "ann".into(), reason: "too expensive".into() },
         JobEvent::DeadlineReached {},

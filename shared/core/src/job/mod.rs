@@ -11,6 +11,7 @@ pub mod invariants;
 pub mod jobs;
 mod lifecycle;
 pub mod message;
+mod metadata;
 mod options;
 pub mod passwords;
 mod plan;

@@ -17,6 +17,32 @@ use crate::{
     settings::{AiPages, Cost, Patience, Settings},
 };
 
+/// Where a request came from.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum RequestSource {
+    /// The command line.
+    Cli,
+    /// The HTTP API.
+    Api,
+    /// An object that was uploaded to the bucket.
+    S3,
+    /// A tool call of an assistant.
+    Mcp,
+}
+
 /// All options of a job, resolved from the request and the tenant's settings, so that every process that
 /// works on the job uses the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +52,7 @@ pub struct JobOptions {
     /// Every page is sent to AI, with its image.
     pub image_for_all: bool,
     pub tier: Tier,
+    #[serde(alias = "engine")]
     pub provider: Provider,
     pub image: ImageStyle,
     pub job_timeout_ms: u64,
@@ -61,6 +88,18 @@ impl JobOptions {
         }
     }
 
+    /// The options that every call follows.
+    pub fn calls(&self) -> CallOptions {
+        let Self { patience, failover, cost, budget_usd, .. } = self.clone();
+        CallOptions { patience, failover, cost, budget_usd }
+    }
+
+    pub fn set_calls(&mut self, calls: CallOptions) {
+        let CallOptions { patience, failover, cost, budget_usd } = calls;
+        (self.patience, self.failover) = (patience, failover);
+        (self.cost, self.budget_usd) = (cost, budget_usd);
+    }
+
     /// Whether a cheaper, slower tier of a provider is wanted.
     pub fn is_cheap(&self) -> bool {
         self.cost == Cost::Low || self.priority == Priority::Low
@@ -74,4 +113,16 @@ impl JobOptions {
     pub fn fingerprint(&self) -> String {
         sha256_hex(serde_json::to_string(self).expect("options are strings, numbers and names").as_bytes())
     }
+}
+
+/// Those of the options that are read at every call, and not when the plan is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallOptions {
+    pub patience: Patience,
+    #[serde(default, skip_serializing_if = "FailoverList::is_empty")]
+    pub failover: FailoverList,
+    #[serde(default, skip_serializing_if = "Cost::is_standard")]
+    pub cost: Cost,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<MicroUsd>,
 }

@@ -18,6 +18,7 @@ pub struct Plan {
     /// 1, and one more with each modification; part of every page's idempotency key.
     pub version: u32,
     pub tier: Tier,
+    #[serde(alias = "engine")]
     pub provider: Provider,
     /// The priority, and so the lane, of the page messages; absent in older plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +41,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prepaid: bool,
     /// Why no page goes to AI, if the plan could not include any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "no_ai_because")]
     pub no_ai_reason: Option<String>,
 }
 

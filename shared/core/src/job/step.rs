@@ -16,8 +16,6 @@ pub enum StepCode {
     /// The tenant's account does not have the expected reservation.
     Account,
     ContextMissing,
-    /// The document could not be opened before its deadline.
-    Deadline,
     /// A panic, which is a bug.
     Defect,
     Encoding,
@@ -28,6 +26,8 @@ pub enum StepCode {
     Manifest,
     NoSuchPages,
     NotEnoughCredits,
+    /// The document was not opened before its deadline, and this process has no parser.
+    NotOpened,
     NotPrepared,
     NothingToHeal,
     Result,

@@ -80,7 +80,7 @@ pub(crate) fn record_job_span(store: &Store, before: &Job, after: &Job) {
 /// Records the span of accepting a job, from the arrival of the request at `start`.
 pub(crate) fn submitted(store: &Store, job: &Job, start: Timestamp) {
     let mut open = of_job(store, job, "submit", SpanKind::Internal)
-        .with("everypage.request_source", job.received.source.as_str())
+        .with("everypage.request_source", <&str>::from(job.received.source))
         .with("everypage.bytes", job.received.document.bytes);
     open.started_at(start);
 }

@@ -26,7 +26,7 @@ impl NoticeKind {
         Duration::from_secs(match self {
             // A plan waits until its deadline only.
             Self::Approval => 10,
-            Self::DeadLetter | Self::Purchase => 60,
+            Self::DeadLetter | Self::Purchase | Self::Erasure => 60,
             // These repeat until a person acts.
             Self::BadKey | Self::Budget | Self::AccountDrift => 3600,
         })
@@ -38,6 +38,7 @@ impl NoticeKind {
             Self::Approval => "plans wait for approval",
             Self::BadKey => "problems with providers",
             Self::Purchase => "purchases wait for an operator",
+            Self::Erasure => "erasures of tenants wait for an operator",
             Self::Budget => "budgets used up",
             Self::AccountDrift => "accounts that differ from their ledger",
         }

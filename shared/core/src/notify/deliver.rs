@@ -1,85 +1,122 @@
-//! Notifies the webhooks of tenants that jobs ended: signed, at least once.
+//! Sends events to the webhooks of tenants: signed, at least once, each webhook by itself.
 //!
 //! ```text
-//! the event is stored in the outbox ─▶ relay: enqueue() writes a delivery, then clears the outbox mark
+//! the event is stored in the outbox ─▶ relay: enqueue() writes a delivery per webhook that wants it, then
+//!                                                   │ clears the outbox mark
 //!                                                   │ due
 //! sender: leases it ─▶ POST ─ 2xx ─▶ delivered
 //!              ▲         └── else: due again after 1 s, 4 s, 16 s; then a dead letter
 //!              └──────────── redriven ─────────────────────────────┘
 //! ```
 //!
-//! A crash anywhere leaves the outbox mark or a delivery that is due: the next process continues there.
+//! A crash anywhere leaves the outbox mark or a delivery that is due: the next process continues there. Where
+//! no process keeps running, the one that ends a job sends the first attempt itself ([`notify_end`]).
 
 use std::{collections::HashMap, time::Duration};
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+    stream::FuturesUnordered,
+};
 use tracing::{info, warn};
 
 use crate::{
     dead_letters::{
         Subject,
-        add::{self, NewDeadLetter},
+        add::{self, Cause, NewDeadLetter},
     },
-    event::{Aggregate, Event},
+    event::{Aggregate, Event, Metadata},
     events::{Store, trail},
     ids::{CorrelationId, DeadLetterId, JobId, TenantId},
     job::{Job, jobs},
+    keys::record,
     notify::{
         Publisher, webhook,
-        webhooks::{self, Delivery, Progress},
+        webhooks::{self, Delivery, Progress, Webhook},
     },
     ports::{
         Fault,
         hooks::{HookError, WebhookRequest},
     },
-    records::Versioned,
-    telemetry::spans::Open,
+    records::{Versioned, decode},
+    telemetry::{
+        metrics::{Operation, measured},
+        spans::Open,
+    },
     time::{after, until},
     trace::{SpanKind, TraceContext},
 };
 
 /// Lease of a delivery while it is sent. Longer than any call takes: when it expires, the sender is gone.
 const SEND_LEASE: Duration = Duration::from_secs(60);
-/// Concurrent calls, in total and per tenant: a receiver that hangs delays its own tenant only.
+/// Concurrent calls, in total, per tenant and per webhook: a receiver that hangs delays itself only, and several
+/// of one tenant that tenant only.
 const MAX_CALLS: usize = 64;
-const MAX_CALLS_PER_TENANT: usize = 4;
-/// Deliveries read per page of the index, and in total before some are sent: a tenant with more due
-/// deliveries than that delays the other tenants until some of its own are sent.
+const MAX_CALLS_PER_TENANT: usize = 16;
+const MAX_CALLS_PER_WEBHOOK: usize = 4;
+/// Deliveries read per page of the index, and in total at a time: where one time ends, the next continues, so
+/// that deliveries that are held back do not hide those behind them.
 const LIST_SIZE: usize = 100;
 const MAX_LISTED: usize = 1000;
 /// How often the sender polls for deliveries that other processes enqueued.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Writes a delivery for each of `events` that ends a job, if its tenant has a webhook. Repeating it changes
+/// Writes a delivery for each of `events` and each webhook of its tenant that wants it. Repeating it changes
 /// nothing.
 pub async fn enqueue(publisher: &Publisher, events: &[Event]) -> Result<(), Fault> {
-    for event in events.iter().filter(|event| webhook::ends_job(event)) {
-        let Aggregate::Job(id) = &event.aggregate else { continue };
-        let tenant = &event.metadata.tenant;
-        if webhooks::of_tenant(&publisher.store, tenant).await?.is_none() {
-            continue;
-        }
-        // `None` if the job was deleted in the meantime.
-        let Some(job) = job_after(&publisher.store, id, event).await? else { continue };
-        let delivery = Delivery {
-            id: webhooks::delivery_id(event),
-            tenant: tenant.clone(),
-            job: id.clone(),
-            correlation_id: Some(event.correlation_id.clone()),
-            body: webhook::body(&job, event.timestamp).to_string(),
-            progress: Progress::Waiting,
-            attempts: 0,
-            attempts_since_redrive: 0,
-            redrives: 0,
-            due: publisher.store.clock.now(),
-            last_error: None,
-            traceparent: Some(job.trace()),
+    for event in events {
+        let (store, tenant) = (&publisher.store, &event.metadata.tenant);
+        // No end of a job is missed by what this process remembers, nor an event after a change of webhooks.
+        let webhooks = match webhook::ends_job(event) || event.kind == "webhook.changed" {
+            true => publisher.subscriptions.read(store, tenant).await?,
+            false => publisher.subscriptions.of(store, tenant).await?,
         };
-        // Not written if it was enqueued before.
-        webhooks::save(&publisher.store, None, delivery).await?;
-        publisher.wake_sender();
+        for webhook in webhooks.iter().filter(|webhook| webhook.wants(event)) {
+            let Some(delivery) = new_delivery(store, webhook, event).await? else { continue };
+            // Not written if it was enqueued before.
+            webhooks::save(store, None, delivery).await?;
+            publisher.wake_sender();
+        }
     }
     Ok(())
+}
+
+/// The delivery of `event` to `webhook`; `None` if the job that it ends was deleted in the meantime.
+async fn new_delivery(store: &Store, webhook: &Webhook, event: &Event) -> Result<Option<Delivery>, Fault> {
+    let job = match &event.aggregate {
+        Aggregate::Job(job) | Aggregate::Page(job, _) => Some(job.clone()),
+        _ => None,
+    };
+    let (body, traceparent) = match &event.aggregate {
+        Aggregate::Job(id) if webhook.events.is_empty() => {
+            let Some(job) = job_after(store, id, event).await? else { return Ok(None) };
+            (webhook::body(&job, event.timestamp), Some(job.trace()))
+        }
+        _ => {
+            let Metadata { trace_id, span_id, .. } = &event.metadata;
+            (webhook::event_body(event), format!("00-{trace_id}-{span_id}-01").parse().ok())
+        }
+    };
+    let now = store.clock.now();
+    Ok(Some(Delivery {
+        id: webhooks::delivery_id(event, &webhook.id),
+        tenant: event.metadata.tenant.clone(),
+        hook: webhook.id.clone(),
+        kind: event.kind.clone(),
+        job,
+        correlation_id: Some(event.correlation_id.clone()),
+        priority: event.metadata.priority,
+        body: body.to_string(),
+        progress: Progress::Waiting,
+        attempts: 0,
+        attempts_since_redrive: 0,
+        redrives: 0,
+        created_at: Some(now),
+        due: now,
+        last_error: None,
+        traceparent,
+    }))
 }
 
 /// The job right after `end`, which is not its current state if the relay is late.
@@ -103,18 +140,65 @@ pub async fn deliver(publisher: &Publisher) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Sends the messages that `job` has ended, without waiting for the relay or the sweep; returns whether any was
+/// sent. One attempt: retries are the sweep's. Nothing is sent for a job that is open, nor a message that another
+/// process has sent or leased. After a crash of the process that ended the job, repeating its last step sends
+/// what that process did not.
+pub async fn notify_end(publisher: &Publisher, job: &Job) -> Result<bool, Fault> {
+    if !job.state.is_terminal() {
+        return Ok(false);
+    }
+    let webhooks = publisher.subscriptions.read(&publisher.store, &job.received.tenant).await?;
+    if webhooks.is_empty() {
+        return Ok(false);
+    }
+    let key = record::event(&Aggregate::Job(job.id.clone()), job.head.sequence);
+    let Some(item) = publisher.store.records.get(&key).await? else { return Ok(false) };
+    let last: Event = decode(&item)?.value;
+    if !webhook::ends_job(&last) {
+        return Ok(false);
+    }
+    enqueue(publisher, std::slice::from_ref(&last)).await?;
+    let wanted = webhooks.iter().filter(|webhook| webhook.wants(&last));
+    let ids: Vec<String> = wanted.map(|webhook| webhooks::delivery_id(&last, &webhook.id)).collect();
+    // One that hangs or fails does not keep the others from being sent.
+    let mut sent = false;
+    for one in join_all(ids.into_iter().map(|id| send_now(publisher, id))).await {
+        sent |= one?;
+    }
+    Ok(sent)
+}
+
+/// Sends a delivery if it is due; by its id, because the index of due deliveries lags.
+async fn send_now(publisher: &Publisher, id: String) -> Result<bool, Fault> {
+    let Some(delivery) = webhooks::find(&publisher.store, &id).await? else { return Ok(false) };
+    let is_due = delivery.value.due <= publisher.store.clock.now();
+    if delivery.value.progress != Progress::Waiting || !is_due {
+        return Ok(false);
+    }
+    send(publisher, &delivery).await
+}
+
 /// Sends deliveries concurrently.
 struct Sender<'a> {
     publisher: &'a Publisher,
     calls: FuturesUnordered<BoxFuture<'a, (String, bool)>>,
-    /// The tenants of the deliveries being sent, by delivery id.
-    in_flight: HashMap<String, TenantId>,
+    /// The tenants and webhooks of the deliveries being sent, by delivery id.
+    in_flight: HashMap<String, (TenantId, String)>,
+    /// Where the next listing of due deliveries continues.
+    listed_to: Option<String>,
     sent: usize,
 }
 
 impl<'a> Sender<'a> {
     fn new(publisher: &'a Publisher) -> Self {
-        Self { publisher, calls: FuturesUnordered::new(), in_flight: HashMap::new(), sent: 0 }
+        Self {
+            publisher,
+            calls: FuturesUnordered::new(),
+            in_flight: HashMap::new(),
+            listed_to: None,
+            sent: 0,
+        }
     }
 
     fn is_idle(&self) -> bool {
@@ -122,15 +206,21 @@ impl<'a> Sender<'a> {
     }
 
     fn has_room_for(&self, delivery: &Delivery) -> bool {
-        let of_tenant = self.in_flight.values().filter(|tenant| **tenant == delivery.tenant).count();
-        of_tenant < MAX_CALLS_PER_TENANT && !self.in_flight.contains_key(&delivery.id)
+        let (mut of_tenant, mut of_webhook) = (0, 0);
+        for (_, hook) in self.in_flight.values().filter(|(tenant, _)| *tenant == delivery.tenant) {
+            of_tenant += 1;
+            of_webhook += usize::from(*hook == delivery.hook);
+        }
+        of_tenant < MAX_CALLS_PER_TENANT
+            && of_webhook < MAX_CALLS_PER_WEBHOOK
+            && !self.in_flight.contains_key(&delivery.id)
     }
 
     /// Starts sending due deliveries within the limits; returns the time until the next one is due, if it is
     /// known.
     async fn start_due(&mut self) -> Result<Option<Duration>, Fault> {
         let now = self.publisher.store.clock.now();
-        let (mut after, mut listed) = (None, 0);
+        let (mut after, mut listed) = (self.listed_to.take(), 0);
         while self.calls.len() < MAX_CALLS && listed < MAX_LISTED {
             let (deliveries, next) = webhooks::list_waiting(&self.publisher.store, after, LIST_SIZE).await?;
             listed += deliveries.len();
@@ -139,14 +229,18 @@ impl<'a> Sender<'a> {
                     return Ok(Some(until(now, delivery.value.due)));
                 }
                 if self.calls.len() < MAX_CALLS && self.has_room_for(&delivery.value) {
-                    self.in_flight.insert(delivery.value.id.clone(), delivery.value.tenant.clone());
+                    let receiver = (delivery.value.tenant.clone(), delivery.value.hook.clone());
+                    self.in_flight.insert(delivery.value.id.clone(), receiver);
                     self.calls.push(send_or_pause(self.publisher, delivery).boxed());
                 }
             }
             after = next;
             if after.is_none() {
-                break;
+                return Ok(None);
             }
+        }
+        if listed >= MAX_LISTED {
+            self.listed_to = after;
         }
         Ok(None)
     }
@@ -179,7 +273,8 @@ async fn send_or_pause(publisher: &Publisher, delivery: Versioned<Delivery>) -> 
         Err(fault) => {
             let Delivery { id, job, .. } = &delivery.value;
             let LogFields { tenant, correlation, trace } = LogFields::of(&delivery.value);
-            warn!(webhook = %id, %job, tenant, correlation, trace, %fault, "webhook not sent yet");
+            let job = job.as_ref().map(JobId::as_str);
+            warn!(webhook = %id, job, tenant, correlation, trace, %fault, "webhook not sent yet");
             publisher.store.clock.sleep(POLL_INTERVAL).await;
             false
         }
@@ -204,12 +299,12 @@ impl<'a> LogFields<'a> {
     }
 }
 
-/// Leases and sends a delivery; false if another process leased it first or the tenant has no webhook.
+/// Leases and sends a delivery; false if another process leased it first or the webhook was removed.
 async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bool, Fault> {
     let delivery = &waiting.value;
-    let hook = webhooks::of_tenant(&publisher.store, &delivery.tenant).await?;
+    let hook = webhooks::of_tenant(&publisher.store, &delivery.tenant, &delivery.hook).await?;
     let Some(hook) = hook else {
-        let dropped = Delivery { progress: Progress::Dropped, ..delivery.clone() };
+        let dropped = Delivery { progress: Progress::Dropped, body: String::new(), ..delivery.clone() };
         webhooks::save(&publisher.store, Some(waiting), dropped).await?;
         return Ok(false);
     };
@@ -242,7 +337,8 @@ async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bo
     let mut span = delivery.traceparent.map(|job| span(&publisher.store, job, &leased.value));
     headers.extend(span.as_ref().map(|span| ("traceparent", span.context().to_string())));
     let call = WebhookRequest { headers, url: hook.url, body: delivery.body.clone() };
-    let posted = publisher.hooks.post(&call).await;
+    let clock = publisher.store.clock.as_ref();
+    let posted = measured(clock, Operation::Webhook, delivery.priority, publisher.hooks.post(&call)).await;
     if let (Err(error), Some(span)) = (&posted, &mut span) {
         span.failed(error.name());
     }
@@ -250,7 +346,8 @@ async fn send(publisher: &Publisher, waiting: &Versioned<Delivery>) -> Result<bo
     match posted {
         Ok(()) => {
             let LogFields { tenant, correlation, trace } = LogFields::of(delivery);
-            info!(webhook = %id, job = %delivery.job, tenant, correlation, trace, attempt = leased.value.attempts, "webhook delivered");
+            let job = delivery.job.as_ref().map(JobId::as_str);
+            info!(webhook = %id, job, tenant, correlation, trace, attempt = leased.value.attempts, "webhook delivered");
             let delivered =
                 Delivery { progress: Progress::Delivered, last_error: None, ..leased.value.clone() };
             webhooks::save(&publisher.store, Some(&leased), delivered).await?;
@@ -268,7 +365,8 @@ async fn record_failure(
 ) -> Result<(), Fault> {
     let delivery = &leased.value;
     let LogFields { tenant, correlation, trace } = LogFields::of(delivery);
-    warn!(webhook = %delivery.id, job = %delivery.job, tenant, correlation, trace, attempt = delivery.attempts, %error, "webhook not delivered");
+    let job = delivery.job.as_ref().map(JobId::as_str);
+    warn!(webhook = %delivery.id, job, tenant, correlation, trace, attempt = delivery.attempts, %error, "webhook not delivered");
     let pause = publisher.settings.retry_intervals.get(delivery.attempts_since_redrive as usize - 1);
     let next = match (error, pause) {
         (HookError::Failed(_), Some(pause)) => Delivery {
@@ -288,15 +386,20 @@ async fn record_failure(
 }
 
 async fn dead_letter(store: &Store, delivery: &Delivery, error: &str) -> Result<NewDeadLetter, Fault> {
-    let job = jobs::find(store, &delivery.job).await?.map(|job| job.value);
+    let job = match &delivery.job {
+        Some(job) => jobs::find(store, job).await?.map(|job| job.value),
+        None => None,
+    };
     let correlation_id = job.as_ref().map(|job| job.correlation_id.clone());
+    let correlation_id = correlation_id.or_else(|| delivery.correlation_id.clone());
     Ok(NewDeadLetter {
         id: DeadLetterId::new(&delivery.id),
         subject: Subject::Webhook { job: delivery.job.clone(), delivery: delivery.id.clone() },
+        cause: Cause::Webhook,
         tenant: delivery.tenant.clone(),
-        priority: job.map(|job| job.received.options.priority).unwrap_or_default(),
+        priority: job.map_or(delivery.priority, |job| job.received.options.priority),
         correlation_id: correlation_id.unwrap_or_else(|| CorrelationId::new(&delivery.id)),
-        reason: format!("the tenant's webhook was not delivered: {error}"),
+        reason: format!("the webhook {} did not accept it: {error}", delivery.hook),
         receive_count: delivery.attempts,
         redrive_count: delivery.redrives,
         message: None,
@@ -363,7 +466,7 @@ pub async fn run_for(publisher: &Publisher, time: Duration) -> Result<usize, Fau
 /// The span of one attempt to deliver a webhook, a child of the job's span.
 fn span<'a>(store: &'a Store, job: TraceContext, delivery: &Delivery) -> Open<'a> {
     Open::new(&store.tracer, job, "webhook", SpanKind::Client)
-        .with("everypage.job", delivery.job.as_str())
+        .with("everypage.job", delivery.job.as_ref().map(JobId::as_str).unwrap_or_default())
         .with("everypage.webhook", delivery.id.as_str())
         .with("everypage.attempt", delivery.attempts)
 }

@@ -1,7 +1,8 @@
-//! Relays stored events to the event bus, and notifies the webhooks of tenants.
+//! Relays stored events to the event bus, and sends them to the webhooks of tenants.
 
 pub mod deliver;
 pub mod relay;
+pub mod subscriptions;
 pub mod webhook;
 pub mod webhooks;
 
@@ -12,6 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     dead_letters::DeadLetters,
     events::Store,
+    notify::subscriptions::Subscriptions,
     ports::{bus::Bus, hooks::Hooks, vault::Vault},
     settings::Settings,
     tenants::Tenants,
@@ -28,6 +30,7 @@ pub struct Publisher {
     pub settings: Arc<Settings>,
     pub dead_letters: DeadLetters,
     pub webhook_due: Arc<Notify>,
+    pub subscriptions: Arc<Subscriptions>,
 }
 
 impl Publisher {

@@ -1,4 +1,5 @@
-//! The webhook message that a job ended, signed according to Standard Webhooks.
+//! Webhook messages: which events are sent, what a message says, and its signature, as Standard Webhooks
+//! specifies.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, Mac};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::{
-    event::{Event, decode},
+    event::{Aggregate, Event, decode, matches_kind},
     job::{Job, JobEvent, State},
     secret::Secret,
 };
@@ -15,7 +16,41 @@ use crate::{
 /// Every secret starts with this, as the specification requires.
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// Whether the event ends a job, so that a webhook is sent. Events of anything but a job do not.
+/// Every id of a message starts with this.
+pub const MESSAGE_PREFIX: &str = "msg_";
+/// Most event types of one webhook, and the longest type.
+const MAX_TYPES: usize = 50;
+const MAX_TYPE: usize = 100;
+
+/// Whether a webhook for `types` gets the event: types, or prefixes such as `job.*`. Without any it gets the
+/// ends of jobs.
+///
+/// No webhook hears of the dead letters of webhooks: a message about a message that was not accepted would
+/// not be accepted either, and so on forever.
+pub fn is_wanted(types: &[String], event: &Event) -> bool {
+    let of_a_webhook =
+        matches!(&event.aggregate, Aggregate::DeadLetter(id) if id.as_str().starts_with(MESSAGE_PREFIX));
+    match types.is_empty() {
+        true => ends_job(event),
+        false => !of_a_webhook && types.iter().any(|kind| matches_kind(kind, &event.kind)),
+    }
+}
+
+/// Checks event types as a person gives them; returns what is wrong with them.
+pub fn check_types(types: &[String]) -> Result<(), String> {
+    if types.len() > MAX_TYPES {
+        return Err(format!("has more than {MAX_TYPES} types"));
+    }
+    let is_plain = |name: &str| {
+        name.len() <= MAX_TYPE && name.chars().all(|c| c.is_ascii_lowercase() || "._".contains(c))
+    };
+    match types.iter().find(|kind| kind.is_empty() || !is_plain(kind.strip_suffix('*').unwrap_or(kind))) {
+        Some(kind) => Err(format!("{kind:?} is not a type of events, such as job.failed, job.* or *")),
+        None => Ok(()),
+    }
+}
+
+/// Whether the event ends a job. Events of anything but a job do not.
 pub fn ends_job(event: &Event) -> bool {
     let state = decode(event).ok().and_then(|event: JobEvent| event.leads_to());
     state.is_some_and(State::is_terminal)
@@ -26,7 +61,7 @@ pub fn secret(bytes: &[u8]) -> Secret {
     Secret::new(format!("{SECRET_PREFIX}{}", BASE64.encode(bytes)))
 }
 
-/// The body of the message: the job's end and the path of its result. No document text.
+/// The body of the message that a job ended: the end and the path of its result. No document text.
 pub fn body(job: &Job, at: Timestamp) -> Value {
     let status = job.status().to_string();
     let place = format!("/v1/jobs/{}", job.id);
@@ -53,6 +88,21 @@ pub fn body(job: &Job, at: Timestamp) -> Value {
             "href": place,
             "result": result,
             "error": job.failure,
+        },
+    })
+}
+
+/// The body of the message that `event` happened, for webhooks that chose its type.
+pub fn event_body(event: &Event) -> Value {
+    json!({
+        "type": event.kind,
+        "timestamp": event.timestamp,
+        "data": {
+            "id": event.id,
+            "aggregate": event.aggregate,
+            "sequence": event.sequence,
+            "correlation_id": event.correlation_id,
+            "data": event.data,
         },
     })
 }

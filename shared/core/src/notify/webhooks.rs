@@ -6,39 +6,68 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    dead_letters,
     event::Event,
     events::Store,
-    ids::{CorrelationId, JobId, TenantId},
+    ids::{CorrelationId, DeadLetterId, JobId, Priority, TenantId},
+    job::StepError,
     keys::{index, record},
     notify::webhook,
     ports::{
         Fault,
-        records::{Change, Draft, Index, IndexEntry, When, Written},
+        records::{Change, Draft, Index, IndexEntry, Item, Key, When, Written},
         vault::Vault,
     },
-    records::{Versioned, decode, encode},
+    records::{BATCH_SIZE, ListPage, Versioned, decode, encode, list_page, read_all},
     secret::Secret,
-    tenants::administration::{self, AdministrationEvent},
+    tenants::administration::{self, ActError, AdministrationEvent},
     time::after,
     trace::TraceContext,
 };
 
+/// The id of a tenant's first webhook: the one that `PUT /v1/webhook` sets.
+pub const DEFAULT: &str = record::DEFAULT_WEBHOOK;
+/// Each event of a tenant is compared with each of its webhooks.
+pub const MAX_PER_TENANT: usize = 100;
 /// Random 64-bit words in a secret: 192 bits, the minimum of the specification.
 const SECRET_WORDS: usize = 3;
 /// How long a delivery is stored after it was delivered, dropped or given up.
 const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The URL that is notified when a tenant's jobs end.
+/// A URL that is notified of events of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
+    #[serde(default = "default_id")]
+    pub id: String,
     pub url: String,
     /// Sealed by the vault.
     pub sealed_secret: String,
     pub created_at: Timestamp,
+    /// Types of events, or prefixes such as `job.*`; without any, the ends of jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+fn default_id() -> String {
+    DEFAULT.to_owned()
+}
+
+impl Webhook {
+    pub fn wants(&self, event: &Event) -> bool {
+        webhook::is_wanted(&self.events, event)
+    }
+}
+
+/// What a caller decides about a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subscription {
+    pub url: String,
+    pub events: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Progress {
     Waiting,
     Delivered,
@@ -48,15 +77,26 @@ pub enum Progress {
     Dropped,
 }
 
-/// The message to a tenant's webhook that a job ended.
+/// The message to one webhook about one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Derived from the event: constant over all attempts, so that receivers can deduplicate.
     pub id: String,
     pub tenant: TenantId,
-    pub job: JobId,
+    #[serde(default = "default_id")]
+    pub hook: String,
+    /// The type of the event; empty in deliveries of before webhooks had types.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The job that the event is about, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// That of the event.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Empty once it is dropped.
     pub body: String,
     pub progress: Progress,
     /// Attempts to send it, in total.
@@ -64,6 +104,9 @@ pub struct Delivery {
     #[serde(rename = "tries")]
     pub attempts_since_redrive: u32,
     pub redrives: u32,
+    /// Not listed by its webhook without it, as deliveries of before there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
     /// When it may be sent; while a process sends it, when that process's lease expires.
     pub due: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,58 +116,168 @@ pub struct Delivery {
     pub traceparent: Option<TraceContext>,
 }
 
-/// The id of the delivery of an event.
-pub fn delivery_id(end: &Event) -> String {
-    format!("msg_{}", end.id)
+/// The id of the delivery of an event to a webhook.
+pub fn delivery_id(event: &Event, hook: &str) -> String {
+    match hook {
+        DEFAULT => format!("{}{}", webhook::MESSAGE_PREFIX, event.id),
+        hook => format!("{}{}_{hook}", webhook::MESSAGE_PREFIX, event.id),
+    }
 }
 
-/// The tenant's webhook; `None` if it has none.
-pub async fn of_tenant(store: &Store, tenant: &TenantId) -> Result<Option<Webhook>, Fault> {
-    let item = store.records.get(&record::tenant_webhook(tenant)).await?;
+/// The tenant's webhooks: the default one first.
+pub async fn list(store: &Store, tenant: &TenantId) -> Result<Vec<Webhook>, Fault> {
+    let partition = record::tenant_partition(tenant);
+    let found = read_all(store.records.as_ref(), &partition, record::TENANT_WEBHOOKS).await?;
+    Ok(found.into_iter().map(|webhook| webhook.value).collect())
+}
+
+/// One of the tenant's webhooks.
+pub async fn of_tenant(store: &Store, tenant: &TenantId, id: &str) -> Result<Option<Webhook>, Fault> {
+    let item = read(store, tenant, id).await?;
     item.as_ref().map(|item| Ok(decode(item)?.value)).transpose()
 }
 
-/// Sets the tenant's webhook and returns its new secret, which is stored sealed only.
+async fn read(store: &Store, tenant: &TenantId, id: &str) -> Result<Option<Item>, Fault> {
+    store.records.get(&record::tenant_webhook(tenant, id)).await
+}
+
+fn new_secret(store: &Store) -> Secret {
+    let random: Vec<u8> =
+        (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
+    webhook::secret(&random)
+}
+
+/// Stores the webhook if it is still as in `known`; with the event of who did it.
+async fn put(
+    store: &Store,
+    tenant: &TenantId,
+    known: Option<&Item>,
+    webhook: &Webhook,
+    by: &str,
+) -> Result<bool, ActError> {
+    let when = known.map_or(When::Absent, |item| When::Version(item.version));
+    let key = record::tenant_webhook(tenant, &webhook.id);
+    let event = AdministrationEvent::WebhookChanged { removed: false, webhook: Some(webhook.id.clone()) };
+    let mut changes = administration::changes_if_open(store, tenant, by, event).await?;
+    changes.push(Change::Put { draft: Draft::new(key, encode(webhook)?), when });
+    Ok(store.write(changes).await? == Written::Applied)
+}
+
+/// Sets the tenant's default webhook, which is notified of the ends of jobs, and returns its new secret, which
+/// is stored sealed only.
 pub async fn set(
     store: &Store,
     vault: &dyn Vault,
     tenant: &TenantId,
     url: &str,
     by: &str,
-) -> Result<Secret, Fault> {
-    let random: Vec<u8> =
-        (0..SECRET_WORDS).flat_map(|_| store.ids.random_below(u64::MAX).to_be_bytes()).collect();
-    let secret = webhook::secret(&random);
+) -> Result<Secret, ActError> {
+    let secret = new_secret(store);
     let webhook = Webhook {
+        id: DEFAULT.to_owned(),
         url: url.to_owned(),
         sealed_secret: vault.seal(&secret).await?,
         created_at: store.clock.now(),
+        events: Vec::new(),
     };
     loop {
-        let known = store.records.get(&record::tenant_webhook(tenant)).await?;
-        let when = known.map_or(When::Absent, |item| When::Version(item.version));
-        let change =
-            Change::Put { draft: Draft::new(record::tenant_webhook(tenant), encode(&webhook)?), when };
-        let event = AdministrationEvent::WebhookChanged { removed: false };
-        let mut changes = administration::changes(store, tenant, by, event).await?;
-        changes.push(change);
-        if store.write(changes).await? == Written::Applied {
+        let known = read(store, tenant, DEFAULT).await?;
+        if put(store, tenant, known.as_ref(), &webhook, by).await? {
             return Ok(secret);
         }
     }
 }
 
-/// Removes the tenant's webhook; its waiting deliveries are dropped. False if it had none.
-pub async fn unset(store: &Store, tenant: &TenantId, by: &str) -> Result<bool, Fault> {
+/// Adds a webhook and returns it with its secret; `None` if the tenant has [`MAX_PER_TENANT`].
+pub async fn add(
+    store: &Store,
+    vault: &dyn Vault,
+    tenant: &TenantId,
+    wanted: &Subscription,
+    by: &str,
+) -> Result<Option<(Webhook, Secret)>, ActError> {
+    if list(store, tenant).await?.len() >= MAX_PER_TENANT {
+        return Ok(None);
+    }
+    let secret = new_secret(store);
+    let webhook = Webhook {
+        id: store.ids.fresh(),
+        url: wanted.url.clone(),
+        sealed_secret: vault.seal(&secret).await?,
+        created_at: store.clock.now(),
+        events: wanted.events.clone(),
+    };
+    // The id is new: only another act of administration can be in the way.
+    while !put(store, tenant, None, &webhook, by).await? {}
+    Ok(Some((webhook, secret)))
+}
+
+/// Changes the URL and the types of a webhook, and its secret if `rotate`; `None` if there is no such webhook.
+pub async fn change(
+    store: &Store,
+    vault: &dyn Vault,
+    tenant: &TenantId,
+    id: &str,
+    wanted: &Subscription,
+    rotate: bool,
+    by: &str,
+) -> Result<Option<(Webhook, Option<Secret>)>, ActError> {
+    let secret = rotate.then(|| new_secret(store));
+    let sealed = match &secret {
+        Some(secret) => Some(vault.seal(secret).await?),
+        None => None,
+    };
     loop {
-        let Some(item) = store.records.get(&record::tenant_webhook(tenant)).await? else { return Ok(false) };
-        let event = AdministrationEvent::WebhookChanged { removed: true };
-        let mut changes = administration::changes(store, tenant, by, event).await?;
-        changes.push(Change::Delete { key: record::tenant_webhook(tenant), version: item.version });
-        if store.write(changes).await? == Written::Applied {
-            return Ok(true);
+        let Some(item) = read(store, tenant, id).await? else { return Ok(None) };
+        let before: Webhook = decode(&item)?.value;
+        let webhook = Webhook {
+            url: wanted.url.clone(),
+            events: wanted.events.clone(),
+            sealed_secret: sealed.clone().unwrap_or_else(|| before.sealed_secret.clone()),
+            ..before
+        };
+        if put(store, tenant, Some(&item), &webhook, by).await? {
+            return Ok(Some((webhook, secret)));
         }
     }
+}
+
+/// Removes a webhook with its deliveries and their dead letters. False if there was none. Repeating it
+/// completes a removal that was interrupted.
+pub async fn remove(store: &Store, tenant: &TenantId, id: &str, by: &str) -> Result<bool, StepError> {
+    let existed = loop {
+        let Some(item) = read(store, tenant, id).await? else { break false };
+        let event = AdministrationEvent::WebhookChanged { removed: true, webhook: Some(id.to_owned()) };
+        let mut changes = administration::changes(store, tenant, by, event).await?;
+        let key = record::tenant_webhook(tenant, id);
+        changes.push(Change::Delete { key, version: item.version });
+        if store.write(changes).await? == Written::Applied {
+            break true;
+        }
+    };
+    let partition = index::webhook_deliveries(tenant, id);
+    let mut after = None;
+    loop {
+        let listing =
+            store.records.list_index(Index::Tenant, &partition, after.as_deref(), false, BATCH_SIZE).await?;
+        for item in &listing.items {
+            let delivery: Delivery = decode(item)?.value;
+            delete_with_letter(store, &delivery.id, by).await?;
+        }
+        after = listing.next;
+        if after.is_none() {
+            return Ok(existed);
+        }
+    }
+}
+
+/// Deletes a delivery, and discards its dead letter.
+async fn delete_with_letter(store: &Store, id: &str, by: &str) -> Result<(), StepError> {
+    let letter = DeadLetterId::new(id);
+    if dead_letters::find(store, &letter).await?.is_some_and(|letter| letter.value.is_waiting()) {
+        dead_letters::purge(store, &letter, by).await?;
+    }
+    Ok(delete(store, id).await?)
 }
 
 async fn write(store: &Store, change: Change) -> Result<bool, Fault> {
@@ -133,6 +286,13 @@ async fn write(store: &Store, change: Change) -> Result<bool, Fault> {
 
 pub async fn find(store: &Store, id: &str) -> Result<Option<Versioned<Delivery>>, Fault> {
     store.records.get(&record::webhook_delivery(id)).await?.as_ref().map(decode).transpose()
+}
+
+/// Those of `ids` that exist.
+pub async fn existing(store: &Store, ids: &[String]) -> Result<Vec<String>, Fault> {
+    let keys: Vec<Key> = ids.iter().map(|id| record::webhook_delivery(id)).collect();
+    let found = store.records.get_many(&keys).await?;
+    Ok(ids.iter().zip(found).filter(|(_, item)| item.is_some()).map(|(id, _)| id.clone()).collect())
 }
 
 /// Stores a delivery that was `before`; `None` if another process changed it in between.
@@ -144,6 +304,10 @@ pub async fn save(
     let is_waiting = delivery.progress == Progress::Waiting;
     let when = before.map_or(When::Absent, |before| When::Version(before.version));
     let draft = Draft {
+        tenant_index: delivery.created_at.map(|at| {
+            let partition = index::webhook_deliveries(&delivery.tenant, &delivery.hook);
+            IndexEntry::new(partition, format!("{at:.3}#{}", delivery.id))
+        }),
         state_index: is_waiting
             .then(|| IndexEntry::new(index::DUE_WEBHOOKS, format!("{:.3}#{}", delivery.due, delivery.id))),
         expires: (!is_waiting).then(|| after(store.clock.now(), RETENTION)),
@@ -163,6 +327,18 @@ pub async fn delete(store: &Store, id: &str) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// A page of the deliveries of one webhook, newest first. Those of before there were several are not listed.
+pub async fn deliveries(
+    store: &Store,
+    tenant: &TenantId,
+    hook: &str,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ListPage<Delivery>, Fault> {
+    let partition = index::webhook_deliveries(tenant, hook);
+    list_page(store.records.as_ref(), Index::Tenant, &partition, after, true, limit, |_| true).await
 }
 
 /// The first `limit` waiting deliveries, by the time when they are due.

@@ -1,8 +1,8 @@
 //! Gauges: states that are measured when a scrape or the sweep asks for them.
 
 use crate::{
-    billing::purchases,
-    dead_letters,
+    billing::{drift, purchases},
+    dead_letters, erasures,
     events::Store,
     ports::{Fault, queue::Queue},
     read::{
@@ -12,7 +12,8 @@ use crate::{
     telemetry::metrics::{self, MAX_COUNTED_DEAD_LETTERS},
 };
 
-/// Measures queue depth, dead letters, open breakers and purchases that need a person. Called by the sweep
+/// Measures queue depth, dead letters, open breakers, sagas that need a person and accounts that
+/// differ from their trails. Called by the sweep
 /// where there is one, and before each scrape.
 pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> Result<(), Fault> {
     for (lane, waiting) in queue.depths().await? {
@@ -21,7 +22,9 @@ pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> R
     let all_breakers = breakers::all(breakers).await?;
     metrics::breakers_open(all_breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());
     metrics::dlq_depth(dead_letters::count_waiting(store, MAX_COUNTED_DEAD_LETTERS).await?);
-    let waiting = purchases::list_manual(store, MAX_COUNTED_DEAD_LETTERS).await?;
-    metrics::sagas_waiting(waiting.len());
+    let purchases = purchases::list_manual(store, MAX_COUNTED_DEAD_LETTERS).await?;
+    let erasures = erasures::list_manual(store, MAX_COUNTED_DEAD_LETTERS).await?;
+    metrics::sagas_waiting(purchases.len() + erasures.len());
+    metrics::accounts_drifted(drift::count_drifted(store).await?);
     Ok(())
 }

@@ -27,14 +27,13 @@ pub fn build(page: u32, of: u32, before: &str, current: &str, after: &str, max_b
     text
 }
 
-/// The text without the page's neighbours. A page that has lines like the marks may keep some of theirs.
-pub fn without_neighbours(text: &str) -> String {
-    let mark = |mark: &str| format!("\n{mark}\n");
-    let end = text.rfind(&mark(AFTER)).map_or(text.len(), |at| at + 1);
-    let own = &text[..end];
-    match (own.find(&mark(BEFORE)), own.find(&mark(CURRENT))) {
-        (Some(before), Some(current)) if before < current => format!("{}{}", &own[..before], &own[current..]),
-        _ => own.to_owned(),
+/// The marks without the text of the page and its neighbours, as they are sent with a page that has no text: its
+/// image has all of it.
+pub fn without_text(text: &str) -> String {
+    let marks = [BEFORE, CURRENT].map(|mark| text.find(&format!("\n{mark}\n")));
+    match marks.into_iter().flatten().min() {
+        Some(first) => format!("{}\n{CURRENT}\n\n", &text[..first]),
+        None => text.to_owned(),
     }
 }
 
@@ -60,12 +59,15 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_can_be_left_out() {
-        for (before, after) in [("one", "three"), ("", "three"), ("one", ""), ("", "")] {
-            let text = without_neighbours(&build(2, 9, before, "two", after, 3000));
-            assert_eq!(text, "Page 2 of 9\n--- current ---\ntwo\n");
+    fn the_text_can_be_left_out() {
+        let scan = build(2, 9, "", "", "", 3000);
+        for (before, current, after) in
+            [("one", "two", "three"), ("", "two", ""), ("one", "", "three"), ("", "", "")]
+        {
+            assert_eq!(without_text(&build(2, 9, before, current, after, 3000)), scan);
         }
-        assert_eq!(without_neighbours("instructions of another kind"), "instructions of another kind");
+        assert_eq!(scan, "Page 2 of 9\n--- current ---\n\n");
+        assert_eq!(without_text("instructions of another kind"), "instructions of another kind");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Decisions of a person on a proposed plan: approve, reject, modify.
 
 use crate::{
+    billing::accounts,
     event::Actor,
     ids::JobId,
     job::{Illegal, Job, JobEvent, State, StepError, credits, jobs},
@@ -18,6 +19,7 @@ pub async fn decide(planner: &Planner, id: &JobId, by: &str, decision: Decision)
     let job = jobs::load(&planner.store, id).await?.value;
     let decided = match (decision, &job.plan) {
         (Decision::Approve, Some(plan)) => {
+            accounts::welcome(&planner.store, &planner.tenants, &job.received.tenant).await?;
             let events = |job: &Job, verdict: &JobEvent| unless_halted(job, vec![verdict.clone()]);
             credits::approve(&planner.store, Actor::Operator, &job, plan, by, events).await?
         }
@@ -56,11 +58,15 @@ pub async fn modify(
     change: impl Fn(&mut Job),
 ) -> Result<Job, StepError> {
     let mut modified = jobs::load(&planner.store, id).await?.value;
+    accounts::welcome(&planner.store, &planner.tenants, &modified.received.tenant).await?;
     let version = modified.plan.as_ref().map_or(1, |plan| plan.version) + 1;
+    let before = modified.received.options.calls();
     change(&mut modified);
+    let calls = Some(modified.received.options.calls()).filter(|calls| *calls != before);
     let mut plan = propose::build_plan(planner, &modified, version).await?;
     plan.approval = None;
-    let event = JobEvent::Modified { plan: plan.clone(), deadline: modified.deadline, by: by.to_owned() };
+    let event =
+        JobEvent::Modified { plan: plan.clone(), deadline: modified.deadline, by: by.to_owned(), calls };
     let decided = credits::approve(&planner.store, Actor::Operator, &modified, &plan, by, |job, verdict| {
         unless_halted(
             job,

@@ -46,7 +46,7 @@ pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
             .value);
     }
     if plan.prepaid && plan.ai_pages > 0 {
-        accounts::welcome(&planner.store, &job.received.tenant, planner.settings.welcome_credits).await?;
+        accounts::welcome(&planner.store, &planner.tenants, &job.received.tenant).await?;
     }
     credits::approve(&planner.store, Actor::Intake, job, &plan, "policy", |job, verdict| {
         proposed(job, Some(verdict))
@@ -244,7 +244,7 @@ fn page_message(
         priority: received.options.priority,
         tenant: received.tenant.clone(),
         user: received.user.clone(),
-        source: received.source.clone(),
+        source: received.source.to_string(),
         correlation_id: job.correlation_id.clone(),
         traceparent: job.trace().to_string(),
     }

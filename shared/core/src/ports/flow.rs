@@ -12,8 +12,12 @@ pub struct FlowStart {
     pub job: JobId,
     /// A redriven job gets a new flow, which this distinguishes from the earlier ones.
     pub redrives: u32,
+    /// Greater than 0 if the flow has ended and the job has not: it is started once more for each number.
+    pub restarts: u32,
     pub state: State,
     pub deadline: Timestamp,
+    /// When pages that no model has read by then are recognized, where that is not done all the time.
+    pub ocr_at: Timestamp,
     /// The parent of the flow's own spans.
     pub trace: TraceContext,
 }

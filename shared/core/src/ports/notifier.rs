@@ -33,6 +33,8 @@ pub enum NoticeKind {
     BadKey,
     /// A purchase of credits waits for an operator.
     Purchase,
+    /// The erasure of a tenant waits for an operator.
+    Erasure,
     /// A budget is used up.
     Budget,
     /// A balance is not the sum of its ledger.

@@ -74,4 +74,10 @@ pub trait Queue: Send + Sync {
     /// Counts the messages of each lane that are waiting, or received and not deleted; includes empty
     /// lanes. Returns nothing if the queue reports its own metrics, as SQS does.
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault>;
+
+    /// Counts about the same for a queue that reports its own metrics, in one request per lane; returns nothing
+    /// for others.
+    async fn about_depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        Ok(vec![])
+    }
 }

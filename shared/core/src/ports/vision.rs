@@ -92,6 +92,25 @@ pub struct Allowance {
     pub requests: Option<Quota>,
     /// The tightest limit that counts tokens.
     pub tokens: Option<Quota>,
+    /// The limit that refused the call, where the provider names it.
+    pub exceeded: Option<Exceeded>,
+}
+
+impl Allowance {
+    /// Whether it says how large a limit is that is not full.
+    pub fn is_sized(&self) -> bool {
+        self.requests
+            .into_iter()
+            .chain(self.tokens)
+            .any(|quota| quota.limit.is_some_and(|limit| quota.left < limit))
+    }
+}
+
+/// What a rate limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exceeded {
+    Requests,
+    Tokens,
 }
 
 #[derive(Clone, PartialEq)]
@@ -120,9 +139,10 @@ pub enum VisionError {
     /// `Retry-After`.
     #[error("{detail}")]
     Transient { detail: String, retry_after: Option<Duration> },
-    /// 429 or quota; `retry_after` from `Retry-After` or the rate-limit headers.
+    /// 429 or quota; `retry_after` from `Retry-After`, or from the rate-limit headers where these do not say how
+    /// large a limit is.
     #[error("{detail}")]
-    Exhausted { detail: String, retry_after: Option<Duration>, allowance: Allowance },
+    Exhausted { detail: String, retry_after: Option<Duration>, allowance: Box<Allowance> },
     /// 401, 403, unknown model, missing key.
     #[error("{detail}")]
     Configuration { detail: String, scope: Scope },

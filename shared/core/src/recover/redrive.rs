@@ -23,8 +23,8 @@ pub enum Redriven {
     Job(JobId),
     /// The page was sent to the workers once more.
     Page(JobId),
-    /// The webhook is delivered again.
-    Webhook(JobId),
+    /// The webhook is delivered again, about an event of this job if any.
+    Webhook(Option<JobId>),
 }
 
 /// Sends one dead letter back to work with its counters reset. It is sent first and marked afterwards: a
@@ -36,14 +36,14 @@ pub async fn redrive(
     password: Option<Secret>,
 ) -> Result<Redriven, StepError> {
     let kept = dead_letters::load(&recovery.store, id).await?;
-    let letter = &kept.value;
-    let redriven = match &letter.subject {
+    let dead_letter = &kept.value;
+    let redriven = match &dead_letter.subject {
         Subject::Job { job } => {
             restart(recovery, job, by, password).await?;
             Redriven::Job(job.clone())
         }
         Subject::Page { job, .. } => {
-            resend(recovery, letter).await?;
+            resend(recovery, dead_letter).await?;
             Redriven::Page(job.clone())
         }
         Subject::Webhook { job, delivery } => {
@@ -54,13 +54,13 @@ pub async fn redrive(
             Redriven::Webhook(job.clone())
         }
         Subject::Message => {
-            let reason = format!("the message can't be parsed and would fail again: {}", letter.reason);
+            let reason = format!("the message can't be parsed and would fail again: {}", dead_letter.reason);
             return Err(StepError::Broken { code: StepCode::UnreadableMessage, reason });
         }
     };
     // The queue has the message now; a second copy of the document's text is not kept.
     let marked =
-        DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..letter.clone() };
+        DeadLetter { redriven_at: Some(recovery.store.clock.now()), message: None, ..dead_letter.clone() };
     // Refused when another process redrove it at the same time, which is fine.
     dead_letters::save(&recovery.store, Some(&kept), marked, DeadLetterEvent::Redriven { by: by.to_owned() })
         .await?;
@@ -77,9 +77,9 @@ pub struct Estimate {
     pub unknown: usize,
 }
 
-/// Adds what redriving `letter` may cost, by its job's plan. One that can't be redriven costs nothing.
-pub async fn estimate(store: &Store, letter: &DeadLetter, sum: &mut Estimate) -> Result<(), Fault> {
-    let (job, page) = match &letter.subject {
+/// Adds what redriving `dead_letter` may cost, by its job's plan. One that can't be redriven costs nothing.
+pub async fn estimate(store: &Store, dead_letter: &DeadLetter, sum: &mut Estimate) -> Result<(), Fault> {
+    let (job, page) = match &dead_letter.subject {
         Subject::Job { job } => (job, false),
         Subject::Page { job, .. } => (job, true),
         Subject::Webhook { .. } | Subject::Message => return Ok(()),
@@ -126,8 +126,8 @@ async fn restart(
     Ok(())
 }
 
-async fn resend(recovery: &Recovery, letter: &DeadLetter) -> Result<(), StepError> {
-    let body = letter.message.as_deref().unwrap_or_default();
+async fn resend(recovery: &Recovery, dead_letter: &DeadLetter) -> Result<(), StepError> {
+    let body = dead_letter.message.as_deref().unwrap_or_default();
     let mut message = PageMessage::parse(body).map_err(|error| StepError::Broken {
         code: StepCode::UnreadableMessage,
         reason: error.to_string(),

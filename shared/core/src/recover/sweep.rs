@@ -1,14 +1,16 @@
 //! The sweep: run every minute where no long-lived process recovers work. It finds what was lost between
 //! two steps and completes it.
 //!
-//! - A job whose flow died, or was never started, is started or finalized. One whose pages are all settled
+//! - A job whose flow died, or was never started, is started or finalized; where its document was not opened
+//!   before the deadline, a flow is started that opens it. One whose pages are all settled
 //!   continues, if its flow was not notified.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Pages that were read late are published, if the process that was to do it died.
 //! - Events that a dead process left unpublished are published.
 //! - Webhooks are delivered, and notices are sent.
-//! - Purchases of credits that were interrupted continue.
+//! - Purchases of credits and erasures of tenants that were interrupted continue.
 //! - Content that retention ends is removed.
+//! - Accounts are compared with their trails.
 //! - Gauges are measured.
 //!
 //! The parts are independent: one that fails does not stop the others.
@@ -20,26 +22,30 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
-    billing::buy,
     dead_letters::{self, DeadLetter, add, fail::fail},
     finish::{finalize::finalize, heal, result::Cause, retention},
-    job::{Failure, Halt, Job, State, StepError, jobs, message::PageMessage},
+    job::{Failure, Halt, Job, State, StepCode, StepError, jobs, message::PageMessage},
     notices,
     notify::{deliver, relay},
     observe::measure::measure,
-    ports::{Fault, queue::Delivery},
+    ports::{Fault, flow::FlowStart, queue::Delivery},
     read::{
         countdowns,
         give_up::{self, Exhausted},
     },
     recover::Recovery,
-    time::{after, within},
+    sagas::run,
+    time::{after, until, within},
 };
 
 /// Time after the deadline in which a flow finalizes its job itself.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 /// A job without a transition for this long after it was received or halted has no flow.
 const FLOW_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time after the deadline in which a flow opens a document that was not opened before.
+const LATE_GRACE: Duration = Duration::from_secs(120);
+/// Time in which a flow that was started for this opens it; then another is started.
+const LATE_FLOW_TIME: Duration = Duration::from_secs(1200);
 /// A process that was not seen for this long is dead.
 pub const NODE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Dead messages that one sweep examines; the rest follow in the next.
@@ -49,6 +55,9 @@ const DEAD_VISIBILITY: Duration = Duration::from_secs(60);
 
 /// Time for webhooks and purchases in one sweep: their retry intervals of 1 s, 4 s and 16 s fit in.
 const OUTBOUND_TIME: Duration = Duration::from_secs(25);
+
+/// Time for removing content in one sweep; the rest follows in the next.
+const RETENTION_TIME: Duration = Duration::from_secs(25);
 
 /// Jobs that are repaired concurrently, and for how long.
 const CONCURRENT_REPAIRS: usize = 8;
@@ -69,21 +78,26 @@ pub struct Swept {
     pub webhooks: usize,
     /// Steps of purchases that were done or compensated.
     pub purchases: usize,
+    /// Steps of erasures of tenants.
+    pub erasures: usize,
+    /// Jobs whose content was removed, because its time was over.
+    pub expired: usize,
     /// Parts that have to be retried.
     pub faults: usize,
 }
 
 pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
-    let (repaired, dead, healed, relayed, webhooks, purchases, noticed, expired) = tokio::join!(
+    let (repaired, dead, healed, relayed, webhooks, purchases, erasures, noticed, expired) = tokio::join!(
         repair_jobs(recovery),
         collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
         relay::relay_silent(&recovery.publisher, NODE_TIMEOUT),
         deliver::run_for(&recovery.publisher, OUTBOUND_TIME),
-        buy::run_for(&recovery.billing, OUTBOUND_TIME),
+        run::run_for(&recovery.billing, OUTBOUND_TIME),
+        run::run_for(&recovery.eraser, OUTBOUND_TIME),
         notices::send::send_due(&recovery.notices),
-        retention::remove_expired(&recovery.finisher),
+        retention::remove_for(&recovery.finisher, RETENTION_TIME),
     );
     match repaired {
         Ok(repaired) => {
@@ -113,11 +127,19 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
         Ok(count) => swept.purchases = count,
         Err(fault) => missed(&mut swept, "purchases", &fault),
     }
-    if let Err(error) = expired {
-        missed(&mut swept, "expired content", &error);
+    match erasures {
+        Ok(count) => swept.erasures = count,
+        Err(fault) => missed(&mut swept, "erasures", &fault),
+    }
+    match expired {
+        Ok(count) => swept.expired = count,
+        Err(error) => missed(&mut swept, "expired content", &error),
     }
     if let Err(fault) = noticed {
         missed(&mut swept, "notices", &fault);
+    }
+    if let Err(fault) = crate::billing::drift::check(&recovery.store).await {
+        missed(&mut swept, "accounts", &fault);
     }
     if let Err(fault) = measure(&recovery.store, recovery.queue.as_ref(), &recovery.reader.breakers).await {
         missed(&mut swept, "gauges", &fault);
@@ -185,8 +207,12 @@ async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
     if is_overdue(&job, now) {
         // The document itself may be why its flow died: then the job fails.
         if let Err(error) = finalize(&recovery.finisher, &job.id, cause).await {
-            if let StepError::Fault(fault) = error {
-                return Err(fault.into());
+            match &error {
+                StepError::Fault(_) => return Err(error),
+                StepError::Broken { code: StepCode::NotOpened, .. } => {
+                    return start_late(recovery, &job, now).await;
+                }
+                StepError::Document(_) | StepError::Broken { .. } => {}
             }
             let failure = Failure { code: error.code().to_owned(), reason: error.to_string() };
             fail(&recovery.dead_letters, &job.id, failure).await?;
@@ -206,6 +232,18 @@ async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
         return Ok(Repair::Reminded);
     }
     Ok(Repair::Nothing)
+}
+
+/// Starts another flow for a document that was not opened before its deadline: this process can't open it.
+async fn start_late(recovery: &Recovery, job: &Job, now: Timestamp) -> Result<Repair, StepError> {
+    let late = until(job.deadline, now);
+    if late < LATE_GRACE {
+        return Ok(Repair::Nothing);
+    }
+    // One of each number: the sweep comes by every minute.
+    let restarts = 1 + (late.as_secs() / LATE_FLOW_TIME.as_secs()) as u32;
+    recovery.flow.start(&FlowStart { restarts, ..job.flow_start() }).await?;
+    Ok(Repair::Started)
 }
 
 fn needs_repair(job: &Job, now: Timestamp) -> bool {
@@ -279,8 +317,8 @@ enum Examined {
 }
 
 impl Examined {
-    fn by(letter: &DeadLetter) -> Self {
-        if letter.is_waiting() { Self::Waiting } else { Self::Obsolete }
+    fn by(dead_letter: &DeadLetter) -> Self {
+        if dead_letter.is_waiting() { Self::Waiting } else { Self::Obsolete }
     }
 }
 
@@ -288,25 +326,25 @@ async fn examine(recovery: &Recovery, delivery: &Delivery) -> Result<Examined, S
     let unreadable =
         dead_letters::find(&recovery.store, &add::message_dead_letter_id(&delivery.body)).await?;
     let mut message = match (unreadable, PageMessage::parse(&delivery.body)) {
-        (Some(letter), _) => return Ok(Examined::by(&letter.value)),
+        (Some(dead_letter), _) => return Ok(Examined::by(&dead_letter.value)),
         (None, Ok(message)) => message,
         (None, Err(unreadable)) => {
             give_up::on_message(&recovery.reader, delivery, unreadable.to_string()).await?;
             return Ok(Examined::Added);
         }
     };
-    if let Some(letter) = dead_letters::find(
+    if let Some(dead_letter) = dead_letters::find(
         &recovery.store,
         &dead_letters::page_dead_letter_id(&message.job_id, message.page_id),
     )
     .await?
     {
         // A message that the queue's own tools redrove counts as that redrive.
-        if let Some(revived) = letter.value.revived {
+        if let Some(revived) = dead_letter.value.revived {
             (message.redrive_count, message.deadline) = (revived.redrive_count, revived.deadline);
         }
-        if letter.value.redrive_count >= message.redrive_count {
-            return Ok(Examined::by(&letter.value));
+        if dead_letter.value.redrive_count >= message.redrive_count {
+            return Ok(Examined::by(&dead_letter.value));
         }
     }
     Ok(match give_up::on_exhausted(&recovery.reader, delivery, &message).await? {
