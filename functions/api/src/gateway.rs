@@ -4,7 +4,7 @@
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::Request,
+    extract::{Request, State},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -19,12 +19,15 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::tokens::TokenClaims;
+
 /// Characters that API Gateway passes on in a query and that no URI may have.
 const INVALID_IN_QUERY: AsciiSet = CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 
-/// Prepares the routes for requests of API Gateway.
-pub fn behind_gateway(routes: Router) -> Router {
-    routes.layer(middleware::from_fn(limit_response)).layer(middleware::map_request(with_caller))
+/// Prepares the routes for requests of API Gateway. `claims` names the caller of a token.
+pub fn behind_gateway(routes: Router, claims: TokenClaims) -> Router {
+    let with_caller = middleware::map_request_with_state(claims, with_caller);
+    routes.layer(middleware::from_fn(limit_response)).layer(with_caller)
 }
 
 /// Handles a request in version 2.0 of API Gateway's format.
@@ -41,10 +44,14 @@ pub(crate) async fn respond(routes: &Router, event: LambdaEvent<Value>) -> Resul
     serde_json::to_value(response).map_err(FailedStep::unknown_event)
 }
 
-/// Puts the caller that the authorizer found into the request. Routes without authentication have none.
-async fn with_caller(mut request: Request) -> Request {
+/// Puts the caller that the authorizer found into the request: ours, for keys, or API Gateway's own, for tokens.
+/// Routes without authentication have none.
+async fn with_caller(State(claims): State<TokenClaims>, mut request: Request) -> Request {
     let context = request.extensions().get::<RequestContext>();
     let caller = context.and_then(RequestContext::authorizer).and_then(|authorizer| {
+        if let Some(token) = &authorizer.jwt {
+            return claims.caller(&token.claims);
+        }
         let fields = authorizer.fields.clone().into_iter().collect();
         serde_json::from_value::<Caller>(Value::Object(fields)).ok()
     });

@@ -2,6 +2,7 @@
 //! event of its own, and adds its result to every request.
 
 mod gateway;
+mod tokens;
 
 use axum::Router;
 use everypage_api::authenticate;
@@ -11,6 +12,7 @@ use lambda_http::LambdaEvent;
 use serde_json::{Value, json};
 
 pub use gateway::behind_gateway;
+pub use tokens::TokenClaims;
 
 /// Handles an event of the authorizer, or a request. `routes` are those of [`behind_gateway`].
 pub async fn handle(app: &App, routes: &Router, event: LambdaEvent<Value>) -> Result<Value, FailedStep> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use everypage_api::{Api, Caller, Role, router};
-use everypage_api_function::{behind_gateway, handle};
+use everypage_api_function::{TokenClaims, behind_gateway, handle};
 use everypage_aws::{Clients, S3Blobs};
 use everypage_core::{ids::TenantId, tenants::api_keys};
 use everypage_function::ErrorName;
@@ -29,7 +29,7 @@ async fn answer(process: &Process, event: Value) -> Value {
 
 async fn answer_of(api: Api, process: &Process, event: Value) -> Value {
     let event = LambdaEvent::new(event, Context::default());
-    handle(&process.app, &behind_gateway(router(api)), event).await.unwrap()
+    handle(&process.app, &behind_gateway(router(api), TokenClaims::read(|_| None)), event).await.unwrap()
 }
 
 fn body(answer: &Value) -> Value {
@@ -72,6 +72,33 @@ async fn a_request_sees_its_callers_tenant_only() {
     let mut unknown = request();
     unknown["requestContext"].as_object_mut().unwrap().remove("authorizer");
     assert_eq!(answer(&process, unknown).await["statusCode"], json!(401));
+}
+
+/// The request of a caller with a token, which API Gateway has verified.
+#[tokio::test(start_paused = true)]
+async fn a_token_is_a_caller_of_the_tenant_that_it_names() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    let with_claims = |claims: Value| {
+        let mut request = request();
+        request["requestContext"]["authorizer"] = json!({ "jwt": { "claims": claims, "scopes": null } });
+        request
+    };
+    let listed = answer(&process, with_claims(json!({ "tenant": "local", "sub": "ann" }))).await;
+    assert_eq!(body(&listed)["items"][0]["id"], json!(id), "{listed}");
+    let foreign = answer(&process, with_claims(json!({ "tenant": "other", "sub": "ann" }))).await;
+    assert_eq!(body(&foreign)["items"], json!([]));
+    for claims in [json!({ "sub": "ann" }), json!({ "tenant": "local", "sub": "ann", "role": "root" })] {
+        assert_eq!(answer(&process, with_claims(claims.clone())).await["statusCode"], json!(401), "{claims}");
+    }
+    // Operators' routes are for operators.
+    let mut breakers = with_claims(json!({ "tenant": "local", "sub": "ann" }));
+    breakers["rawPath"] = json!("/v1/breakers");
+    breakers["rawQueryString"] = json!("");
+    assert_eq!(answer(&process, breakers.clone()).await["statusCode"], json!(403));
+    breakers["requestContext"]["authorizer"]["jwt"]["claims"]["role"] = json!("operator");
+    assert_eq!(answer(&process, breakers).await["statusCode"], json!(200));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +210,7 @@ async fn a_malformed_url_gets_a_response() {
 async fn an_unknown_event_is_a_clear_error() {
     let harness = Harness::new(&[]);
     let process = harness.start("a");
-    let routes = behind_gateway(router(Api::new(process.app.clone())));
+    let routes = behind_gateway(router(Api::new(process.app.clone())), TokenClaims::read(|_| None));
     for unknown in [json!({}), json!("x"), json!({ "rawPath": "/", "requestContext": {} })] {
         let event = LambdaEvent::new(unknown, Context::default());
         let failed = handle(&process.app, &routes, event).await.unwrap_err();

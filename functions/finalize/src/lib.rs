@@ -1,18 +1,19 @@
-//! The finalize function: ends jobs for the state machine, and runs the sweep every minute, which ends
-//! those that were left behind.
+//! The finalize function: ends jobs for the state machine and notifies the webhooks of their tenants, and runs
+//! the sweep every minute, which does what was left behind.
 
 use everypage_core::{
     app::App,
     dead_letters::fail::fail,
-    finish::{finalize::finalize, result::Cause},
+    finish::{finalize::finalize, recognize, result::Cause},
     ids::JobId,
     job::{Halt, Job, StepError, jobs},
+    notify::{deliver, relay},
     recover::sweep::sweep,
 };
 use everypage_function::{FailedStep, job_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing::Instrument;
+use tracing::{Instrument, warn};
 
 /// The requests of the state machine and of the schedule.
 #[derive(Debug, Deserialize)]
@@ -27,6 +28,8 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub enum RaceEnd {
     PagesSettled,
+    /// After that, OCR has recognized what it could of the pages that no AI has read.
+    PagesRecognized,
     DeadlineReached,
     /// Cancelled, rejected or already ended; the job's state distinguishes them.
     JobHalted,
@@ -51,6 +54,9 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
     let job = match serde_json::from_value(event).map_err(FailedStep::unknown_event)? {
         Step::Finalize { job_id, cause } => {
             let job = load(app, &job_id).await?;
+            if matches!(cause, RaceEnd::PagesSettled) && recognize::is_needed(&app.finisher, &job).await? {
+                return Err(FailedStep::needs_ocr(&job));
+            }
             let ended = finalize(&app.finisher, &job_id, cause_of(&job, cause)).instrument(job_span(&job));
             let job = ended.await?;
             if !job.state.is_terminal() {
@@ -68,7 +74,19 @@ pub async fn handle(app: &App, event: Value) -> Result<Ended, FailedStep> {
             return Ok(Ended { state: format!("{swept:?}") });
         }
     };
+    announce(app, &job).instrument(job_span(&job)).await;
     Ok(Ended { state: job.state.to_string() })
+}
+
+/// Publishes the events of a job's end, then notifies the tenant's webhook: a receiver that hangs delays no
+/// event. What fails here is left to the sweep; the job has ended all the same.
+async fn announce(app: &App, job: &Job) {
+    if let Err(fault) = relay::relay_own(&app.publisher).await {
+        warn!(%fault, "events not published yet");
+    }
+    if let Err(fault) = deliver::notify_end(&app.publisher, job).await {
+        warn!(%fault, "webhook not sent yet");
+    }
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
@@ -77,7 +95,7 @@ async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {
 
 fn cause_of(job: &Job, end: RaceEnd) -> Cause {
     match end {
-        RaceEnd::PagesSettled => Cause::Settled,
+        RaceEnd::PagesSettled | RaceEnd::PagesRecognized => Cause::Settled,
         RaceEnd::DeadlineReached => Cause::Deadline,
         RaceEnd::JobHalted => match job.halt {
             Some(Halt::Deadline) => Cause::Deadline,

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use everypage_core::{dead_letters, notices, ports::clock::Clock};
 use everypage_finalize::{Ended, handle};
 use everypage_function::{ErrorName, FailedStep};
-use everypage_testkit::pdf::FakeDocument;
+use everypage_testkit::pdf::{FakeDocument, FakePdf};
 use everypage_tests::harness::{Harness, Process};
 use serde_json::{Value, json};
 
@@ -74,6 +74,24 @@ async fn an_unknown_job_or_event_is_not_retried() {
     let unknown = handle(&process.app, json!({ "step": "dance" })).await.unwrap_err();
     assert_eq!(unknown.name, ErrorName::StepBroken);
     assert!(unknown.reason.contains("dance"), "{}", unknown.reason);
+}
+
+/// As in the function, which has no parser.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_was_not_opened_in_time_is_left_to_intake() {
+    let mut harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    harness.pdf = Arc::new(FakePdf::absent());
+    let process = harness.start("a");
+    let id = process.submit(&FakeDocument::mixed(2)).await.unwrap().job.id;
+    harness.clock.sleep(Duration::from_secs(10)).await;
+    let event = json!({ "step": "finalize", "job_id": id, "cause": "DeadlineReached" });
+    let late = handle(&process.app, event.clone()).await.unwrap_err();
+    assert_eq!((late.name, late.code.as_str()), (ErrorName::NotOpened, "not_opened"));
+    harness.pdf = Arc::new(FakePdf::default());
+    let intake = harness.start("b");
+    everypage_core::prepare::understand_late(&intake.app.preparer, &process.job(&id).await).await.unwrap();
+    assert_eq!(handle(&process.app, event).await.unwrap().state, "AUDITED");
+    assert!(process.job(&id).await.result.unwrap().metadata.timeout_occurred);
 }
 
 #[tokio::test(start_paused = true)]

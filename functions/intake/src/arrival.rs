@@ -10,7 +10,7 @@ use everypage_core::{
     app::App,
     dead_letters::{
         Subject,
-        add::{self, NewDeadLetter},
+        add::{self, Cause, NewDeadLetter},
     },
     digest::sha256_hex,
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
@@ -165,6 +165,7 @@ fn dead_letter(app: &App, key: &str, version: &str, error: &ArrivalError) -> New
         correlation_id: CorrelationId::new(&id),
         id: DeadLetterId::new(id),
         subject: Subject::Message,
+        cause: Cause::Unreadable,
         tenant: TenantId::new(tenant),
         priority: Priority::Normal,
         reason: format!("{key}: {error}"),

@@ -1,13 +1,18 @@
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
-use everypage_core::settings::Settings;
-use everypage_function::Instance;
-use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_core::{ports::ocr::Ocr, settings::Settings};
+use everypage_function::{Instance, Readers};
+use everypage_pdf::{ChildCommand, IsolatedPdf, OcrProgram, TesseractOcr};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
 
 /// The argument that starts this program as a parser process.
 const CHILD_ARGUMENT: &str = "pdf-child";
+const OCR_PROGRAM: &str = "everypage-ocr";
 
 fn main() -> ExitCode {
     // First of all: a child must not have started a thread.
@@ -27,16 +32,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// The program for OCR: in the function's own folder, else in that of its layers.
+fn ocr_program() -> PathBuf {
+    let own = std::env::current_exe().map(|program| program.with_file_name(OCR_PROGRAM)).ok();
+    own.filter(|own| own.is_file()).unwrap_or_else(|| Path::new("/opt").join(OCR_PROGRAM))
+}
+
 #[tokio::main]
 async fn serve() -> Result<(), Error> {
     everypage_function::use_fresh_temp_dir()?;
-    let instance = Instance::start(|settings: &Settings| {
-        Arc::new(IsolatedPdf::new(ChildCommand::new("/proc/self/exe").arg(CHILD_ARGUMENT), settings.pdf))
+    let ocr: Arc<dyn Ocr> = Arc::new(TesseractOcr::new(OcrProgram::new(ocr_program())));
+    let instance = Instance::start(move |settings: &Settings| {
+        let child = ChildCommand::new("/proc/self/exe").arg(CHILD_ARGUMENT);
+        Readers { pdf: Arc::new(IsolatedPdf::new(child, settings.pdf)), ocr: ocr.clone() }
     })
     .await?;
     let instance = &instance;
     run(service_fn(async |event: LambdaEvent<Value>| {
-        instance.invocation(everypage_intake::handle(&instance.stack, event.payload)).await
+        let stack = instance.stack().await;
+        instance.invocation(&stack, everypage_intake::handle(&stack, event.payload)).await
     }))
     .await
 }

@@ -4,7 +4,8 @@
 use everypage_aws::{Stack, wait_until};
 use everypage_core::{
     app::App,
-    ids::{JobId, TaskToken},
+    finish::recognize,
+    ids::{JobId, PageNumber, TaskToken},
     job::{Job, PageRange, State, StepCode, StepError, jobs},
     plan::propose,
     ports::flow::Flow,
@@ -32,6 +33,12 @@ pub enum Step {
     Render { job_id: JobId, range: PageRange },
     /// Makes the plan.
     Plan { job_id: JobId },
+    /// Lists the pages that are to be recognized by OCR now, in groups.
+    OcrPlan { job_id: JobId },
+    /// Recognizes the pages of a group.
+    Recognize { job_id: JobId, pages: Vec<PageNumber> },
+    /// Opens a document that was not opened before its deadline, and reads its text.
+    ReadLate { job_id: JobId },
     /// Sends the pages of a group of ranges to the workers.
     Send { job_id: JobId, group: Group },
     /// Stores the token that the last page or a change of the job answers; `state` is the one that the
@@ -43,6 +50,7 @@ pub enum Step {
 struct Loaded<'a> {
     job_id: &'a JobId,
     deadline: String,
+    ocr_at: String,
     state: State,
     open: bool,
     halted: bool,
@@ -77,6 +85,9 @@ impl Step {
             | Self::ReadText { job_id, .. }
             | Self::Render { job_id, .. }
             | Self::Plan { job_id }
+            | Self::OcrPlan { job_id }
+            | Self::Recognize { job_id, .. }
+            | Self::ReadLate { job_id }
             | Self::Send { job_id, .. }
             | Self::Listen { job_id, .. } => job_id,
         }
@@ -96,6 +107,15 @@ async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
         Step::ReadText { range, .. } => prepare::read_range(&app.preparer, job, &range).await?,
         Step::Render { range, .. } => prepare::render_range(&app.preparer, job, &range).await?,
         Step::Plan { .. } => return Ok(json!(plan(app, job).await?)),
+        Step::OcrPlan { .. } => {
+            return Ok(json!({ "groups": recognize::groups(&app.finisher, job).await? }));
+        }
+        Step::Recognize { pages, .. } => recognize::recognize_group(&app.finisher, job, &pages).await?,
+        Step::ReadLate { .. } => {
+            if matches!(job.state, State::Received | State::Acked) {
+                prepare::understand_late(&app.preparer, job).await?;
+            }
+        }
         Step::Send { group, .. } => send::send(&app.reader, job, group).await?,
         Step::Listen { token, state, .. } => {
             stack.flow.store_token(&job.id, &token, state).await?;
@@ -119,6 +139,7 @@ fn loaded(job: &Job) -> Value {
     json!(Loaded {
         job_id: &job.id,
         deadline: wait_until(job.deadline),
+        ocr_at: wait_until(job.ocr_at()),
         state: job.state,
         open: !job.state.is_terminal(),
         halted: job.halt.is_some(),

@@ -12,13 +12,18 @@ use std::{
 use axum::{Router, http::HeaderMap, routing::post};
 use everypage_core::{
     ids::Priority,
-    job::{Job, cancel::cancel},
+    job::{Job, State, cancel::cancel},
     plan::{decide::modify, propose},
-    ports::queue::Queue,
+    ports::{queue::Queue, vision::VisionError},
+    source::Source,
 };
 use everypage_function::ErrorName;
 use everypage_intake::handle;
-use everypage_testkit::pdf::FakeDocument;
+use everypage_testkit::{
+    ocr::{FakeOcr, RECOGNIZED},
+    pdf::FakeDocument,
+    vision::Reply,
+};
 use everypage_tests::harness::Harness;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -64,9 +69,12 @@ async fn each_step_of_a_large_document_can_be_repeated() {
     // Within the second before the deadline.
     let deadline = Timestamp::from_second(job.deadline.as_second()).unwrap().to_string();
     assert!(!deadline.contains('.'), "{deadline}");
+    // A quarter of five minutes before it.
+    let ocr_at = job.deadline.checked_sub(Duration::from_secs(75)).unwrap();
+    let ocr_at = Timestamp::from_second(ocr_at.as_second()).unwrap().to_string();
     assert_eq!(
         loaded,
-        json!({ "job_id": job.id, "deadline": deadline, "state": "ACKED", "open": true, "halted": false })
+        json!({ "job_id": job.id, "deadline": deadline, "ocr_at": ocr_at, "state": "ACKED", "open": true, "halted": false })
     );
     let prepared = run(json!({ "step": "prepare" })).await;
     let ranges = json!([
@@ -163,6 +171,83 @@ async fn a_document_without_images_or_text_is_planned_nevertheless() {
     let job = process.job(&job.id).await;
     let messages = propose::manifest(process.app.blobs.as_ref(), job.plan.as_ref().unwrap()).await.unwrap();
     assert!(messages.len() == 2 && messages.iter().all(|message| message.image.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_was_not_opened_in_time_is_read_after_its_deadline() {
+    let harness = Harness::new(&[("JOB_TIMEOUT", "10s")]);
+    let process = harness.start("a");
+    let stack = stack(&process, NO_ENDPOINT).await;
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    harness.advance(Duration::from_secs(20)).await;
+    for _ in 0..2 {
+        assert_eq!(support::run_step(&stack, &id, json!({ "step": "read_late" })).await, json!({}));
+        let job = process.job(&id).await;
+        assert_eq!((job.state, job.survey.unwrap().document_pages), (State::Understood, 4));
+    }
+}
+
+/// A harness whose models refuse every page, and whose OCR takes a second for one.
+fn scanning(settings: &[(&str, &str)]) -> (Harness, Arc<FakeOcr>) {
+    let mut harness = Harness::new(settings);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Request { detail: "no".into() }));
+    let ocr = Arc::new(FakeOcr::new(harness.clock.clone(), Duration::from_secs(1)));
+    harness.ocr = ocr.clone();
+    (harness, ocr)
+}
+
+/// As `statemachine.asl.json` goes: Finalize asks for OCR once, and the pages are recognized in groups.
+#[tokio::test(start_paused = true)]
+async fn pages_that_were_given_up_are_recognized_before_the_result() {
+    let (harness, ocr) = scanning(&[]);
+    let process = harness.start("a");
+    let stack = stack(&process, NO_ENDPOINT).await;
+    let id = process.submit(&FakeDocument::scan(20)).await.unwrap().job.id;
+    let run = async |step: Value| support::run_step(&stack, &id, step).await;
+    assert_eq!(run(json!({ "step": "ocr_plan" })).await, json!({ "groups": [] }), "not read yet");
+    let groups = run(json!({ "step": "prepare" })).await["groups"].clone();
+    run(json!({ "step": "send", "group": groups[0] })).await;
+    process.work_for(Duration::from_secs(60)).await;
+    let finalize = async |cause: &str| {
+        let event = json!({ "step": "finalize", "job_id": id, "cause": cause });
+        everypage_finalize::handle(&process.app, event).await
+    };
+    let asked = finalize("PagesSettled").await.unwrap_err();
+    assert_eq!(asked.name, ErrorName::JobNeedsOcr);
+    let planned = run(json!({ "step": "ocr_plan" })).await;
+    let groups = planned["groups"].as_array().unwrap();
+    assert_eq!(groups.iter().map(|group| group.as_array().unwrap().len()).collect::<Vec<_>>(), [8, 8, 4]);
+    for group in groups {
+        for _ in 0..2 {
+            assert_eq!(run(json!({ "step": "recognize", "pages": group })).await, json!({}));
+        }
+    }
+    assert_eq!(ocr.pages(), (20, 20), "each page once");
+    assert_eq!(run(json!({ "step": "ocr_plan" })).await, json!({ "groups": [] }));
+    assert_eq!(finalize("PagesRecognized").await.unwrap().state, "AUDITED");
+    let pages = process.result(&process.job(&id).await).await.pages;
+    assert!(pages.iter().all(|page| page.source == Source::OCR_FALLBACK && page.text == RECOGNIZED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ocr_ends_before_the_deadline_and_a_document_without_scans_asks_for_none() {
+    let (harness, ocr) = scanning(&[("JOB_TIMEOUT", "30s")]);
+    let process = harness.start("a");
+    let stack = stack(&process, NO_ENDPOINT).await;
+    let id = process.submit(&FakeDocument::scan(8)).await.unwrap().job.id;
+    support::run_step(&stack, &id, json!({ "step": "prepare" })).await;
+    harness.advance(Duration::from_millis(22_500)).await;
+    let pages = json!([1, 2, 3, 4, 5, 6, 7, 8]);
+    support::run_step(&stack, &id, json!({ "step": "recognize", "pages": pages })).await;
+    assert_eq!(ocr.pages(), (6, 4), "two at a time, for two and a half seconds");
+    assert_eq!(support::run_step(&stack, &id, json!({ "step": "ocr_plan" })).await, json!({ "groups": [] }));
+
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    let groups = support::run_step(&stack, &id, json!({ "step": "prepare" })).await["groups"].clone();
+    support::run_step(&stack, &id, json!({ "step": "send", "group": groups[0] })).await;
+    process.work_for(Duration::from_secs(10)).await;
+    let event = json!({ "step": "finalize", "job_id": id, "cause": "PagesSettled" });
+    assert_eq!(everypage_finalize::handle(&process.app, event).await.unwrap().state, "AUDITED");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Failures under the error names of `statemachine.asl.json`, which decide what it retries.
 
-use everypage_core::job::{Failure, Job, StepError};
+use everypage_core::job::{Failure, Job, StepCode, StepError};
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use strum::VariantArray;
@@ -14,6 +14,10 @@ pub enum ErrorName {
     StepBroken,
     /// Storage or network failed; worth a retry.
     InternalFault,
+    /// The document was not opened before its deadline, and finalize can't open it: intake does.
+    NotOpened,
+    /// The result waits for OCR of pages that no AI has read.
+    JobNeedsOcr,
     /// The job was not ended, because its deadline was moved: it continues.
     JobStillOpen,
 }
@@ -38,6 +42,12 @@ impl FailedStep {
     /// The event has a shape that this function does not know.
     pub fn unknown_event(error: impl std::fmt::Display) -> Self {
         Self { name: ErrorName::StepBroken, code: "unknown_event".into(), reason: error.to_string() }
+    }
+
+    /// Pages are left for OCR, and there is time.
+    pub fn needs_ocr(job: &Job) -> Self {
+        let reason = format!("job {} has time until {} to recognize pages", job.id, job.deadline);
+        Self { name: ErrorName::JobNeedsOcr, code: "needs_ocr".into(), reason }
     }
 
     /// The job's deadline was moved just before it passed.
@@ -70,6 +80,7 @@ impl From<StepError> for FailedStep {
     fn from(error: StepError) -> Self {
         let name = match error {
             StepError::Document(_) => ErrorName::DocumentError,
+            StepError::Broken { code: StepCode::NotOpened, .. } => ErrorName::NotOpened,
             StepError::Broken { .. } => ErrorName::StepBroken,
             StepError::Fault(_) => ErrorName::InternalFault,
         };

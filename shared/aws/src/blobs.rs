@@ -8,6 +8,7 @@
 use std::{
     collections::BTreeMap,
     path::{Component, Path},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,7 +19,7 @@ use aws_sdk_s3::{
     operation::get_object::{GetObjectError, GetObjectOutput},
     presigning::PresigningConfig,
     primitives::ByteStream,
-    types::{Delete, ObjectIdentifier},
+    types::{Delete, MetadataDirective, ObjectIdentifier, TaggingDirective},
 };
 use everypage_core::{
     document::DocumentKind,
@@ -30,20 +31,35 @@ use everypage_core::{
     },
 };
 
-use crate::fault::{by_code, fault};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-const SERVICE: &str = "S3";
+use crate::{
+    downloads::{Download, Downloads, MAX_KEPT_BYTES, Origin},
+    fault::{by_code, fault},
+};
+
+pub(crate) const SERVICE: &str = "S3";
 /// S3 returns 409 while another write of the key is in progress; a retry mostly succeeds.
-const MAX_TRIES_ON_CONFLICT: usize = 5;
+pub(crate) const MAX_TRIES_ON_CONFLICT: usize = 5;
+
+/// What is not escaped in the name of a copy's source.
+pub(crate) const IN_SOURCE_NAME: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 pub struct S3Blobs {
-    client: Client,
-    bucket: String,
+    pub(crate) client: Client,
+    pub(crate) bucket: String,
+    downloads: Downloads,
 }
 
 impl S3Blobs {
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
-        Self { client, bucket: bucket.into() }
+        Self { client, bucket: bucket.into(), downloads: Downloads::default() }
+    }
+
+    /// Keeps the last documents that were opened, so that a function's instance downloads each once.
+    pub fn keep_downloads(&self) {
+        self.downloads.keep_up_to(MAX_KEPT_BYTES);
     }
 
     async fn create<F>(&self, key: &str, content: impl Fn() -> F) -> Result<Stored, Fault>
@@ -63,6 +79,44 @@ impl S3Blobs {
             }
         }
         Err(Fault::Throttled { service: SERVICE, retry_after: None })
+    }
+
+    /// Copies an object inside the bucket, under a new key; `None` if it was deleted since. Neither its metadata
+    /// nor its tags are copied: they are the uploader's.
+    async fn copy(&self, key: &str, copied: &Download, origin: &Origin) -> Result<Option<Stored>, Fault> {
+        check(key)?;
+        let mut source = format!("{}/{}", self.bucket, utf8_percent_encode(&origin.key, IN_SOURCE_NAME));
+        if let Some(version) = &origin.version {
+            source += &format!("?versionId={}", utf8_percent_encode(version, IN_SOURCE_NAME));
+        }
+        for _ in 0..MAX_TRIES_ON_CONFLICT {
+            let call = self.client.copy_object().bucket(&self.bucket).key(key).if_none_match("*");
+            let call = call.copy_source(&source).copy_source_if_match(&origin.tag);
+            let call = call.metadata_directive(MetadataDirective::Replace);
+            let error = match call.tagging_directive(TaggingDirective::Replace).send().await {
+                Ok(copy) => {
+                    let tag = copy.copy_object_result.and_then(|result| result.e_tag).unwrap_or_default();
+                    self.downloads.keep(key, &tag, copied);
+                    return Ok(Some(Stored::Created));
+                }
+                Err(error) => error,
+            };
+            match error.raw_response().map(|response| response.status().as_u16()) {
+                // Either the key is taken, or the source was overwritten: an upload distinguishes them.
+                Some(412 | 404) => return Ok(None),
+                Some(409) => {}
+                _ => return Err(fault(SERVICE, error)),
+            }
+        }
+        Err(Fault::Throttled { service: SERVICE, retry_after: None })
+    }
+
+    async fn upload(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
+        self.create(key, || async {
+            let opened = ByteStream::from_path(file).await;
+            opened.map_err(|error| Fault::unreachable(SERVICE, format!("{}: {error}", file.display())))
+        })
+        .await
     }
 
     /// Gets `version` of an object, or the latest.
@@ -103,9 +157,13 @@ impl S3Blobs {
         let Some(object) = self.find(key, version).await? else { return Ok(None) };
         let metadata = object.metadata().map(|all| all.clone().into_iter().collect()).unwrap_or_default();
         let tag = object.e_tag().unwrap_or_default().to_owned();
+        let (version, is_complete) = (version.map(str::to_owned), content_length(&object) <= limit);
         let file = download(object, limit).await;
         let file = file.map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))?;
-        Ok(Some(UploadedObject { file, metadata, tag }))
+        if is_complete && !tag.is_empty() {
+            self.downloads.record_origin(&file, Origin { key: key.to_owned(), version, tag: tag.clone() });
+        }
+        Ok(Some(UploadedObject { file: file.local_file(), metadata, tag }))
     }
 
     /// Reads a small object, with its version where the bucket has versioning.
@@ -130,17 +188,21 @@ async fn content(object: GetObjectOutput) -> Result<Vec<u8>, Fault> {
     Ok(bytes.to_vec())
 }
 
-async fn download(object: GetObjectOutput, limit: u64) -> std::io::Result<LocalFile> {
+fn content_length(object: &GetObjectOutput) -> u64 {
+    object.content_length().unwrap_or(0).max(0) as u64
+}
+
+async fn download(object: GetObjectOutput, limit: u64) -> std::io::Result<Download> {
     let (file, path) = tempfile::NamedTempFile::new()?.into_parts();
     let mut file = tokio::fs::File::from_std(file);
-    let length = object.content_length().unwrap_or(0).max(0) as u64;
+    let length = content_length(&object);
     if length > limit {
         file.set_len(length).await?;
     } else {
         tokio::io::copy(&mut object.body.into_async_read(), &mut file).await?;
         tokio::io::AsyncWriteExt::flush(&mut file).await?;
     }
-    Ok(LocalFile::temporary(path.to_path_buf(), Box::new(path)))
+    Ok(Download { file: Arc::new(path), bytes: length })
 }
 
 #[async_trait]
@@ -168,7 +230,7 @@ impl DownloadLinks for S3Blobs {
 }
 
 /// Refuses keys that are not relative paths of plain names, as the local backend does.
-fn check(key: &str) -> Result<(), Fault> {
+pub(crate) fn check(key: &str) -> Result<(), Fault> {
     if !key.is_empty() && Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
         Ok(())
     } else {
@@ -189,12 +251,14 @@ impl Blobs for S3Blobs {
         .await
     }
 
+    /// A file that was downloaded from this bucket is copied inside it instead of being sent back.
     async fn put_file(&self, key: &str, file: &Path) -> Result<Stored, Fault> {
-        self.create(key, || async {
-            let opened = ByteStream::from_path(file).await;
-            opened.map_err(|error| Fault::unreachable(SERVICE, format!("{}: {error}", file.display())))
-        })
-        .await
+        if let Some((copied, origin)) = self.downloads.origin(file)
+            && let Some(stored) = self.copy(key, &copied, &origin).await?
+        {
+            return Ok(stored);
+        }
+        self.upload(key, file).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
@@ -203,19 +267,43 @@ impl Blobs for S3Blobs {
     }
 
     async fn open(&self, key: &str) -> Result<Option<LocalFile>, Fault> {
-        let Some(object) = self.find(key, None).await? else { return Ok(None) };
+        check(key)?;
+        let _turn = self.downloads.turn.lock().await;
+        let kept = self.downloads.kept(key);
+        let call = self.client.get_object().bucket(&self.bucket).key(key);
+        // Asked even for a kept copy: the document may have been deleted since.
+        let object = match call.set_if_none_match(kept.as_ref().map(|(tag, _)| tag.clone())).send().await {
+            Ok(object) => object,
+            Err(SdkError::ServiceError(response)) if is_missing(response.err()) => {
+                self.downloads.discard(key);
+                return Ok(None);
+            }
+            Err(error) => {
+                let status = error.raw_response().map(|response| response.status().as_u16());
+                return match kept {
+                    Some((_, download)) if status == Some(304) => Ok(Some(download.local_file())),
+                    _ => Err(fault(SERVICE, error)),
+                };
+            }
+        };
+        let tag = object.e_tag().unwrap_or_default().to_owned();
         let downloaded = download(object, u64::MAX).await;
-        downloaded.map(Some).map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))
+        let downloaded =
+            downloaded.map_err(|error| Fault::unreachable(SERVICE, format!("{key}: {error}")))?;
+        self.downloads.keep(key, &tag, &downloaded);
+        Ok(Some(downloaded.local_file()))
     }
 
     async fn delete(&self, key: &str) -> Result<(), Fault> {
         check(key)?;
+        self.downloads.discard(key);
         let call = self.client.delete_object().bucket(&self.bucket).key(key).send();
         call.await.map(drop).map_err(|error| fault(SERVICE, error))
     }
 
     async fn delete_all(&self, prefix: &str) -> Result<(), Fault> {
         check(prefix)?;
+        self.downloads.discard(prefix);
         let mut pages =
             self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).into_paginator().send();
         while let Some(page) = pages.next().await {
@@ -247,6 +335,9 @@ impl Blobs for S3Blobs {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_s3::config::http::HttpResponse;
+    use aws_smithy_http_client::test_util::StaticReplayClient;
+
     use super::*;
     use crate::test_clients::{clients, response};
 
@@ -284,6 +375,97 @@ mod tests {
         assert!(blobs.fetch("k", Some("v1"), 10).await.unwrap().is_none(), "deleted permanently");
         blobs.delete_version("k", Some("v1")).await.unwrap();
         assert!(sent.actual_requests().all(|request| request.uri().contains("versionId=v1")));
+    }
+
+    /// A response with an entity tag and a length, as S3 gives.
+    fn object(body: &str, tag: &str) -> HttpResponse {
+        let mut response = response(200, body);
+        response.headers_mut().insert("etag", tag.to_owned());
+        response.headers_mut().insert("content-length", body.len().to_string());
+        response
+    }
+
+    fn copied(tag: &str) -> HttpResponse {
+        response(200, &format!("<CopyObjectResult><ETag>{tag}</ETag></CopyObjectResult>"))
+    }
+
+    fn calls(sent: &StaticReplayClient) -> Vec<String> {
+        let path =
+            |uri: &str| uri.split('?').next().unwrap_or_default().rsplit('/').next().unwrap().to_owned();
+        sent.actual_requests()
+            .map(|request| format!("{} {}", request.method(), path(request.uri())))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn an_upload_is_downloaded_once_and_copied_inside_the_bucket() {
+        let (clients, sent) =
+            clients(vec![object("one", "\"e1\""), copied("\"e2\""), response(304, ""), response(304, "")]);
+        let blobs = S3Blobs::new(clients.s3, "b");
+        blobs.keep_downloads();
+        let upload = blobs.fetch("incoming/acme/a b+.pdf", Some("v/1"), 10).await.unwrap().unwrap();
+        assert_eq!(blobs.put_file("jobs/j/source.pdf", upload.file.path()).await.unwrap(), Stored::Created);
+        drop(upload);
+        for _ in 0..2 {
+            let opened = blobs.open("jobs/j/source.pdf").await.unwrap().unwrap();
+            assert_eq!(std::fs::read(opened.path()).unwrap(), b"one");
+        }
+        assert_eq!(
+            calls(&sent),
+            ["GET a%20b%2B.pdf", "PUT source.pdf", "GET source.pdf", "GET source.pdf"],
+            "nothing is sent back, and the body comes once"
+        );
+        let requests: Vec<_> = sent.actual_requests().collect();
+        let header =
+            |index: usize, name: &str| requests[index].headers().get(name).unwrap_or_default().to_owned();
+        assert_eq!(header(1, "x-amz-copy-source"), "b/incoming/acme/a%20b%2B.pdf?versionId=v/1");
+        assert_eq!(
+            (header(1, "x-amz-copy-source-if-match"), header(1, "if-none-match")),
+            ("\"e1\"".into(), "*".into())
+        );
+        assert_eq!(header(3, "if-none-match"), "\"e2\"");
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_was_deleted_or_is_stored_already_is_sent_back_and_one_writer_wins() {
+        for refused in [404, 412] {
+            let error = "<Error><Code>X</Code><Message>no</Message></Error>";
+            let (clients, sent) =
+                clients(vec![object("one", "\"e1\""), response(refused, error), response(412, "")]);
+            let blobs = S3Blobs::new(clients.s3, "b");
+            let upload = blobs.fetch("incoming/a", None, 10).await.unwrap().unwrap();
+            assert_eq!(
+                blobs.put_file("jobs/j/source.pdf", upload.file.path()).await.unwrap(),
+                Stored::Existed
+            );
+            assert_eq!(sent.actual_requests().count(), 3);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kept_copy_of_a_deleted_document_is_not_given() {
+        let missing = "<Error><Code>NoSuchKey</Code><Message>no</Message></Error>";
+        let (clients, _) =
+            clients(vec![object("one", "\"e1\""), response(404, missing), object("two", "\"e2\"")]);
+        let blobs = S3Blobs::new(clients.s3, "b");
+        blobs.keep_downloads();
+        let path = blobs.open("jobs/j/source.pdf").await.unwrap().unwrap().path().to_owned();
+        assert!(path.exists(), "kept");
+        assert!(blobs.open("jobs/j/source.pdf").await.unwrap().is_none());
+        assert!(!path.exists());
+        let opened = blobs.open("jobs/j/source.pdf").await.unwrap().unwrap();
+        assert_eq!(std::fs::read(opened.path()).unwrap(), b"two");
+    }
+
+    #[tokio::test]
+    async fn an_object_over_the_limit_is_never_copied() {
+        let (clients, sent) = clients(vec![object("one", "\"e1\""), response(200, "")]);
+        let blobs = S3Blobs::new(clients.s3, "b");
+        let upload = blobs.fetch("incoming/a", None, 2).await.unwrap().unwrap();
+        blobs.put_file("jobs/j/source.pdf", upload.file.path()).await.unwrap();
+        let copies =
+            sent.actual_requests().filter(|request| request.headers().get("x-amz-copy-source").is_some());
+        assert_eq!(copies.count(), 0, "the file has the length and not the content");
     }
 
     #[tokio::test]

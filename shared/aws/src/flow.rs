@@ -122,10 +122,15 @@ struct WaitingStep {
 }
 
 /// The job id where Step Functions accepts it (80 characters: letters, digits, `-`, `_`), else its hash.
-/// A name can't be reused for 90 days, so a redriven job has its redrive count appended.
-fn execution_name(job: &JobId, redrives: u32) -> String {
+/// A name can't be reused for 90 days, so a redriven job has its redrive count appended, and a restarted
+/// execution the count of restarts.
+fn execution_name(job: &JobId, redrives: u32, restarts: u32) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let name = if redrives == 0 { job.to_string() } else { format!("{job}-{redrives}") };
+    let name = match (redrives, restarts) {
+        (0, 0) => job.to_string(),
+        (redrives, 0) => format!("{job}-{redrives}"),
+        (redrives, restarts) => format!("{job}-{redrives}-{restarts}"),
+    };
     if !job.as_str().is_empty() && name.len() <= 80 && name.bytes().all(plain) {
         name
     } else {
@@ -142,14 +147,15 @@ fn xray_header(trace: &TraceContext) -> String {
 #[async_trait]
 impl Flow for SfnFlow {
     async fn start(&self, start: &FlowStart) -> Result<(), Fault> {
-        let FlowStart { job, redrives, state, deadline, trace } = start;
+        let FlowStart { job, redrives, restarts, state, deadline, ocr_at, trace } = start;
         // As the step `load` returns it, which an execution then need not begin with.
-        let loaded = json!({ "state": state, "deadline": wait_until(*deadline) });
+        let loaded =
+            json!({ "state": state, "deadline": wait_until(*deadline), "ocr_at": wait_until(*ocr_at) });
         let call = self
             .client
             .start_execution()
             .state_machine_arn(&self.state_machine)
-            .name(execution_name(job, *redrives))
+            .name(execution_name(job, *redrives, *restarts))
             .input(json!({ "job_id": job, "job": loaded }).to_string())
             .trace_header(xray_header(trace));
         match call.send().await {
@@ -219,15 +225,18 @@ mod tests {
         let start = FlowStart {
             job: JobId::new("01j"),
             redrives: 0,
+            restarts: 0,
             state: State::Acked,
             deadline: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+            ocr_at: "2026-01-02T03:03:05.678Z".parse().unwrap(),
             trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap(),
         };
         flow.start(&start).await.unwrap();
         flow.start(&start).await.unwrap();
         let sent = bodies(&sent);
         let input: serde_json::Value = serde_json::from_str(sent[0]["input"].as_str().unwrap()).unwrap();
-        let job = json!({ "state": "ACKED", "deadline": "2026-01-02T03:04:05Z" });
+        let (deadline, ocr_at) = ("2026-01-02T03:04:05Z", "2026-01-02T03:03:05Z");
+        let job = json!({ "state": "ACKED", "deadline": deadline, "ocr_at": ocr_at });
         assert_eq!((&sent[0]["name"], input), (&json!("01j"), json!({ "job_id": "01j", "job": job })));
         assert_eq!(sent[0], sent[1]);
         let header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1";
@@ -236,10 +245,11 @@ mod tests {
 
     #[test]
     fn an_id_that_is_no_valid_execution_name_is_hashed() {
-        assert_eq!(execution_name(&JobId::new("a-B_9"), 0), "a-B_9");
-        assert_eq!(execution_name(&JobId::new("a-B_9"), 2), "a-B_9-2");
+        assert_eq!(execution_name(&JobId::new("a-B_9"), 0, 0), "a-B_9");
+        assert_eq!(execution_name(&JobId::new("a-B_9"), 2, 0), "a-B_9-2");
+        assert_eq!(execution_name(&JobId::new("a-B_9"), 0, 1), "a-B_9-0-1");
         for id in ["", "a b", "ä", &"x".repeat(81)] {
-            let name = execution_name(&JobId::new(id), 0);
+            let name = execution_name(&JobId::new(id), 0, 0);
             assert!(name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
         }
     }

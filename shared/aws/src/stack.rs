@@ -48,17 +48,23 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads the settings of a stack from `var` and from the stack's secret. An empty variable counts as
-    /// not set, so that a template parameter left empty does not hide the secret's value.
-    pub async fn settings(
+    /// Reads the variables of the stack's secret; none if it has no secret.
+    pub async fn secrets(
         clients: &Clients,
         resources: &StackResources,
+    ) -> Result<BTreeMap<String, String>, Fault> {
+        match &resources.secrets {
+            Some(secret) => read_secret(clients, secret).await,
+            None => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// Reads the settings of a stack from `var` and from the variables of its secret. An empty variable counts
+    /// as not set, so that a template parameter left empty does not hide the secret's value.
+    pub fn settings(
+        secrets: &BTreeMap<String, String>,
         var: impl Fn(&str) -> Option<String>,
     ) -> Result<Reading, StackError> {
-        let secrets = match &resources.secrets {
-            Some(secret) => read_secret(clients, secret).await?,
-            None => Default::default(),
-        };
         let given = |name: &str| var(name).filter(|value| !value.trim().is_empty());
         Settings::read(|name| given(name).or_else(|| secrets.get(name).cloned()))
             .map_err(StackError::Settings)

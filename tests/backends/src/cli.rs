@@ -5,10 +5,10 @@ use std::{path::Path, process::Stdio, time::Duration};
 use everypage_core::{
     billing::{
         buy::{self, PurchaseRequest},
-        purchase::State,
         purchases,
     },
     ids::TenantId,
+    sagas::progress::State,
 };
 use everypage_testkit::sample_pdf;
 use serde_json::{Value, json};
@@ -181,7 +181,7 @@ async fn accounts_and_purchases(backend: &DeployedStack) {
     let wait_for = async |state: State| {
         until(&format!("{state:?} of a purchase"), TIMEOUT, async || {
             backend.sweep().await;
-            (purchases::find(&app.store, &bought.id).await.ok()??.value.state == state).then_some(())
+            (purchases::find(&app.store, &bought.id).await.ok()??.value.progress.state == state).then_some(())
         })
         .await;
     };

@@ -57,10 +57,11 @@ impl DeployedStack {
         let collector = Collector::start().await;
         let keeper = std::process::id().to_string();
         let endpoint = stdout(Command::new(root().join("scripts/cloud")).arg(keeper).output().unwrap());
-        let deploy = Command::new(root().join("scripts/deploy-emulated"))
-            .args([&endpoint, NAME])
-            .arg(program("everypage-worker").parent().unwrap())
-            .args([
+        let outputs = deploy(
+            &endpoint,
+            NAME,
+            "infra/template.yaml",
+            &[
                 format!("OpenAiBaseUrl={}", provider.openai_base_url()),
                 format!("AnthropicBaseUrl={}", provider.anthropic_base_url()),
                 format!("PaymentUrl={}", payment_server.url()),
@@ -72,9 +73,8 @@ impl DeployedStack {
                 // Pages that wait for a slot poll four times a second, which would slow the emulator.
                 "MaxInflightPerModel=64".into(),
                 "ProtectData=false".into(),
-            ])
-            .output();
-        let outputs: Value = serde_json::from_str(&stdout(deploy.unwrap())).unwrap();
+            ],
+        );
         let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
         // The step that an operator takes after the first deployment.
         let keys = json!({
@@ -95,12 +95,47 @@ impl DeployedStack {
         text(&self.outputs, name)
     }
 
+    /// Deploys another template next to the stack; returns its outputs.
+    pub fn deploy(&self, name: &str, template: &str, parameters: &[String]) -> Value {
+        deploy(&self.endpoint, name, template, parameters)
+    }
+
     /// Invokes a function by name, and waits for its answer.
     pub async fn invoke(&self, function: &str, event: Value) -> Value {
-        let address = format!("{}/2015-03-31/functions/{NAME}-{function}/invocations", self.endpoint);
+        self.call_lambda(reqwest::Method::POST, function, "invocations", Some(event)).await
+    }
+
+    /// Changes a variable of a function's environment.
+    pub async fn change_variable(&self, function: &str, name: &str, value: &str) {
+        use reqwest::Method;
+        let found = self.call_lambda(Method::GET, function, "configuration", None).await;
+        let mut environment = found["Environment"].clone();
+        assert!(environment["Variables"][name].is_string(), "{function} has no {name}: {found}");
+        environment["Variables"][name] = json!(value);
+        let body = json!({ "Environment": environment });
+        self.call_lambda(Method::PUT, function, "configuration", Some(body)).await;
+        until(&format!("the new environment of {function}"), Duration::from_secs(30), async || {
+            let now = self.call_lambda(Method::GET, function, "configuration", None).await;
+            let done = now["LastUpdateStatus"] == "Successful";
+            (done && now["Environment"]["Variables"][name] == value).then_some(())
+        })
+        .await;
+    }
+
+    async fn call_lambda(
+        &self,
+        method: reqwest::Method,
+        function: &str,
+        what: &str,
+        body: Option<Value>,
+    ) -> Value {
+        let address = format!("{}/2015-03-31/functions/{NAME}-{function}/{what}", self.endpoint);
         let scope = format!("test/20260101/{REGION}/lambda/aws4_request");
         let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
-        let call = http().post(address).header("authorization", signed).body(event.to_string());
+        let mut call = http().request(method, address).header("authorization", signed);
+        if let Some(body) = body {
+            call = call.body(body.to_string());
+        }
         let answer = call.send().await.unwrap().text().await.unwrap();
         serde_json::from_str(&answer).unwrap_or(Value::String(answer))
     }
@@ -149,6 +184,18 @@ pub fn http() -> reqwest::Client {
     // Fails when a provider is set already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
+}
+
+/// Deploys a template of this repository into the emulator; returns its outputs.
+fn deploy(endpoint: &str, name: &str, template: &str, parameters: &[String]) -> Value {
+    let deploy = Command::new(root().join("scripts/deploy-emulated"))
+        .arg("--template")
+        .arg(root().join(template))
+        .args([endpoint, name])
+        .arg(program("everypage-worker").parent().unwrap())
+        .args(parameters)
+        .output();
+    serde_json::from_str(&stdout(deploy.unwrap())).unwrap()
 }
 
 /// The standard output of a program that must succeed.

@@ -6,7 +6,6 @@ use everypage_core::{
     billing::{
         accounts,
         buy::{self, PurchaseRequest},
-        purchase::State as PurchaseState,
         purchases,
     },
     dead_letters,
@@ -15,6 +14,7 @@ use everypage_core::{
     job::{Job, State, cancel::cancel, jobs},
     plan::decide::{Decision, decide, modify},
     recover::redrive::redrive,
+    sagas::progress::State as PurchaseState,
     secret::Secret,
     time::after,
 };
@@ -241,7 +241,7 @@ async fn credits_are_missing_bought_and_paid(backend: &dyn TestBackend) {
     until("credits", TIMEOUT, async || {
         backend.sweep().await;
         let found = purchases::find(&app.store, &started.id).await.ok()??.value;
-        (found.state == PurchaseState::Completed).then_some(())
+        (found.progress.state == PurchaseState::Completed).then_some(())
     })
     .await;
     let second = Document { name: "rich.pdf", ..document("prepaid", &["one", "two", "three"]) };

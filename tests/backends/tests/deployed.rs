@@ -16,14 +16,21 @@ use everypage_backends::{
     cli::{self, Cli},
     deployed_stack::{DeployedStack, NAME, PAYMENT_KEY, PROVIDER_KEY, REGION, http},
     inbox::{Inbox, received},
+    program,
     scenarios::{self, SAMPLE_PASSWORD},
     test_backend::{Document, TestBackend, ended, tenant, until},
 };
 use everypage_core::{
-    finish::heal,
-    ids::TenantId,
+    document::{ImageFormat, ImageStyle},
+    event::Aggregate,
+    events::trail,
+    finish::{heal, results},
+    ids::{PageNumber, TenantId},
     job::{State, jobs},
+    keys::{blob, record},
     notify::{webhook, webhooks},
+    ports::pdf::{PdfSource, ReadOptions, RenderPages},
+    source::Source,
     tenants::{
         api_keys,
         caller::{Caller, Role},
@@ -56,10 +63,129 @@ async fn scenarios_on_the_deployed_stack() {
         the_command_line_submits(&backend),
         a_webhook_is_sent(&backend),
         a_replaced_upload_is_also_read(&backend),
+        a_workflow_of_ones_own_starts(&backend),
+        a_late_document_is_published(&backend),
+        a_scan_that_no_model_reads_has_text(&backend),
     );
     twenty_documents_are_read_concurrently(&backend).await;
     no_password_is_left(&backend).await;
     logs_contain_no_secrets(&backend);
+    // Last: it removes what the others left.
+    if std::env::var_os(UNSEEN).is_some() {
+        content_is_removed_after_its_time(&backend).await;
+    }
+}
+
+/// Set it to run also the scenarios that have not been seen to pass in the emulator.
+const UNSEEN: &str = "EVERYPAGE_TEST_UNSEEN_SCENARIOS";
+
+/// `examples/own-workflow`: a state machine that an event of the stack's bus starts.
+async fn a_workflow_of_ones_own_starts(backend: &DeployedStack) {
+    let parameters = [format!("EventBusName={}", backend.output("EventBusName"))];
+    let outputs = backend.deploy("own-workflow", "examples/own-workflow/template.yaml", &parameters);
+    let machine = outputs["WorkflowArn"].as_str().unwrap();
+    tenant(&backend.app(), "own", &[]).await;
+    let bytes = sample_pdf::pages_with_text(&["with a workflow"]);
+    let document = Document { tenant: "own", name: "a.pdf", bytes, password: None, traceparent: None };
+    let id = backend.submit(document).await;
+    assert_eq!(ended(backend, &id, Duration::from_secs(150)).await.state, State::Audited);
+    until("an execution of the workflow", Duration::from_secs(60), async || {
+        let call = backend.clients.sfn.list_executions().state_machine_arn(machine);
+        for execution in call.send().await.unwrap().executions {
+            let call = backend.clients.sfn.describe_execution().execution_arn(execution.execution_arn);
+            let execution = call.send().await.unwrap();
+            let input: Value = serde_json::from_str(execution.input.as_deref().unwrap()).unwrap();
+            // The other scenarios start it too.
+            if input["resources"][0].as_str().is_some_and(|resource| resource.contains(id.as_str())) {
+                assert_eq!(input["detail-type"], "job.executed", "{input}");
+                return (execution.status.as_str() == "SUCCEEDED").then_some(());
+            }
+        }
+        None
+    })
+    .await;
+}
+
+/// Its deadline has passed before it can be opened: it is read all the same, and does not fail.
+async fn a_late_document_is_published(backend: &DeployedStack) {
+    tenant(&backend.app(), "late", &[("JOB_TIMEOUT", "1ms")]).await;
+    let bytes = sample_pdf::pages_with_text(&["too late", "for a model"]);
+    let document = Document { tenant: "late", name: "a.pdf", bytes, password: None, traceparent: None };
+    let id = backend.submit(document).await;
+    let job = ended(backend, &id, Duration::from_secs(150)).await;
+    assert_eq!((job.state, &job.failure), (State::Audited, &None));
+    let metadata = &job.result.as_ref().unwrap().metadata;
+    assert_eq!(
+        (metadata.total_pages, metadata.final_timeout_fallback_pages, metadata.timeout_occurred),
+        (2, 2, true),
+        "{metadata:?}"
+    );
+}
+
+/// A picture of a page, at a tenant whose models all fail: OCR reads it before the result is published.
+async fn a_scan_that_no_model_reads_has_text(backend: &DeployedStack) {
+    // As everywhere in the tests, `./test` builds the program and then requires it.
+    let is_built = program("everypage-worker").with_file_name("everypage-ocr").exists();
+    assert!(is_built || std::env::var_os("EVERYPAGE_TEST_OCR").is_none(), "everypage-ocr is not built");
+    if !is_built || std::env::var_os(UNSEEN).is_none() {
+        return;
+    }
+    tenant(&backend.app(), "down-scan", &[("PATIENCE", "0"), ("JOB_TIMEOUT", "3m")]).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "The harbour closes at nine in the evening";
+    std::fs::write(file.path(), sample_pdf::pages_with_text(&[text])).unwrap();
+    let (scanned, first) = (TenantId::new("down-scan"), PageNumber::new(1).unwrap());
+    let source = PdfSource { file: file.path(), password: None, tenant: &scanned };
+    let style = ImageStyle { dpi: 200, format: ImageFormat::Png, ..ImageStyle::default() };
+    let options = ReadOptions { render: RenderPages::All, style };
+    let read = backend.app().preparer.pdf.read(source, &[first], &options).await.unwrap();
+    let bytes = read[0].image.as_ref().unwrap().bytes.clone();
+    let document =
+        Document { tenant: "down-scan", name: "scan.png", bytes, password: None, traceparent: None };
+    let id = backend.submit(document).await;
+    let job = ended(backend, &id, Duration::from_secs(200)).await;
+    assert_eq!(job.state, State::Audited);
+    let blobs = backend.app().blobs.clone();
+    let document = results::read_document(blobs.as_ref(), &job, None).await.unwrap().unwrap();
+    let page = &document.pages[0];
+    assert_eq!(page.source, Source::OCR_FALLBACK, "{page:?}");
+    assert!(page.text.contains("harbour closes at nine"), "{}", page.text);
+    assert!(!document.metadata.timeout_occurred);
+}
+
+/// `DataRetentionDays`, here with a shorter time: the sweep removes uploads, blobs and the pages' records, and
+/// the job and its trail stay.
+async fn content_is_removed_after_its_time(backend: &DeployedStack) {
+    let tenant = TenantId::new("over");
+    let app = backend.app();
+    let job = jobs::list(&app.store, &tenant, 10).await.unwrap().remove(0);
+    let partition = record::job_partition(&job.id);
+    let stored = async || {
+        let bucket = backend.output("BucketName");
+        let mut objects = Vec::new();
+        for prefix in [blob::job(&job.id), "incoming/over/".to_owned()] {
+            let call = backend.clients.s3.list_objects_v2().bucket(&bucket).prefix(prefix);
+            let listed = call.send().await.unwrap();
+            objects.extend(listed.contents().iter().filter_map(|object| object.key().map(str::to_owned)));
+        }
+        let pages = app.store.records.list(&partition, record::PAGES, None, 10).await.unwrap().items;
+        (objects, pages.len())
+    };
+    let (objects, pages) = stored().await;
+    assert!(objects.iter().any(|key| key.starts_with("incoming/")) && pages > 0, "{objects:?} {pages}");
+    backend.sweep().await;
+    assert_eq!(stored().await, (objects, pages), "its time is not over");
+    backend.change_variable("finalize", "DATA_RETENTION", "1s").await;
+    until("the removal of content", Duration::from_secs(90), async || {
+        backend.sweep().await;
+        let (objects, pages) = stored().await;
+        (objects.is_empty() && pages == 0).then_some(())
+    })
+    .await;
+    let kept = jobs::find(&app.store, &job.id).await.unwrap().unwrap().value;
+    assert!(kept.content_removed_at.is_some() && kept.result.is_some(), "{kept:?}");
+    let trail = trail::read(&app.store, &Aggregate::Job(job.id.clone())).await.unwrap();
+    assert_eq!(trail.last().unwrap().kind, "job.content_removed");
 }
 
 /// The functions log at the most detailed level, and no line has a document's text, a prompt, a password or
@@ -140,7 +266,7 @@ async fn notices_are_sent(inbox: &Inbox) {
 async fn an_unrecordable_failure_sends_a_notice(backend: &DeployedStack, inbox: &Inbox) {
     let call = backend.clients.sfn.start_execution().state_machine_arn(backend.output("StateMachineArn"));
     let deadline = after(backend.app().store.clock.now(), Duration::from_secs(300)).to_string();
-    let input = json!({ "job_id": "unknown-job", "job": { "state": "ACKED", "deadline": deadline } });
+    let input = json!({ "job_id": "unknown-job", "job": { "state": "ACKED", "deadline": deadline, "ocr_at": deadline } });
     let started = call.name("unknown-job").input(input.to_string()).send().await.unwrap();
     let execution = started.execution_arn;
     let ended = until("the end of an execution", Duration::from_secs(90), async || {
@@ -196,7 +322,7 @@ async fn many_pages_wait_concurrently(backend: &DeployedStack) {
         (job.state, metadata.total_pages as usize, metadata.timeout_occurred),
         (State::Audited, PAGES, true)
     );
-    assert_eq!((metadata.final_ai_pages, metadata.missing_pages.len()), (0, 0));
+    assert_eq!((metadata.final_ai_pages, metadata.missing_pages), (0, 0));
 }
 
 /// Two documents uploaded under one name at the same moment: each is read as it was uploaded.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use aws_sdk_sqs::{
     Client,
     error::ProvideErrorMetadata,
-    types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry},
+    types::{Message, MessageSystemAttributeName, QueueAttributeName, SendMessageBatchRequestEntry},
 };
 use everypage_core::{
     digest::sha256_hex,
@@ -147,6 +147,19 @@ impl SqsQueue {
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
         let response = call.send().await.map_err(|error| fault(SERVICE, error))?;
         Ok(response.messages.unwrap_or_default().into_iter().map(|message| delivery(lane, message)).collect())
+    }
+
+    /// Messages that wait, that are delayed or that are being worked on, about.
+    async fn about_depth(&self, lane: &Lane) -> Result<u64, Fault> {
+        use QueueAttributeName::{
+            ApproximateNumberOfMessages as Waiting, ApproximateNumberOfMessagesDelayed as Delayed,
+            ApproximateNumberOfMessagesNotVisible as Received,
+        };
+        let names = [Waiting, Delayed, Received];
+        let call = self.client.get_queue_attributes().queue_url(&lane.url);
+        let call = call.set_attribute_names(Some(names.to_vec()));
+        let found = call.send().await.map_err(|error| fault(SERVICE, error))?.attributes.unwrap_or_default();
+        Ok(names.iter().filter_map(|name| found.get(name)?.parse::<u64>().ok()).sum())
     }
 
     async fn send_batch(&self, url: &str, batch: &[&Outgoing]) -> Result<(), Fault> {
@@ -332,6 +345,12 @@ impl Queue for SqsQueue {
     /// Always empty: SQS publishes the depths to CloudWatch itself.
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         Ok(vec![])
+    }
+
+    async fn about_depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        let lanes =
+            self.lanes.iter().map(|lane| async move { Ok((lane.priority, self.about_depth(lane).await?)) });
+        futures::future::try_join_all(lanes).await
     }
 }
 

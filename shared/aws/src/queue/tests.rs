@@ -144,3 +144,19 @@ async fn messages_are_grouped_by_tenant() {
     assert_eq!((groups[0].as_str(), groups[2].as_str()), (Some("acme"), None));
     assert_eq!(groups[1].as_str().unwrap().len(), 64, "a name that SQS would refuse is hashed");
 }
+
+#[tokio::test]
+async fn messages_are_counted_about_in_every_lane_whatever_they_wait_for() {
+    let counts = |visible: &str, received: &str, delayed: &str| {
+        json!({"Attributes": {
+            "ApproximateNumberOfMessages": visible,
+            "ApproximateNumberOfMessagesNotVisible": received,
+            "ApproximateNumberOfMessagesDelayed": delayed,
+        }})
+    };
+    let (queue, sent) =
+        queue(&[(200, counts("1", "2", "3")), (200, counts("40", "0", "0")), (200, json!({}))]);
+    let depths = queue.about_depths().await.unwrap();
+    assert_eq!(depths, [(Priority::Urgent, 6), (Priority::Normal, 40), (Priority::Low, 0)]);
+    assert_eq!(bodies(&sent).len(), 3);
+}

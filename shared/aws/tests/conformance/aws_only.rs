@@ -7,7 +7,7 @@ use everypage_core::{
     ids::{JobId, Priority},
     ports::{
         Fault,
-        blobs::Blobs,
+        blobs::{Blobs, Stored},
         queue::{Outgoing, Queue},
         records::{Batch, Change, Draft, Key, Records, When, Written},
     },
@@ -104,6 +104,26 @@ async fn a_large_file_is_stored_and_its_local_copy_is_removed() {
     let path = opened.path().to_owned();
     drop(opened);
     assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn an_upload_is_copied_inside_the_bucket_and_opened_without_another_download() {
+    let clients = emulator::connect().await;
+    let bucket = emulator::bucket(&clients).await;
+    let blobs = S3Blobs::new(clients.s3.clone(), &bucket);
+    blobs.keep_downloads();
+    let key = "incoming/acme/a report (1)+.pdf";
+    blobs.put_new(key, b"content".to_vec()).await.unwrap();
+    let upload = blobs.fetch(key, None, 100).await.unwrap().unwrap();
+    assert_eq!(blobs.put_file("jobs/j/source.pdf", upload.file.path()).await.unwrap(), Stored::Created);
+    // Had it been sent back, this would be the content.
+    let downloaded = upload.file.path().to_owned();
+    std::fs::write(&downloaded, b"changed").unwrap();
+    assert_eq!(blobs.get("jobs/j/source.pdf").await.unwrap().unwrap(), b"content");
+    let opened = blobs.open("jobs/j/source.pdf").await.unwrap().unwrap();
+    assert_eq!(opened.path(), downloaded, "the same file");
+    blobs.delete("jobs/j/source.pdf").await.unwrap();
+    assert!(blobs.open("jobs/j/source.pdf").await.unwrap().is_none());
 }
 
 #[tokio::test]

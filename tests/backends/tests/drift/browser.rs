@@ -40,8 +40,8 @@ fn cors_allows_exactly_the_methods_and_headers_of_the_api() {
         returned.extend(headers.map(|(name, _)| name.to_lowercase()));
     }
     // The OpenAPI document describes these in prose, or once for all routes.
-    sent.extend(["authorization", "content-type", "if-none-match"].map(str::to_owned));
-    returned.extend(["retry-after", "x-request-id"].map(str::to_owned));
+    sent.extend(["authorization", "content-type", "if-none-match", "if-range", "range"].map(str::to_owned));
+    returned.extend(["accept-ranges", "content-range", "retry-after", "x-request-id"].map(str::to_owned));
     let template = template();
     let cors = |name: &str| list(&template, "  Api:", name);
     assert_eq!(cors("AllowMethods"), methods);

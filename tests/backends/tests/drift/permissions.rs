@@ -23,17 +23,19 @@ const DEAD_LETTER_QUEUES: &[&str] = &[
     "UrgentDeadLetters.Arn",
 ];
 /// The key, for our own calls.
-const SEALED: &[&str] = &["Key.Arn if kms:EncryptionContext:application: everypage"];
+const SEALED: &[&str] =
+    &["If [MakesKey, Key.Arn, Ref KmsKeyArn] if kms:EncryptionContext:application: everypage"];
 /// The key, for calls by S3 and SNS: bucket and topic are encrypted with it.
 const KEY_OF_BUCKET_AND_TOPIC: &[&str] = &[
-    "Key.Arn if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
+    "If [MakesKey, Key.Arn, Ref KmsKeyArn] if kms:ViaService: [s3.${AWS::Region}.${AWS::URLSuffix}, sns.${AWS::Region}.${AWS::URLSuffix}]",
 ];
-const KEY_OF_TOPIC: &[&str] = &["Key.Arn if kms:ViaService: [sns.${AWS::Region}.${AWS::URLSuffix}]"];
+const KEY_OF_TOPIC: &[&str] =
+    &["If [MakesKey, Key.Arn, Ref KmsKeyArn] if kms:ViaService: [sns.${AWS::Region}.${AWS::URLSuffix}]"];
 
 /// An SDK call, the action and resources that a role must allow for it, and the functions that make it.
 type Call = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
-const CALLS: [Call; 29] = [
+const CALLS: [Call; 31] = [
     ("get_item", "dynamodb:GetItem", TABLE, &ALL_FUNCTIONS),
     ("batch_get_item", "dynamodb:BatchGetItem", TABLE, &ALL_FUNCTIONS),
     ("query", "dynamodb:Query", TABLE, &ALL_FUNCTIONS),
@@ -50,17 +52,22 @@ const CALLS: [Call; 29] = [
     ("list_objects_v2", "s3:ListBucket", &["BUCKET"], &ALL_FUNCTIONS),
     ("get_object", "s3:GetObject", &["BUCKET/jobs/*"], &ALL_FUNCTIONS),
     ("put_object", "s3:PutObject", &["BUCKET/jobs/*"], &ALL_FUNCTIONS),
-    ("delete_objects", "s3:DeleteObject", &["BUCKET/jobs/*"], &["Intake", "Api"]),
+    ("delete_objects", "s3:DeleteObject", &["BUCKET/jobs/*"], &["Intake", "Finalize", "Api"]),
     // An upload, a version of it, and its options file.
     ("get_object", "s3:GetObject", &["BUCKET/incoming/*"], &["Intake"]),
     ("get_object", "s3:GetObjectVersion", &["BUCKET/incoming/*"], &["Intake"]),
+    // An upload becomes the job's source by a copy inside the bucket.
+    ("copy_object", "s3:GetObjectVersion", &["BUCKET/incoming/*"], &["Intake"]),
     ("delete_object", "s3:DeleteObject", &["BUCKET/incoming/*.json"], &["Intake"]),
     ("delete_object", "s3:DeleteObjectVersion", &["BUCKET/incoming/*.json"], &["Intake"]),
-    // Upload links are signed with the role's permissions; deleting a job deletes its upload.
+    // Upload links are signed with the role's permissions; deleting a job deletes its upload, and so does its
+    // retention.
     ("put_object", "s3:PutObject", &["BUCKET/incoming/*"], &["Api"]),
-    ("delete_object", "s3:DeleteObject", &["BUCKET/incoming/*"], &["Api"]),
+    ("delete_object", "s3:DeleteObject", &["BUCKET/incoming/*"], &["Finalize", "Api"]),
     ("send_message_batch", "sqs:SendMessage", LANES, &["Intake", "Worker", "Api"]),
     ("change_message_visibility", "sqs:ChangeMessageVisibility", LANES, &["Worker"]),
+    // How many pages wait, of all jobs.
+    ("get_queue_attributes", "sqs:GetQueueAttributes", LANES, &["Worker"]),
     ("receive_message", "sqs:ReceiveMessage", DEAD_LETTER_QUEUES, &["Finalize"]),
     ("delete_message", "sqs:DeleteMessage", DEAD_LETTER_QUEUES, &["Finalize"]),
     ("change_message_visibility", "sqs:ChangeMessageVisibility", DEAD_LETTER_QUEUES, &["Finalize"]),
@@ -71,12 +78,12 @@ const CALLS: [Call; 29] = [
 ];
 
 /// Calls of the command line, with the permissions of its user.
-const BY_COMMAND_LINE: [&str; 2] = ["get_caller_identity", "get_queue_url"];
+const BY_COMMAND_LINE: [&str; 3] = ["get_caller_identity", "get_queue_url", "head_object"];
 
 /// Permissions that AWS itself needs, or that a call above needs on further resources.
 type Grant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const PLATFORM: [Grant; 8] = [
+const PLATFORM: [Grant; 7] = [
     ("xray:PutTraceSegments", &["*"], &ALL_FUNCTIONS),
     ("xray:PutTelemetryRecords", &["*"], &ALL_FUNCTIONS),
     ("kms:Decrypt", KEY_OF_BUCKET_AND_TOPIC, &ALL_FUNCTIONS),
@@ -84,7 +91,6 @@ const PLATFORM: [Grant; 8] = [
     // Lambda polls the lanes for the worker, and stores notifications that intake failed to process.
     ("sqs:ReceiveMessage", LANES, &["Worker"]),
     ("sqs:DeleteMessage", LANES, &["Worker"]),
-    ("sqs:GetQueueAttributes", LANES, &["Worker"]),
     ("sqs:SendMessage", &["UploadsDeadLetters.Arn"], &["Intake"]),
 ];
 
@@ -176,8 +182,13 @@ fn the_state_machines_role_allows_exactly_what_its_states_do() {
         match service.trim_end_matches(".waitForTaskToken") {
             "" => {}
             "lambda:invoke" => {
-                let function = resource_of(&parameters["FunctionName"]);
-                needed.extend(granted(&["lambda:InvokeFunction"], &[&function]));
+                let alias = resource_of(&parameters["FunctionName"]);
+                let function = alias.strip_prefix("Ref ").and_then(|alias| alias.strip_suffix(".Alias"));
+                let function =
+                    format!("{}.Arn", function.unwrap_or_else(|| panic!("{alias} is not an alias")));
+                // Executions that an earlier template started call the function itself.
+                let live = format!("${{{function}}}:live");
+                needed.extend(granted(&["lambda:InvokeFunction"], &[&live, &function]));
             }
             "sqs:sendMessage" => {
                 let queue = resource_of(&parameters["QueueUrl"]).replacen("Ref ", "", 1) + ".Arn";

@@ -1,13 +1,13 @@
 //! `statemachine.asl.json` agrees with the functions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everypage_aws::JOB_CHANGED;
-use everypage_core::settings::Settings;
+use everypage_core::settings::{Reading, Settings};
 use everypage_function::ErrorName;
 use serde_json::{Value, json};
 
-use crate::{is_lambda, machine, states, template, text};
+use crate::{block, is_lambda, machine, states, template, text};
 
 #[test]
 fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
@@ -26,9 +26,8 @@ fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
 }
 
 #[test]
-fn steps_are_retried_with_the_intervals_of_the_code() {
-    let machine = machine();
-    let pauses = Settings::read(|_| None).unwrap().settings.retry_intervals;
+fn steps_are_retried_with_the_four_numbers_of_the_settings() {
+    let (machine, template) = (machine(), template());
     let never = [ErrorName::DocumentError, ErrorName::StepBroken].map(ErrorName::as_str);
     for state in states(&machine).into_iter().filter(|state| is_lambda(state)) {
         let rules = state["Retry"].as_array().unwrap();
@@ -37,13 +36,39 @@ fn steps_are_retried_with_the_intervals_of_the_code() {
             (&json!(never), &json!(0)),
             "{state}"
         );
-        let last = rules.last().unwrap();
-        let (first, rate) =
-            (last["IntervalSeconds"].as_f64().unwrap(), last["BackoffRate"].as_f64().unwrap());
-        let times = last["MaxAttempts"].as_u64().unwrap();
-        let waits: Vec<f64> = (0..times).map(|time| first * rate.powi(time as i32)).collect();
-        assert_eq!(waits, pauses.iter().map(|pause| pause.as_secs_f64()).collect::<Vec<_>>());
+        let last = json!({
+            "ErrorEquals": ["States.ALL"],
+            "IntervalSeconds": "${RetryFirstDelay}",
+            "BackoffRate": "${RetryMultiplier}",
+            "MaxDelaySeconds": "${RetryMaxDelay}",
+            "MaxAttempts": "${MaxRetries}",
+        });
+        assert_eq!(rules.last(), Some(&last), "{state}");
     }
+    // The functions get the same numbers, whose defaults are those of the code.
+    let (substitutions, variables) =
+        (block(&template, "      DefinitionSubstitutions:"), block(&template, "      Variables:"));
+    let mut given = BTreeMap::new();
+    for (parameter, variable, unit) in [
+        ("MaxRetries", "MAX_RETRIES", ""),
+        ("RetryFirstDelay", "RETRY_FIRST_DELAY", "s"),
+        ("RetryMultiplier", "RETRY_MULTIPLIER", ""),
+        ("RetryMaxDelay", "RETRY_MAX_DELAY", "s"),
+    ] {
+        assert_eq!(substitutions[parameter], format!("!Ref {parameter}"));
+        let expected = match unit {
+            "" => format!("!Ref {parameter}"),
+            unit => format!("!Sub '${{{parameter}}}{unit}'"),
+        };
+        assert_eq!(variables[variable], expected);
+        let default = block(&template, &format!("  {parameter}:"))["Default"].clone();
+        given.insert(variable, format!("{default}{unit}"));
+    }
+    let read = |name: &str| given.get(name).cloned();
+    let intervals = |reading: Reading| reading.settings.retry_intervals;
+    let code = intervals(Settings::read(|_| None).unwrap());
+    assert_eq!(intervals(Settings::read(read).unwrap()), code);
+    assert_eq!(code.len(), 3);
 }
 
 #[test]
@@ -80,6 +105,7 @@ fn filled((name, value): (&String, &Value)) -> (String, Value) {
         "error" => json!({ "Error": "States.Timeout", "Cause": "" }),
         "group" => json!({ "first": 1, "last": 2 }),
         "cause" => json!("PagesSettled"),
+        "pages" => json!([1, 2]),
         "state" => json!("ACKED"),
         _ => json!("x"),
     };
@@ -97,10 +123,12 @@ fn every_choice_and_every_end_of_the_race_is_known_to_the_functions() {
         compared += 1;
     }
     assert!(compared >= 5, "only {compared} comparisons were found");
-    let caught = machine["States"]["Race"]["Catch"].as_array().unwrap().iter();
+    let caught = ["Race", "Recognition"].map(|state| machine["States"][state]["Catch"].as_array().unwrap());
+    let caught = caught.into_iter().flatten();
     let ends = caught.filter(|rule| rule["Next"] == "Finalize").map(|rule| rule["ErrorEquals"][0].clone());
-    let halted = machine["States"]["FinalizeHalted"]["Result"]["Error"].clone();
-    for end in ends.chain([halted]) {
+    let passed = ["FinalizeHalted", "FinalizeWithoutOcr"];
+    let passed = passed.map(|state| machine["States"][state]["Result"]["Error"].clone());
+    for end in ends.chain(passed) {
         let payload = json!({ "step": "finalize", "job_id": "x", "cause": end });
         serde_json::from_value::<everypage_finalize::Step>(payload).unwrap();
     }

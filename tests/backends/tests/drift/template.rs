@@ -1,15 +1,15 @@
 //! Settings and limits in `infra/template.yaml` agree with the code.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use everypage_aws::{VARIABLES, queue_variable};
 use everypage_core::{
     ids::Priority,
     providers::target::{Provider, Tier},
-    settings::{Settings, parse_duration},
+    settings::{Cost, Settings, parse_duration},
 };
 
-use crate::{block, list, template};
+use crate::{between, block, list, template};
 
 #[test]
 fn the_functions_environment_has_exactly_the_variables_that_the_code_reads() {
@@ -54,6 +54,33 @@ fn parameters_have_the_defaults_of_the_code() {
 }
 
 #[test]
+fn content_expires_in_table_and_bucket_after_the_same_time() {
+    let template = template();
+    let variables = block(&template, "      Variables:");
+    assert_eq!(variables["DATA_RETENTION"], "!Sub '${DataRetentionDays}d'");
+    let days = block(&template, "  DataRetentionDays:")["Default"].clone();
+    let read = |name: &str| (name == "DATA_RETENTION").then(|| format!("{days}d"));
+    let retention = Settings::read(read).unwrap().settings.data_retention;
+    assert_eq!(retention, Some(Duration::from_secs(30 * 24 * 3600)));
+    assert_eq!(template.matches("ExpirationInDays: !Ref DataRetentionDays").count(), 2, "incoming/, jobs/");
+}
+
+#[test]
+fn browsers_may_request_parts_of_results() {
+    let template = template();
+    let lists = |name: &str| -> Vec<BTreeSet<String>> {
+        between(&template, &format!("{name}: ["), "]")
+            .map(|list| list.split(", ").map(str::to_owned).collect())
+            .collect()
+    };
+    let has = |list: &BTreeSet<String>, names: [&str; 2]| names.iter().all(|name| list.contains(*name));
+    let (allowed, exposed) = (lists("      AllowHeaders"), lists("      ExposeHeaders"));
+    assert_eq!((allowed.len(), exposed.len()), (2, 2), "both APIs");
+    assert!(allowed.iter().all(|list| has(list, ["range", "if-range"])), "{allowed:?}");
+    assert!(exposed.iter().all(|list| has(list, ["accept-ranges", "content-range"])), "{exposed:?}");
+}
+
+#[test]
 fn parameters_allow_exactly_the_providers_and_tiers_of_the_code() {
     let template = template();
     for (parameter, names) in
@@ -89,6 +116,36 @@ fn the_worker_may_call_the_default_models_of_bedrock_and_no_others() {
     let policy = policy.split("  WorkerFunction:").next().unwrap();
     assert!(policy.contains("Action: 'bedrock:InvokeModel', Resource: !Ref BedrockModelArns"));
     assert!(policy.contains("Condition: CallsBedrock") && policy.contains("Roles: [!Ref WorkerRole]"));
+    // The condition compares with the parameter's default, which CloudFormation can't name.
+    let condition =
+        template.split("  CallsBedrock:").nth(1).unwrap().split("  HasAlarmEmail:").next().unwrap();
+    let compared: Vec<&str> =
+        condition.lines().filter_map(|line| Some(line.split("- arn:").nth(1)?.trim())).collect();
+    let default =
+        template.split("  BedrockModelArns:").nth(1).unwrap().split("    Description:").next().unwrap();
+    let default: Vec<&str> = default
+        .lines()
+        .filter_map(|line| Some(line.trim().strip_prefix("arn:")?.trim_end_matches(',')))
+        .collect();
+    assert_eq!(compared, default);
+}
+
+#[test]
+fn models_and_money_are_parameters() {
+    let parameters = block(&template(), "      Variables:");
+    for (variable, parameter) in [
+        ("FAILOVER", "Failover"),
+        ("BUDGET_USD", "BudgetUsd"),
+        ("TENANT_BUDGET_USD", "TenantBudgetUsd"),
+        ("COST", "Cost"),
+        ("BEDROCK_PRIMARY_MODEL", "BedrockPrimaryModel"),
+        ("BEDROCK_SECONDARY_MODEL", "BedrockSecondaryModel"),
+        ("BEDROCK_FAST_MODEL", "BedrockFastModel"),
+    ] {
+        assert_eq!(parameters.get(variable), Some(&format!("!Ref {parameter}")));
+    }
+    let costs = [Cost::Standard, Cost::Low].map(|cost| cost.to_string());
+    assert_eq!(list(&template(), "  Cost:", "AllowedValues"), BTreeSet::from(costs));
 }
 
 #[test]
