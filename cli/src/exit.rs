@@ -40,7 +40,7 @@ impl Exit {
     }
 
     fn of_result(metadata: &ResultMetadata) -> Self {
-        if !metadata.missing_pages.is_empty() {
+        if metadata.missing_pages > 0 {
             Self::Missing
         } else if metadata.mupdf_fallback_count > 0 || metadata.timeout_occurred {
             Self::Fallback
@@ -52,8 +52,6 @@ impl Exit {
 
 #[cfg(test)]
 mod tests {
-    use everypage_core::ids::PageNumber;
-
     use super::*;
 
     #[test]
@@ -72,17 +70,17 @@ mod tests {
 
     #[test]
     fn the_worst_page_decides() {
-        let with = |missing: &[u32], fallbacks, timeout_occurred| {
+        let with = |missing_pages, fallbacks, timeout_occurred| {
             Exit::of_result(&ResultMetadata {
-                missing_pages: missing.iter().filter_map(|n| PageNumber::new(*n)).collect(),
+                missing_pages,
                 mupdf_fallback_count: fallbacks,
                 timeout_occurred,
                 ..ResultMetadata::default()
             })
         };
-        assert_eq!(with(&[], 0, false), Exit::Complete);
-        assert_eq!(with(&[], 2, false), Exit::Fallback);
-        assert_eq!(with(&[], 0, true), Exit::Fallback);
-        assert_eq!(with(&[7], 1, true), Exit::Missing);
+        assert_eq!(with(0, 0, false), Exit::Complete);
+        assert_eq!(with(0, 2, false), Exit::Fallback);
+        assert_eq!(with(0, 0, true), Exit::Fallback);
+        assert_eq!(with(1, 1, true), Exit::Missing);
     }
 }

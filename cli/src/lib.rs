@@ -22,6 +22,7 @@ mod page_counts;
 mod page_groups;
 mod problem;
 mod progress;
+mod s3_address;
 mod safe_text;
 mod screen;
 mod settings;
@@ -63,9 +64,14 @@ fn start(cli: Cli, screen: &Screen) -> Result<Exit, Problem> {
     let context = settings::read(&cli, screen, environment)?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Problem::Failed(format!("the threads could not be started: {error}")))?;
-    let traces = context.traces.clone();
+    let (traces, logs) = (context.traces.clone(), context.logs.clone());
     let exit = runtime.block_on(commands::run(cli.command, context));
-    runtime.block_on(traces.flush());
+    runtime.block_on(async {
+        traces.flush().await;
+        if let Some(logs) = logs {
+            logs.flush().await;
+        }
+    });
     // Calls whose result is no longer needed end with the process; it does not wait for them.
     runtime.shutdown_background();
     exit

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use everypage_core::finish::format::Format;
+use everypage_core::{document::TableStyle, finish::format::Format};
 
 use crate::problem::Problem;
 
@@ -27,6 +27,11 @@ pub fn places(stems: impl IntoIterator<Item = PathBuf>, form: Format) -> Vec<Pat
             free.next().unwrap_or_default()
         })
         .collect()
+}
+
+/// Refuses a style of tables that the format doesn't have.
+pub fn check_tables(form: Format, tables: TableStyle) -> Result<(), Problem> {
+    form.check_tables(tables).map_err(|error| Problem::Usage(format!("--tables {tables}: {error}")))
 }
 
 /// Refuses results that would replace a document.

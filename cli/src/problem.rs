@@ -6,6 +6,7 @@ use everypage_core::{
     intake::submit::SubmitError,
     job::{StepError, jobs::JobError},
     ports::Fault,
+    tenants::administration::ActError,
 };
 use everypage_local::OpenError;
 use everypage_serve::ServeError;
@@ -79,6 +80,12 @@ impl From<everypage_aws::StackError> for Problem {
             StackError::Settings(_) | StackError::Unknown { .. } => Self::Usage(error.to_string()),
             StackError::Fault(fault) => fault.into(),
         }
+    }
+}
+
+impl From<ActError> for Problem {
+    fn from(error: ActError) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 

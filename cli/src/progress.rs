@@ -23,6 +23,7 @@ use tokio::sync::{broadcast, oneshot};
 use crate::{
     human,
     page_counts::{JobPages, in_words},
+    safe_text::safe_line,
     screen::Screen,
     settings::Context,
 };
@@ -111,9 +112,7 @@ impl Progress {
         if screen.has_bars() && track.bar.is_none() && bars < MAX_BARS {
             let bar = self.shared.above_total(ProgressBar::no_length());
             bar.set_style(style("{prefix} {spinner} {wide_msg}"));
-            bar.set_prefix(
-                console::pad_str(&short(name), NAME_WIDTH, console::Alignment::Left, None).into_owned(),
-            );
+            bar.set_prefix(prefix(name));
             bar.set_message("reading the PDF");
             bar.enable_steady_tick(Duration::from_millis(120));
             track.bar = Some(bar);
@@ -201,8 +200,11 @@ impl Progress {
     }
 }
 
-fn short(name: &str) -> String {
-    console::truncate_str(name, NAME_WIDTH, "…").into_owned()
+/// The name as a bar shows it: bars are written to the terminal as they are.
+fn prefix(name: &str) -> String {
+    let name = safe_line(name);
+    let short = console::truncate_str(&name, NAME_WIDTH, "…");
+    console::pad_str(&short, NAME_WIDTH, console::Alignment::Left, None).into_owned()
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -270,7 +272,7 @@ impl Shared {
             Documents { total: 0, .. } => String::new(),
             Documents { total, ended, .. } => format!("{ended} of {total} documents, "),
         };
-        total.set_message(format!("{documents}{}{hint}", pages.line(now)));
+        total.set_message(safe_line(&format!("{documents}{}{hint}", pages.line(now))));
     }
 
     fn record(&self, event: &Event) {
@@ -294,7 +296,8 @@ impl Shared {
             | Aggregate::DeadLetter(_)
             | Aggregate::Account(_)
             | Aggregate::Purchase(_)
-            | Aggregate::Tenant(_) => return,
+            | Aggregate::Tenant(_)
+            | Aggregate::Erasure(_) => return,
         };
         let mut tracks = self.tracks();
         let track = tracks.entry(job.clone()).or_default();
@@ -370,7 +373,7 @@ impl Track {
         if !self.last.is_empty() {
             facts.push(self.last.clone());
         }
-        bar.set_message(facts.join("  "));
+        bar.set_message(safe_line(&facts.join("  ")));
     }
 }
 
@@ -432,5 +435,26 @@ pub fn call_result(result: CallResult) -> &'static str {
         CallResult::Invented => "invented text",
         CallResult::BreakerOpen => "in cooldown",
         CallResult::CutOff => "was cut off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_shows_no_order_to_the_terminal() {
+        let named = prefix("a\u{1b}]0;t\u{7}\u{202e}fdp.exe");
+        assert_eq!(named.trim_end(), "a\u{fffd}]0;t\u{fffd}fdp.exe");
+        assert_eq!(prefix("one\nline\u{1b}[31mred").trim_end(), "one line\u{fffd}[31mred");
+        let bar = ProgressBar::hidden();
+        let track = Track {
+            bar: Some(bar.clone()),
+            pages: 1,
+            last: "page 1 m\u{9b}2J\u{2066}x".to_owned(),
+            ..Track::default()
+        };
+        track.show();
+        assert_eq!(bar.message(), "ai 0/0  page 1 m\u{fffd}2Jx");
     }
 }

@@ -1,6 +1,9 @@
 //! Text of documents, models and callers at a terminal or in a log: nothing that gives the terminal orders.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 /// The text without control characters, except for line ends, tabs and the colours of this program; and without
 /// characters that change the order of what is read.
@@ -24,6 +27,31 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The text on one line and without colours, for a line that the program draws again and again.
+pub fn safe_line(text: &str) -> String {
+    let shown = text.chars().filter(|c| !is_bidi(*c)).map(|c| match c {
+        '\n' | '\t' => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    });
+    shown.collect()
+}
+
+/// Writes lines to `W` as [`safe`] has them. JSON escapes control characters of 7 bits only.
+pub struct Safe<W>(pub W);
+
+impl<W: Write> Write for Safe<W> {
+    /// Expects whole lines, as a log writes them.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(safe(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 const ESCAPE: char = '\u{1b}';
 
 /// The length of the sequence for a colour at the start of the text, such as `ESC [ 1 ; 31 m`.
@@ -45,6 +73,14 @@ fn is_bidi(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_file_has_no_orders_and_no_turned_text() {
+        let mut log = Safe(Vec::new());
+        log.write_all("{\"name\":\"a\u{9b}2J\u{202e}fdp.exe\u{85}\"}\n".as_bytes()).unwrap();
+        log.flush().unwrap();
+        assert_eq!(String::from_utf8(log.0).unwrap(), "{\"name\":\"a\u{fffd}2Jfdp.exe\u{fffd}\"}\n");
+    }
 
     #[test]
     fn orders_to_the_terminal_are_replaced_and_text_stays() {

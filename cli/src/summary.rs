@@ -48,7 +48,7 @@ pub fn origins(document: &ResultDocument) -> Vec<Origin> {
 /// Aligned lines such as `ai openai:gpt-5.4  3, 7-9`, and the pages without text.
 pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
     let origins = origins(document);
-    let none = human::pages(document.metadata.missing_pages.iter().copied());
+    let none = human::pages(document.metadata.missing_page_numbers.iter().copied());
     let mut rows: Vec<(String, String)> = origins
         .into_iter()
         .map(|origin| match origin.fallback_reason {
@@ -92,7 +92,7 @@ pub fn page_facts(job: &Job) -> String {
     let facts = [
         (metadata.final_ai_pages as usize, "by AI"),
         (metadata.mupdf_fallback_count as usize, "with fallback text"),
-        (metadata.missing_pages.len(), "without text"),
+        (metadata.missing_pages as usize, "without text"),
     ];
     let known = facts.into_iter().filter(|(count, _)| *count > 0);
     known.map(|(count, what)| format!(", {count} {what}")).collect()

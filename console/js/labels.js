@@ -22,7 +22,7 @@ const INCOMPLETE = { name: 'Done', symbol: '!', tone: 'warn' };
 
 /** The label of a job's status. A successful job with pages that have no text gets a warning. */
 export const statusOf = (job) =>
-  job.status === 'success' && job.result?.metadata.missing_pages.length ? INCOMPLETE : STATUS[job.status];
+  job.status === 'success' && job.result?.metadata.missing_pages ? INCOMPLETE : STATUS[job.status];
 
 export const isOpen = (job) => ['awaiting_upload', 'queued', 'processing', 'awaiting_approval'].includes(job.status);
 
@@ -152,6 +152,8 @@ export const DOUBT = {
   borderless_table: 'a table has no lines, its columns are known by their alignment only',
   broken_characters: 'some characters have no meaning in their font',
   equation: 'an equation could not be put into a line',
+  table: 'the columns of a table could not be found',
+  form: 'the labels and fields of a form could not be brought together',
 };
 
 /** Reasons for a page's classification. */
@@ -164,6 +166,8 @@ export const REASON = {
   no_text_layer: 'no text layer',
   garbage_text: 'unusable text layer',
   equation: 'contains equations',
+  table: 'contains a table that could not be rebuilt',
+  form: 'contains a form that could not be rebuilt',
   unreadable: "can't be parsed",
 };
 
@@ -191,6 +195,11 @@ export const AI_PAGES = [
   ['graphics', 'Pages with graphics'],
   ['unsure', 'Only pages with a low confidence'],
   ['all', 'All pages'],
+];
+
+export const COSTS = [
+  ['standard', 'Standard'],
+  ['low', 'Low: cheaper and slower, where there is time'],
 ];
 
 export const PRIORITIES = [

@@ -3,7 +3,7 @@
 import { choice, field } from './components.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
-import { AI_PAGES, PRIORITIES, providerChoices, TIERS } from './labels.js';
+import { AI_PAGES, COSTS, PRIORITIES, providerChoices, TIERS } from './labels.js';
 import { me } from './session.js';
 import { chooseFiles, options } from './uploads.js';
 
@@ -29,6 +29,17 @@ export function uploadForm() {
     select.addEventListener('change', store(name));
     return field(label, select);
   };
+  const check = (name, label, hint) =>
+    field(
+      label,
+      h('input', {
+        name,
+        type: 'checkbox',
+        checked: Boolean(options[name]),
+        onchange: (event) => (options[name] = event.target.checked || undefined),
+      }),
+      hint,
+    );
   return h(
     'div',
     { class: 'drop card' },
@@ -56,8 +67,13 @@ export function uploadForm() {
         pick('ai_pages', 'Pages for AI', AI_PAGES),
         pick('tier', 'Model tier', TIERS),
         pick('provider', 'Provider', providerChoices(me.providers)),
+        text('failover', 'Order of models', 'default', 'For example openai:gpt-5.4,gemini:gemini-3.8-flash'),
         text('deadline', 'Deadline', 'default', 'For example 90s, 5m or 1h'),
+        text('patience', 'Patience', 'default', 'How long a page is tried again: deadline, a time, or 0'),
         pick('priority', 'Priority', PRIORITIES),
+        pick('cost', 'Price of calls', COSTS),
+        text('budget_usd', 'Budget in US dollars', 'default', 'Pages beyond it keep their own text'),
+        check('force', 'Process again', 'Also if the same document was uploaded with the same options'),
         text('password', 'Password', '', 'For encrypted documents'),
       ),
     ),

@@ -4,6 +4,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::Args;
 use everypage_core::{
+    document::TableStyle,
     finish::format::Format,
     ids::Priority,
     intake::options::OptionOverrides,
@@ -37,7 +38,7 @@ pub struct Submit {
 
 #[derive(Debug, Args)]
 pub struct Documents {
-    /// Documents to read: files, folders (with their subfolders), patterns such as 'scans/**/*.pdf', or - for standard input
+    /// Documents to read: files, folders (with their subfolders), patterns such as 'scans/**/*.pdf', or - for standard input; with submit also s3://BUCKET/KEY, and s3://BUCKET/PREFIX/ or a pattern for many
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write each result to DIR/NAME.{txt,md,json,chunks.jsonl,pdf}, in the folders that the documents have; without it, one document's result goes to standard output
@@ -49,6 +50,9 @@ pub struct Documents {
     /// Format of the result: text, markdown, json, chunks (JSON lines for retrieval) or pdf (searchable)
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]
     pub format: Format,
+    /// Tables in markdown and chunks: markdown, html, or auto (HTML where Markdown can't hold the table)
+    #[arg(long, default_value = "markdown", value_name = "STYLE")]
+    pub tables: TableStyle,
     /// Password of encrypted PDFs; other users of this machine may see it, prefer --password-stdin
     #[arg(long, value_name = "PASSWORD", conflicts_with = "password_stdin")]
     pub password: Option<String>,
@@ -78,7 +82,7 @@ pub struct Documents {
     /// Time after which the result is published, complete or not, such as 5m [default: $JOB_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub deadline: Option<Duration>,
-    /// How long a page is tried again after rate limits, errors and timeouts: deadline, 0 or a time such as 90s [default: $PATIENCE]
+    /// How long a page is retried after rate limits, errors and timeouts: deadline, 0 or a time such as 90s [default: $PATIENCE]
     #[arg(long, value_name = "TIME")]
     pub patience: Option<Patience>,
     /// Priority: low, normal, high, critical or urgent

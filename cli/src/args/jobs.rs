@@ -4,12 +4,18 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use everypage_core::{
+    document::TableStyle,
+    event::Aggregate,
     finish::format::Format,
     ids::Priority,
     intake::options::OptionOverrides,
     job::selection::PageSelection,
-    providers::target::{Provider, Tier},
-    settings::{AiPages, Patience, parse_duration},
+    money::MicroUsd,
+    providers::{
+        failover::FailoverList,
+        target::{Provider, Tier},
+    },
+    settings::{AiPages, Cost, Patience, parse_duration},
 };
 
 use super::{EXIT_CODES, JobArg, Listing};
@@ -56,6 +62,9 @@ pub enum Jobs {
         /// Format of the result: text, markdown, json, chunks or pdf
         #[arg(short, long, default_value = "text", value_name = "FORMAT")]
         format: Format,
+        /// Tables in markdown and chunks: markdown, html, or auto (HTML where Markdown can't hold the table)
+        #[arg(long, default_value = "markdown", value_name = "STYLE")]
+        tables: TableStyle,
         /// Version of the result [default: the latest]
         #[arg(long, value_name = "N")]
         version: Option<u32>,
@@ -119,10 +128,19 @@ pub struct PlanChanges {
     /// Provider to call first
     #[arg(long, value_name = "PROVIDER")]
     provider: Option<Provider>,
+    /// Models in the order in which they are called, such as openai:gpt-5.4,gemini:gemini-3.8-flash
+    #[arg(long, value_name = "MODELS")]
+    failover: Option<FailoverList>,
+    /// standard, or low: the cheaper, slower tier of providers that have one, while the time left allows
+    #[arg(long, value_name = "COST")]
+    cost: Option<Cost>,
+    /// What the document's model calls may cost, in US dollars; pages beyond it keep their own text
+    #[arg(long, value_name = "USD")]
+    budget: Option<MicroUsd>,
     /// Time from now to the result, such as 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     deadline: Option<Duration>,
-    /// How long a page is tried again: deadline, 0 or a time such as 90s
+    /// How long a page is retried: deadline, 0 or a time such as 90s
     #[arg(long, value_name = "TIME")]
     patience: Option<Patience>,
     /// Priority: low, normal, high, critical or urgent
@@ -132,12 +150,16 @@ pub struct PlanChanges {
 
 impl PlanChanges {
     pub fn overrides(self) -> OptionOverrides {
-        let Self { pages, ai_pages, tier, provider, deadline, patience, priority } = self;
+        let Self { pages, ai_pages, tier, provider, failover, cost, budget, deadline, patience, priority } =
+            self;
         OptionOverrides {
             pages,
             ai_pages,
             tier,
             provider,
+            failover,
+            cost,
+            budget_usd: budget,
             deadline,
             patience,
             priority,
@@ -148,18 +170,31 @@ impl PlanChanges {
 
 #[derive(Debug, Subcommand)]
 pub enum Events {
-    /// Verify that a job's audit trail was not changed after it was written
+    /// Verify that audit trails were not changed after they were written, and give the stored state
     Verify {
-        #[command(flatten)]
-        job: JobArg,
+        /// A job, or another aggregate: account/TENANT, purchase/ID, dead/ID, breaker/TARGET, tenant/TENANT
+        #[arg(value_name = "AGGREGATE", required_unless_present = "all")]
+        aggregate: Option<String>,
+        /// Everything that has events of the tenant
+        #[arg(long, conflicts_with = "aggregate")]
+        all: bool,
         #[command(flatten)]
         listing: Listing,
     },
+    /// Print the state of an aggregate as its events alone give it, as JSON
+    Replay {
+        /// A job, or another aggregate: job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET
+        #[arg(value_name = "AGGREGATE")]
+        aggregate: String,
+    },
     /// List events, oldest first
     List {
-        /// Only this type, such as page.settled
-        #[arg(long = "type", value_name = "TYPE")]
+        /// Only these types, such as page.settled, or prefixes such as job.*, separated by commas
+        #[arg(long = "type", value_name = "TYPES")]
         kind: Option<String>,
+        /// Only those of one aggregate, such as account/TENANT, purchase/ID or breaker/TARGET
+        #[arg(long, value_name = "AGGREGATE")]
+        aggregate: Option<Aggregate>,
         /// Only events since 2026-11-16, 2026-11-16T09:30Z, or a time ago, such as 2h
         #[arg(long, value_name = "TIME")]
         since: Option<String>,

@@ -172,7 +172,7 @@ pub enum Command {
     /// Show and check the settings
     #[command(subcommand)]
     Config(Config),
-    /// Settings of one tenant
+    /// Settings of a tenant, and its erasure
     #[command(subcommand)]
     Tenants(Tenants),
     /// Credits of tenants: balance, ledger, grants and deductions
@@ -184,7 +184,7 @@ pub enum Command {
     /// API keys: create, list and revoke
     #[command(subcommand)]
     Keys(Keys),
-    /// Webhooks: notify a URL when a job ends
+    /// Webhooks: notify URLs of events
     #[command(subcommand)]
     Webhook(Webhook),
     /// Process a sample report while one model is down and another hangs

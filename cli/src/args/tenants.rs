@@ -51,6 +51,17 @@ pub enum Tenants {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Delete everything of a tenant but its audit trails, or continue a deletion that stopped
+    Erase {
+        /// Name of the tenant
+        #[arg(value_parser = tenant)]
+        tenant: String,
+        /// Do not ask for confirmation
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the erasures of tenants: those that run or need manual action, and the latest that have ended
+    Erasures(Listing),
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +93,9 @@ pub enum Account {
     Verify {
         #[command(flatten)]
         tenant: TenantArg,
+        /// Rebuild the account and its ledger from its audit trail, if that was not changed
+        #[arg(long)]
+        repair: bool,
         #[command(flatten)]
         listing: Listing,
     },
@@ -193,6 +207,43 @@ pub enum Keys {
 
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
+    /// Add a webhook for events of some types, and print the secret that signs its messages, once
+    Add {
+        /// URL that accepts a POST per event, such as `https://example.com/hooks`
+        url: String,
+        /// Types of events, or prefixes such as job.*, separated by commas [default: ends of jobs]
+        #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+        events: Vec<String>,
+        #[command(flatten)]
+        tenant: TenantArg,
+    },
+    /// List the webhooks
+    List {
+        #[command(flatten)]
+        tenant: TenantArg,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Remove a webhook with its messages that wait
+    Remove {
+        /// Id of the webhook, or a unique prefix of it; `webhook list` shows it
+        id: String,
+        #[command(flatten)]
+        tenant: TenantArg,
+    },
+    /// List the messages to a webhook, newest first: attempts, next attempt, why the last one failed
+    Deliveries {
+        /// Id of the webhook, or a unique prefix of it
+        #[arg(default_value = "default")]
+        id: String,
+        #[command(flatten)]
+        tenant: TenantArg,
+        /// Maximum number of messages
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Notify a URL when a job ends, and print the secret that signs the messages, once
     Set {
         /// URL that accepts a POST per ended job, such as `https://example.com/hooks`
@@ -200,14 +251,14 @@ pub enum Webhook {
         #[command(flatten)]
         tenant: TenantArg,
     },
-    /// Show the URL
+    /// Show the URL that `set` set
     Show {
         #[command(flatten)]
         tenant: TenantArg,
         #[command(flatten)]
         listing: Listing,
     },
-    /// Stop the notifications
+    /// Remove what `set` set
     Unset {
         #[command(flatten)]
         tenant: TenantArg,

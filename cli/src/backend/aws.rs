@@ -1,7 +1,11 @@
 //! Jobs of a stack: the document is uploaded to its bucket, and its functions do the rest.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use everypage_aws::{Copied, Stack};
 use everypage_core::{
     app::App,
     ids::{JobId, PageNumber},
@@ -18,7 +22,7 @@ use everypage_core::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Request, event_poller::EventPoller, without_name};
-use crate::{human, problem::Problem, progress::Progress};
+use crate::{human, problem::Problem, progress::Progress, s3_address::S3Address};
 
 /// How often the stack's records are polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,9 +34,16 @@ const INTAKE_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_OVERDUE: Duration = Duration::from_secs(180);
 
 /// Announces the document, uploads it, and waits until the stack has created its job.
-pub async fn accept(app: &App, request: Request, cancel: &CancellationToken) -> Result<Submitted, Problem> {
-    let submission = request.submission;
-    check(&submission.file)?;
+pub async fn accept(
+    stack: &Stack,
+    request: Request,
+    cancel: &CancellationToken,
+) -> Result<Submitted, Problem> {
+    let Request { submission, overrides, object } = request;
+    let app = &stack.app;
+    if object.is_none() {
+        check(&submission.file)?;
+    }
     let name = submission.name.clone();
     let announced = UploadAnnouncement {
         tenant: submission.tenant,
@@ -43,19 +54,55 @@ pub async fn accept(app: &App, request: Request, cancel: &CancellationToken) -> 
         idempotency_key: submission.idempotency_key,
         traceparent: submission.traceparent,
     };
-    let upload = announce_with_overrides(
-        &app.intake,
-        &submission.source,
-        announced,
-        &request.overrides,
-        UPLOAD_TIMEOUT,
-    )
-    .await?;
+    let upload =
+        announce_with_overrides(&app.intake, submission.source, announced, &overrides, UPLOAD_TIMEOUT)
+            .await?;
+    let file = &submission.file;
+    let stored = async {
+        match &object {
+            Some(object) => copy(stack, object, &upload.key).await,
+            None => Ok(app.blobs.put_file(&upload.key, file).await.map(drop)?),
+        }
+    };
     tokio::select! {
-        stored = app.blobs.put_file(&upload.key, &submission.file) => drop(stored?),
+        stored = stored => stored?,
         () = cancel.cancelled() => return Err(Problem::Cancelled("cancelled before it was uploaded".into())),
     }
     created(app, &upload, &name).await
+}
+
+/// S3 copies the document itself, with the caller's own credentials: nothing passes through this machine.
+async fn copy(stack: &Stack, object: &S3Address, key: &str) -> Result<(), Problem> {
+    let limit = stack.app.settings.pdf.max_file_bytes;
+    match stack.blobs.copy_from(&object.bucket, &object.key, key, limit).await? {
+        Copied::Stored => Ok(()),
+        Copied::Missing => Err(Problem::Failed("there is no such object, or you may not read it".into())),
+        Copied::TooLarge { bytes } => Err(Problem::Failed(format!(
+            "it has {bytes} bytes, more than the limit of {limit} (MAX_FILE_BYTES)"
+        ))),
+    }
+}
+
+pub async fn expand(stack: &Stack, files: Vec<PathBuf>) -> Result<Vec<PathBuf>, Problem> {
+    let mut expanded = Vec::with_capacity(files.len());
+    for file in files {
+        let address = S3Address::is_meant(&file).then(|| file.to_string_lossy().parse::<S3Address>());
+        let address = match address.transpose().map_err(Problem::Usage)? {
+            Some(address) if address.names_many() => address,
+            _ => {
+                expanded.push(file);
+                continue;
+            }
+        };
+        let keys = stack.blobs.list_documents(&address.bucket, address.prefix()).await?;
+        let before = expanded.len();
+        let found = keys.into_iter().filter(|key| address.matches(key));
+        expanded.extend(found.map(|key| PathBuf::from(address.with_key(key).to_string())));
+        if expanded.len() == before {
+            expanded.push(file);
+        }
+    }
+    Ok(expanded)
 }
 
 /// Reports a wrong path before anything is written.

@@ -8,7 +8,7 @@ mod aws;
 mod event_poller;
 mod local;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
@@ -28,6 +28,7 @@ use crate::{
     human,
     problem::Problem,
     progress::Progress,
+    s3_address::S3Address,
     screen::Screen,
     settings::{Address, Context, open_local},
 };
@@ -45,6 +46,9 @@ pub struct Request {
     /// The caller's options: a stack applies them to its own settings, not to this machine's.
     #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "sent to a stack"))]
     pub overrides: OptionOverrides,
+    /// Where the document is, if it is no file of this machine.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only a stack reads from S3"))]
+    pub object: Option<S3Address>,
 }
 
 /// The answer to a user who wants the result now.
@@ -171,7 +175,18 @@ impl Backend {
                     .map_err(|error| without_name(&name, &error.to_string()))
             }
             #[cfg(feature = "aws")]
-            Self::Aws(stack) => aws::accept(&stack.app, request, cancel).await,
+            Self::Aws(stack) => aws::accept(stack, request, cancel).await,
+        }
+    }
+
+    /// Replaces addresses of many objects in S3 by those of the documents that they name. One without documents
+    /// stays as it is.
+    #[cfg_attr(not(feature = "aws"), expect(clippy::unused_async, reason = "only a stack reads from S3"))]
+    pub async fn expand(&self, files: Vec<PathBuf>) -> Result<Vec<PathBuf>, Problem> {
+        match self {
+            Self::Local(_) => Ok(files),
+            #[cfg(feature = "aws")]
+            Self::Aws(stack) => aws::expand(stack, files).await,
         }
     }
 

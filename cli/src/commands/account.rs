@@ -4,8 +4,8 @@ use everypage_core::{
     billing::{
         account::{Account, AccountEvent, Cause, LedgerEntry},
         accounts,
+        drift::{repair_account, verify_account},
     },
-    finish::verify::verify_account,
     ids::TenantId,
     settings::Credits,
     tenants,
@@ -29,6 +29,7 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
     match command {
         Command::Show { tenant, listing } => {
             let tenant = named(tenant);
+            welcome(&backend, &tenant).await?;
             let account = accounts::load(&app.store, &tenant).await?.value;
             let unlimited = tenants::settings(&app.tenants, &tenant).await?.credits == Credits::Unlimited;
             show(screen, &[account], listing.json)?;
@@ -64,7 +65,22 @@ pub async fn run(context: &Context, command: Command) -> Result<Exit, Problem> {
             let event = AccountEvent::Deducted { credits, cause: operator(note) };
             change(&backend, screen, &named(tenant), event).await?;
         }
-        Command::Verify { tenant, listing } => {
+        Command::Verify { tenant, repair: true, listing } => {
+            let tenant = named(tenant);
+            backend.register().await?;
+            let repaired = repair_account(&app.store, &tenant, "cli").await;
+            backend.flush().await?;
+            let findings = repaired.map_err(|error| Problem::Failed(error.to_string()))?;
+            if listing.json {
+                screen.print_json(&findings)?;
+            } else if findings.is_empty() {
+                screen.print_line(&format!("the account of tenant {tenant} is consistent"))?;
+            } else {
+                findings.iter().for_each(|finding| screen.note(finding));
+                screen.print_line(&format!("the account of tenant {tenant} is repaired"))?;
+            }
+        }
+        Command::Verify { tenant, repair: false, listing } => {
             let tenant = named(tenant);
             let findings = verify_account(&app.store, &tenant).await?;
             if listing.json {
@@ -83,12 +99,24 @@ fn operator(note: String) -> Cause {
     Cause::Operator { by: "cli".into(), note }
 }
 
+/// Grants a new tenant its welcome credits, with the first use of its account.
+pub async fn welcome(backend: &Backend, tenant: &TenantId) -> Result<(), Problem> {
+    let app = backend.app();
+    if app.settings.welcome_credits > 0 {
+        backend.register().await?;
+        accounts::welcome(&app.store, &app.tenants, tenant).await?;
+        backend.flush().await?;
+    }
+    Ok(())
+}
+
 async fn change(
     backend: &Backend,
     screen: &Screen,
     tenant: &TenantId,
     event: AccountEvent,
 ) -> Result<(), Problem> {
+    welcome(backend, tenant).await?;
     backend.register().await?;
     let account = accounts::change(&backend.app().store, tenant, "cli", &event).await;
     let account = account.map_err(|error| Problem::Failed(error.to_string()))?;
@@ -104,15 +132,21 @@ fn show(screen: &Screen, accounts: &[Account], json: bool) -> Result<(), Problem
     if json {
         return screen.print_json(&accounts);
     }
-    let mut table =
-        Table::new(["TENANT", "BALANCE", "RESERVED", "AVAILABLE", "PENDING"]).right(&[1, 2, 3, 4]);
+    let columns =
+        ["TENANT", "BALANCE", "RESERVED", "AVAILABLE", "PENDING", "EARNED", "SPENT", "CHANGES", "LAST"];
+    let mut table = Table::new(columns).right(&[1, 2, 3, 4, 5, 6, 7]);
     for account in accounts {
+        let figures = account.figures.clone().unwrap_or_default();
         table.row([
             account.tenant.to_string(),
             account.balance.to_string(),
             account.reserved.to_string(),
             account.available().to_string(),
             (account.ordered + account.allocated).to_string(),
+            figures.earned.to_string(),
+            figures.spent.to_string(),
+            figures.transactions.to_string(),
+            figures.last_at.map(human::time).unwrap_or_default(),
         ]);
     }
     screen.print(table.text().as_bytes())
@@ -125,6 +159,7 @@ fn ledger(lines: &[LedgerEntry]) -> Table {
             Cause::Job { job } => format!("job {job}"),
             Cause::Purchase { purchase } => format!("purchase {purchase}"),
             Cause::Operator { by, note } => format!("{note} (by {by})"),
+            Cause::Welcome {} => "welcome credits".to_owned(),
         };
         table.row([human::time(line.at), format!("{:+}", line.amount), line.balance.to_string(), cause]);
     }

@@ -7,7 +7,7 @@ use everypage_core::{
     event::{Aggregate, Event, decode},
     finish::{result::ResultDocument, results},
     intake::submit::{Submission, submit},
-    job::{Job, JobEvent, JobOptions},
+    job::{Job, JobEvent, JobOptions, RequestSource},
     ports::traces::NoTraces,
     providers::target::{Provider, Target, Tier},
     read::{
@@ -156,7 +156,7 @@ async fn process(
     let submission = Submission {
         tenant: find::tenant(app),
         user: None,
-        source: "cli".into(),
+        source: RequestSource::Cli,
         name: NAME.into(),
         file: file.to_owned(),
         password: None,
@@ -223,9 +223,11 @@ fn line(event: &Event) -> Option<String> {
             let PageEvent::Settled(outcome) = decode(event).ok()?;
             Some(format!("page {:<2} {}", page.get(), page_line(&outcome)))
         }
-        Aggregate::DeadLetter(_) | Aggregate::Account(_) | Aggregate::Purchase(_) | Aggregate::Tenant(_) => {
-            None
-        }
+        Aggregate::DeadLetter(_)
+        | Aggregate::Account(_)
+        | Aggregate::Purchase(_)
+        | Aggregate::Tenant(_)
+        | Aggregate::Erasure(_) => None,
     }
 }
 

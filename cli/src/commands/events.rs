@@ -1,9 +1,13 @@
 //! `everypage events`: reads and verifies the audit trail.
 
 use everypage_core::{
+    app::App,
     event::{Aggregate, Event},
     events::trail,
-    finish::verify::verify_job,
+    finish::{
+        verify::verify_job,
+        verify_aggregate::{Verified, aggregates, replay, verify_aggregate},
+    },
 };
 use serde_json::{Value, json};
 
@@ -22,8 +26,18 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let (app, screen) = (backend.app(), &context.screen);
     match command {
-        Events::Verify { job, listing } => {
-            let job = find::job(app, &job.job).await?;
+        Events::Verify { aggregate: None, listing, .. } => verify_all(&backend, screen, listing).await,
+        Events::Verify { aggregate: Some(name), listing, .. } => {
+            let aggregate = named(app, &name).await?;
+            let Aggregate::Job(job) = &aggregate else {
+                let verified =
+                    verify_aggregate(&app.store, &app.tenants, app.blobs.as_ref(), &aggregate).await?;
+                if verified.events == 0 && verified.findings.is_empty() {
+                    return Err(Problem::Failed(format!("{aggregate} has no events")));
+                }
+                return report(screen, listing, vec![verified]);
+            };
+            let job = find::job(app, job.as_str()).await?;
             let report = verify_job(&app.store, app.blobs.as_ref(), &job.id).await?;
             if listing.json {
                 screen.print_json(&json!({
@@ -48,12 +62,32 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
                 false => Exit::Failed,
             })
         }
-        Events::List { kind, since, limit, listing } => {
+        Events::Replay { aggregate } => {
+            let aggregate = named(app, &aggregate).await?;
+            let state = replay(&app.store, &aggregate).await?.map_err(Problem::Failed)?;
+            if state.is_null() {
+                return Err(Problem::Failed(format!("{aggregate} has no events")));
+            }
+            screen.print_json(&state)?;
+            Ok(Exit::Complete)
+        }
+        Events::List { kind, aggregate, since, limit, listing } => {
             let now = app.store.clock.now();
             let since =
                 since.map(|text| human::parse_time(&text, now)).transpose().map_err(Problem::Usage)?;
-            let mut events =
-                trail::since(&app.store, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?;
+            let mut events = match aggregate {
+                None => {
+                    trail::since(&app.store, &find::tenant(app), since, kind.as_deref(), usize::MAX).await?
+                }
+                Some(aggregate) => {
+                    let mut events = trail::read(&app.store, &aggregate).await?;
+                    events.retain(|event| {
+                        kind.as_ref().is_none_or(|kind| *kind == event.kind)
+                            && since.is_none_or(|since| event.timestamp >= since)
+                    });
+                    events
+                }
+            };
             let older = events.len().saturating_sub(limit);
             events.drain(..older);
             show(screen, &events, listing, true)?;
@@ -63,6 +97,54 @@ pub async fn run(context: &Context, command: Events) -> Result<Exit, Problem> {
             Ok(Exit::Complete)
         }
     }
+}
+
+/// The aggregate of this name; a name without a kind is a job's id, or a unique prefix of it.
+async fn named(app: &App, name: &str) -> Result<Aggregate, Problem> {
+    match name.contains('/') {
+        true => name.parse().map_err(|error: String| {
+            Problem::Usage(format!(
+                "{error}: job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET or tenant/TENANT"
+            ))
+        }),
+        false => Ok(Aggregate::Job(find::job(app, name).await?.id)),
+    }
+}
+
+async fn verify_all(backend: &Backend, screen: &Screen, listing: Listing) -> Result<Exit, Problem> {
+    let app = backend.app();
+    let mut all = Vec::new();
+    for aggregate in aggregates(&app.store, &find::tenant(app)).await? {
+        all.push(verify_aggregate(&app.store, &app.tenants, app.blobs.as_ref(), &aggregate).await?);
+    }
+    report(screen, listing, all)
+}
+
+fn report(screen: &Screen, listing: Listing, all: Vec<Verified>) -> Result<Exit, Problem> {
+    let is_intact = all.iter().all(|verified| verified.findings.is_empty());
+    if listing.json {
+        screen.print_json(&all)?;
+    } else if is_intact {
+        let events = all.iter().map(|verified| verified.events).sum();
+        screen.print_line(&match &all[..] {
+            [one] => format!(
+                "the audit trail of {} is intact: {} checked",
+                one.aggregate,
+                human::count(events, "event", "events")
+            ),
+            all => format!(
+                "{} are intact: {} checked",
+                human::count(all.len(), "audit trail", "audit trails"),
+                human::count(events, "event", "events")
+            ),
+        })?;
+    }
+    for verified in &all {
+        for finding in &verified.findings {
+            screen.error(&format!("{}: {finding}", verified.aggregate));
+        }
+    }
+    Ok(if is_intact { Exit::Complete } else { Exit::Failed })
 }
 
 /// Prints a table or JSON; `about` adds the job to each event.
@@ -86,6 +168,7 @@ pub fn show(screen: &Screen, events: &[Event], listing: Listing, about: bool) ->
             Aggregate::Account(tenant) => format!("account of {tenant}"),
             Aggregate::Purchase(id) => format!("purchase {id}"),
             Aggregate::Tenant(tenant) => format!("tenant {tenant}"),
+            Aggregate::Erasure(id) => format!("erasure {id}"),
         };
         table.row([human::time(event.timestamp), event.kind.clone(), subject, details(event)]);
     }
@@ -117,6 +200,7 @@ fn details(event: &Event) -> String {
         "job.executed" => vec![named("version", "/version")],
         "job.healed" | "job.cancelled" => vec![named("version", "/result/version")],
         "job.audited" => vec![named("credits", "/credits")],
+        "account.repaired" => vec![named("by", "/by"), text("/findings/0")],
         kind if kind.starts_with("credit.") => vec![text("/credits"), text("/job"), text("/cause/kind")],
         "saga.started" => vec![named("credits", "/credits"), named("by", "/by")],
         "page.settled" => vec![text("/source"), text("/target/model"), text("/fallback_reason")],

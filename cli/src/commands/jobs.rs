@@ -94,18 +94,19 @@ pub async fn run(context: &Context, command: Jobs) -> Result<Exit, Problem> {
             backend.flush().await?;
             screen.note(&format!("deleted {what}"));
         }
-        Jobs::Result { job, format, version, provisional, output, json } => {
-            let job = find::job(app, &job.job).await?;
+        Jobs::Result { job, format, tables, version, provisional, output, json } => {
             let form = if json { Format::Json } else { format };
+            output::check_tables(form, tables)?;
+            let job = find::job(app, &job.job).await?;
             if output.is_none() {
                 output::check_terminal(form)?;
             }
-            let bytes = match produce::read(&app.preparer, &job, form, version).await? {
+            let bytes = match produce::read(&app.preparer, &job, form, tables, version).await? {
                 Some(bytes) => bytes,
                 None if provisional && job.result.is_none() => {
                     let document = document_so_far(app, &job).await?.ok_or_else(|| not_read(&job))?;
                     screen.note(&so_far(&document));
-                    produce::produce(&app.preparer, &job, form, &document).await?
+                    produce::produce(&app.preparer, &job, form, tables, &document).await?
                 }
                 None => return Err(no_result(&job, version)),
             };

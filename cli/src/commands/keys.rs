@@ -6,6 +6,7 @@ use everypage_core::tenants::{
 };
 use serde_json::json;
 
+use super::account;
 use crate::{
     args::Keys, backend::Backend, exit::Exit, find, human, problem::Problem, settings::Context, table::Table,
 };
@@ -20,6 +21,7 @@ pub async fn run(context: &Context, command: Keys) -> Result<Exit, Problem> {
             let name = name.unwrap_or_else(|| role.to_string());
             let caller = Caller { tenant: named(tenant), user: name.clone(), role };
             let (key, secret) = api_keys::create(&app.store, caller, &name, "cli").await?;
+            account::welcome(&backend, &key.caller.tenant).await?;
             if listing.json {
                 let mut created = json!(key);
                 created["key"] = json!(secret.expose());

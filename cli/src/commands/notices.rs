@@ -39,7 +39,9 @@ fn sent(notice: &NoticeRecord) -> String {
     match (&notice.progress, &notice.last_error) {
         (Progress::Sent, _) => channels.join(", "),
         (Progress::Waiting, None) => "not yet".to_owned(),
-        (Progress::Waiting, Some(error)) => format!("not yet: {error}"),
+        (Progress::Waiting, Some(error)) => {
+            format!("not yet, {} tried, again {}: {error}", notice.attempts, human::time(notice.due))
+        }
         (Progress::GivenUp, error) => format!("no: {}", error.as_deref().unwrap_or("unknown")),
     }
 }

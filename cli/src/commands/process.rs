@@ -8,11 +8,18 @@ use crate::{
     documents::{self, WaitUntil},
     exit::Exit,
     problem::Problem,
+    s3_address::S3Address,
     settings::{Context, no_api_key, ocr},
 };
 
 pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     super::only_local(context, "`process` reads documents on this machine; on AWS use `submit`")?;
+    if let Some(object) = args.documents.files.iter().find(|file| S3Address::is_meant(file)) {
+        return Err(Problem::Usage(format!(
+            "{} is in S3: `submit` reads it on a stack, `process` reads documents of this machine",
+            object.display()
+        )));
+    }
     let settings = context.settings()?;
     let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
     if settings.failover_order().is_empty() {

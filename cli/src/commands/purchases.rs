@@ -6,13 +6,14 @@ use everypage_core::{
     app::App,
     billing::{
         buy::{self, PurchaseError, PurchaseRequest},
-        purchase::{Purchase, State},
+        purchase::Purchase,
         purchases,
-        saga::Decision,
     },
     ids::{PurchaseId, TenantId},
+    sagas::{decide::Decision, definition::SagaStep, progress::State},
 };
 
+use super::account;
 use crate::{
     args::Purchases,
     backend::Backend,
@@ -63,6 +64,7 @@ pub async fn run(context: &Context, command: Purchases) -> Result<Exit, Problem>
                 method,
                 idempotency_key: key,
             };
+            account::welcome(&backend, &request.tenant).await?;
             let (started, _) = buy::start(&app.billing, request).await?;
             return drive(&backend, screen, started).await;
         }
@@ -86,7 +88,7 @@ async fn drive(backend: &Backend, screen: &Screen, purchase: Purchase) -> Result
     };
     backend.flush().await?;
     screen.print_line(&sentence(&purchase, backend.later()))?;
-    Ok(match purchase.state {
+    Ok(match purchase.progress.state {
         State::Compensated | State::Manual => Exit::Failed,
         _ => Exit::Complete,
     })
@@ -94,14 +96,14 @@ async fn drive(backend: &Backend, screen: &Screen, purchase: Purchase) -> Result
 
 fn sentence(purchase: &Purchase, later: &str) -> String {
     let (id, credits) = (&purchase.id, human::count(purchase.order.credits as usize, "credit", "credits"));
-    let because = purchase.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    match purchase.state {
+    let because = purchase.progress.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    match purchase.progress.state {
         State::Completed => format!("purchase {id} of {credits} is completed"),
         State::Compensated => format!("purchase {id} of {credits} was rolled back{because}"),
         State::Manual => format!("purchase {id} of {credits} needs manual action{because}"),
         State::Resolved => format!("purchase {id} of {credits} is resolved{because}"),
         State::Running | State::Compensating => {
-            format!("purchase {id} of {credits} is {} and continues {later}", purchase.state.name())
+            format!("purchase {id} of {credits} is {} and continues {later}", purchase.progress.state.name())
         }
     }
 }
@@ -135,11 +137,11 @@ fn list(screen: &Screen, purchases: &[Purchase], json: bool, none: &str) -> Resu
         table.row([
             purchase.id.to_string(),
             purchase.order.tenant.to_string(),
-            human::time(purchase.started_at),
+            human::time(purchase.progress.started_at),
             purchase.order.credits.to_string(),
             format!("${:.2}", purchase.order.price_micro_usd.usd()),
-            purchase.state.name().to_owned(),
-            purchase.reason.clone().unwrap_or_default(),
+            purchase.progress.state.name().to_owned(),
+            purchase.progress.reason.clone().unwrap_or_default(),
         ]);
     }
     screen.print(table.text().as_bytes())
@@ -151,11 +153,10 @@ fn show(screen: &Screen, purchase: &Purchase, json: bool) -> Result<(), Problem>
     }
     list(screen, std::slice::from_ref(purchase), false, "")?;
     let mut table = Table::new(["STEP", "STATE", "TRIES", "REASON"]).right(&[2]);
-    for record in &purchase.steps {
-        let state = serde_json::to_value(record.state)?;
+    for record in &purchase.progress.steps {
         table.row([
             record.step.name().to_owned(),
-            state.as_str().unwrap_or_default().to_owned(),
+            record.state.name().to_owned(),
             record.tries.to_string(),
             record.reason.clone().unwrap_or_default(),
         ]);

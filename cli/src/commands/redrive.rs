@@ -32,8 +32,8 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
     let backend = Backend::open(context).await?;
     let screen = &context.screen;
-    let letters = dlq::chosen(backend.app(), &args.which).await?;
-    if letters.is_empty() {
+    let dead_letters = dlq::chosen(backend.app(), &args.which).await?;
+    if dead_letters.is_empty() {
         screen.note("no dead letter to redrive");
         return Ok(Exit::Complete);
     }
@@ -45,7 +45,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
     let work = async {
         let mut exit = Exit::Complete;
         let mut sent: BTreeMap<JobId, Sent> = BTreeMap::new();
-        for (index, letter) in letters.iter().enumerate() {
+        for (index, dead_letter) in dead_letters.iter().enumerate() {
             if index > 0 {
                 tokio::select! {
                     () = backend.app().store.clock.sleep(pause) => {}
@@ -56,21 +56,22 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                 break;
             }
             let redriven = async {
-                let watch = watch(&backend, letter).await?;
+                let watch = watch(&backend, dead_letter).await?;
                 Ok::<_, Problem>((
-                    redrive(&backend.app().recovery, &letter.id, "cli", password.clone()).await?,
+                    redrive(&backend.app().recovery, &dead_letter.id, "cli", password.clone()).await?,
                     watch,
                 ))
             };
             match redriven.await {
                 Err(problem) => {
                     exit = exit.max(Exit::Failed);
-                    screen.error(&format!("{}: {problem}", letter.id));
+                    screen.error(&format!("{}: {problem}", dead_letter.id));
                 }
                 // Delivered by this process; a failed delivery is retried by the next worker.
                 Ok((Redriven::Webhook(job), _)) => {
                     deliver::deliver(&backend.app().publisher).await?;
-                    screen.print_line(&format!("webhook of job {job} sent again"))?;
+                    let about = job.map(|job| format!(" of job {job}")).unwrap_or_default();
+                    screen.print_line(&format!("webhook{about} sent again"))?;
                 }
                 Ok((Redriven::Job(job) | Redriven::Page(job), watch)) => {
                     let job = &job;
@@ -79,7 +80,7 @@ pub async fn run(context: &Context, args: Redrive) -> Result<Exit, Problem> {
                     }
                     // The first watch of a job precedes all of its pages.
                     let sent = sent.entry(job.clone()).or_insert(Sent { watch, pages: Vec::new() });
-                    if let Subject::Page { page, .. } = &letter.subject {
+                    if let Subject::Page { page, .. } = &dead_letter.subject {
                         sent.pages.push(*page);
                     }
                 }
@@ -117,8 +118,8 @@ struct Sent<'a> {
 }
 
 /// A page's message needs a worker of its job.
-async fn watch<'a>(backend: &'a Backend, letter: &DeadLetter) -> Result<Option<Watch<'a>>, Problem> {
-    match &letter.subject {
+async fn watch<'a>(backend: &'a Backend, dead_letter: &DeadLetter) -> Result<Option<Watch<'a>>, Problem> {
+    match &dead_letter.subject {
         Subject::Page { job, .. } => {
             Ok(Some(backend.watch(&jobs::load(&backend.app().store, job).await?.value).await?))
         }

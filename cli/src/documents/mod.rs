@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use everypage_core::{
     finish::{produce, results},
     intake::{options::OptionOverrides, submit::Submission},
-    job::JobOptions,
+    job::{JobOptions, RequestSource},
     secret::Secret,
     tenants,
 };
@@ -59,6 +59,7 @@ pub fn prepare(args: &Documents, wait: WaitUntil, max_bytes: u64) -> Result<Work
             "standard input can't be both the document (-) and the password (--password-stdin)".into(),
         ));
     }
+    output::check_tables(args.format, args.tables)?;
     let inputs = inputs::find(&args.files, args.output.as_deref(), max_bytes)?;
     if inputs.len() > 1 && args.output.is_none() && !args.json && wait == WaitUntil::Done {
         return Err(Problem::Usage(
@@ -220,7 +221,7 @@ impl Run<'_> {
         let job = finished?;
         self.progress.finish(&id, job.survey.as_ref().map(|survey| survey.page_count() as usize));
         document.exit = Exit::of(&job);
-        document.bytes = produce::read(&app.preparer, &job, self.args.format, None).await?;
+        document.bytes = produce::read(&app.preparer, &job, self.args.format, self.args.tables, None).await?;
         document.result = results::read_document(app.blobs.as_ref(), &job, None).await?;
         let error = failure(&job);
         document.job = Some(job);
@@ -242,7 +243,7 @@ impl Run<'_> {
         let submission = Submission {
             tenant,
             user: None,
-            source: "cli".into(),
+            source: RequestSource::Cli,
             name: input.name.clone(),
             file: input.file.clone(),
             password: self.password.clone(),
@@ -250,6 +251,6 @@ impl Run<'_> {
             traceparent: None,
             idempotency_key: self.overrides.force.then(|| app.store.ids.fresh()),
         };
-        Ok(Request { submission, overrides: self.overrides.clone() })
+        Ok(Request { submission, overrides: self.overrides.clone(), object: input.object.clone() })
     }
 }

@@ -38,7 +38,7 @@ impl Total {
             pages: metadata.total_pages as usize,
             ai_pages: metadata.final_ai_pages as usize,
             fallback_pages: metadata.mupdf_fallback_count as usize,
-            pages_without_text: metadata.missing_pages.len(),
+            pages_without_text: metadata.missing_pages as usize,
             // The pages of a job that existed already were paid for by another command.
             cost_micro_usd: if document.repeated { MicroUsd::default() } else { metadata.cost_micro_usd },
         }

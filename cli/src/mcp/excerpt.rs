@@ -1,6 +1,9 @@
 //! A part of a document's text that fits into an answer.
 
-use everypage_core::{document::markdown, finish::result::PageResult};
+use everypage_core::{
+    document::{TableStyle, markdown},
+    finish::result::PageResult,
+};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 
@@ -32,7 +35,7 @@ pub struct PageText {
 
 /// The text of a page as Markdown: what a model wrote is, our own reading is rendered from its blocks.
 pub fn text(page: &PageResult) -> String {
-    match markdown(&page.blocks) {
+    match markdown(&page.blocks, TableStyle::default()) {
         text if text.is_empty() => page.text.clone(),
         text => text,
     }

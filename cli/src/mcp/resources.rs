@@ -1,6 +1,7 @@
 //! Results as resources: `everypage://jobs/ID/result.md`, and one page as `everypage://jobs/ID/pages/7`.
 
 use everypage_core::{
+    document::TableStyle,
     finish::format::Format,
     job::{Job, jobs},
     ports::Fault,
@@ -93,7 +94,7 @@ impl McpServer {
                 (excerpt::text(found), "text/markdown")
             }
             Address::Result { format, .. } => {
-                let rendered = format.render(&document);
+                let rendered = format.render(&document, TableStyle::default());
                 let rendered = rendered.ok_or_else(|| unknown(format!("{uri} can't be read as text")))?;
                 let text = String::from_utf8_lossy(&rendered).into_owned();
                 (text, format.mime().split(';').next().unwrap_or_default())

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use everypage_core::{
     finish::provisional::count_pages,
     intake::{options::OptionOverrides, submit::Submission},
-    job::{Job, JobOptions, jobs},
+    job::{Job, JobOptions, RequestSource, jobs},
     secret::Secret,
     tenants,
     time::after,
@@ -49,8 +49,16 @@ pub struct ReadDocument {
     ai_pages: Option<String>,
     /// The model that is called first: `primary`, `fast` or `secondary`.
     tier: Option<String>,
+    /// Models in the order in which they are called, such as `openai:gpt-5.4,gemini:gemini-3.8-flash`.
+    failover: Option<String>,
+    /// `standard`, or `low`: cheaper and slower, while the time left allows.
+    cost: Option<String>,
+    /// What the model calls may cost, in US dollars; pages beyond it keep their own text.
+    budget_usd: Option<f64>,
     /// When the result is published at the latest, such as `5m`.
     deadline: Option<String>,
+    /// How long a page is tried again: `deadline`, a time such as `90s`, or `0` for one round.
+    patience: Option<String>,
     /// Opens an encrypted document.
     password: Option<String>,
     /// Read the document again, even if it was read with the same options within 24 hours.
@@ -298,11 +306,16 @@ impl McpServer {
 impl McpServer {
     async fn submit(&self, request: ReadDocument, cancel: &CancellationToken) -> Result<Job, Problem> {
         let mut overrides = OptionOverrides { force: request.force, ..OptionOverrides::default() };
+        let budget = request.budget_usd.map(|budget| budget.to_string());
         let options = [
             ("pages", &request.pages),
             ("ai_pages", &request.ai_pages),
             ("tier", &request.tier),
+            ("failover", &request.failover),
+            ("cost", &request.cost),
+            ("budget_usd", &budget),
             ("deadline", &request.deadline),
+            ("patience", &request.patience),
         ];
         for (name, value) in options {
             if let Some(value) = value {
@@ -317,7 +330,7 @@ impl McpServer {
         let submission = Submission {
             tenant,
             user: None,
-            source: "mcp".into(),
+            source: RequestSource::Mcp,
             name,
             file: file.to_owned(),
             password: request.password.filter(|password| !password.is_empty()).map(Secret::new),
@@ -325,7 +338,7 @@ impl McpServer {
             traceparent: None,
             idempotency_key: overrides.force.then(|| app.store.ids.fresh()),
         };
-        let accepted = self.backend.accept(Request { submission, overrides }, cancel).await;
+        let accepted = self.backend.accept(Request { submission, overrides, object: None }, cancel).await;
         Ok(accepted.map_err(|problem| Problem::Failed(format!("{}: {problem}", request.path)))?.job)
     }
 

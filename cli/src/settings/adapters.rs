@@ -14,7 +14,7 @@ use everypage_core::{
     settings::Settings,
 };
 use everypage_local::LocalBackend;
-use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpTraces, SetupError, notifiers};
+use everypage_outbound::{HttpPayments, HttpWebhooks, OtlpLogs, OtlpTraces, SetupError, notifiers};
 use everypage_pdf::{ChildCommand, IsolatedPdf, OcrProgram, TesseractOcr};
 use everypage_system::SystemClock;
 use everypage_vision::HttpVision;
@@ -57,6 +57,10 @@ pub async fn outside(settings: &Settings, traces: Arc<dyn Traces>) -> Result<Out
         traces,
         notifiers: notifiers(&settings.notify, Arc::new(SystemClock)).map_err(failed)?,
     })
+}
+
+pub fn logs(settings: &Settings) -> Result<Option<OtlpLogs>, Problem> {
+    OtlpLogs::from_settings(settings, "everypage").map_err(|error| Problem::Usage(error.to_string()))
 }
 
 pub fn traces(settings: &Settings) -> Result<Arc<dyn Traces>, Problem> {

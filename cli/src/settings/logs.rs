@@ -3,10 +3,11 @@
 use std::{io::IsTerminal, sync::Mutex};
 
 use everypage_core::settings::{LogSettings, Reading};
+use everypage_outbound::OtlpLogs;
 use tracing_subscriber::{filter::Targets, fmt::writer::BoxMakeWriter, prelude::*};
 
 use super::log_file::RotatingFile;
-use crate::{problem::Problem, screen::Screen};
+use crate::{problem::Problem, safe_text::Safe, screen::Screen};
 
 /// `LOG_LEVEL`, unless `-v` raises it.
 fn level(configured: &str, verbose: u8) -> &str {
@@ -19,7 +20,14 @@ fn level(configured: &str, verbose: u8) -> &str {
     }
 }
 
-pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Result<(), Problem> {
+/// Starts the log; what goes to `collector` is what the log has.
+pub fn start(
+    reading: &Reading,
+    verbose: u8,
+    screen: &Screen,
+    demo: bool,
+    collector: Option<OtlpLogs>,
+) -> Result<(), Problem> {
     let log = &reading.settings.log;
     let chosen = |name| reading.entries.iter().any(|entry| entry.name == name && entry.from_environment);
     let at_terminal = log.file.is_none() && std::io::stderr().is_terminal();
@@ -36,7 +44,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
             let file = opened.map_err(|error| {
                 Problem::Usage(format!("LOG_FILE is {path:?} and can't be written: {error}"))
             })?;
-            (BoxMakeWriter::new(Mutex::new(file)), false)
+            (BoxMakeWriter::new(Mutex::new(Safe(file))), false)
         }
     };
     // JSON at a terminal only if LOG_PRETTY demands it.
@@ -45,7 +53,7 @@ pub fn start(reading: &Reading, verbose: u8, screen: &Screen, demo: bool) -> Res
         |error: &dyn std::fmt::Display| Problem::Failed(format!("the log can't be started: {error}"));
     // Unlike `EnvFilter`, `Targets` needs no regular expressions, which take long to build.
     let filter: Targets = filter.parse().map_err(|error| unstarted(&error))?;
-    let log = tracing_subscriber::registry().with(filter);
+    let log = tracing_subscriber::registry().with(filter).with(collector);
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     let started = if pretty {
         log.with(lines.compact().with_ansi(colours).without_time()).try_init()

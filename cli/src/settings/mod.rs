@@ -20,6 +20,7 @@ use everypage_core::{
     providers::target::Provider,
     settings::{Reading, Settings},
 };
+use everypage_outbound::OtlpLogs;
 
 use crate::{
     args::{Cli, Command},
@@ -51,6 +52,8 @@ pub struct Context {
     data: Option<PathBuf>,
     /// Flushed before the process ends.
     pub traces: Arc<dyn Traces>,
+    /// Flushed with the traces.
+    pub logs: Option<OtlpLogs>,
     pub verbose: bool,
 }
 
@@ -82,6 +85,7 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
         program: address::program(&cli.global, &var),
         data,
         traces: Arc::new(NoTraces),
+        logs: None,
         verbose: cli.global.verbose > 0,
     };
     // These need no settings and must work however wrong they are.
@@ -91,7 +95,11 @@ pub fn read(cli: &Cli, screen: &Screen, var: impl Fn(&str) -> Option<String>) ->
     );
     match (&context.reading, ignores_settings) {
         (Ok(reading), _) => {
-            logs::start(reading, cli.global.verbose, screen, matches!(cli.command, Command::Demo))?;
+            if !ignores_settings {
+                context.logs = adapters::logs(&reading.settings)?;
+            }
+            let demo = matches!(cli.command, Command::Demo);
+            logs::start(reading, cli.global.verbose, screen, demo, context.logs.clone())?;
             if !ignores_settings {
                 context.traces = adapters::traces(&reading.settings)?;
                 for warning in &reading.warnings {

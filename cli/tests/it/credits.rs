@@ -35,6 +35,19 @@ async fn a_document_needs_credits_and_pays_for_the_pages_read() {
     bench.run(&["account", "verify"]).await.code(0).prints("the account of tenant local is consistent");
     let ran = bench.run(&["account", "deduct", "7", "--note", "too many"]).await.code(1);
     ran.reports("7 are needed and 6 are available");
+    bench.run(&["events", "verify", "--all"]).await.code(0).prints("audit trails are intact");
+    bench.run(&["events", "verify", "account/local"]).await.code(0).prints("of account/local is intact");
+    bench
+        .run(&["events", "verify", "account/unknown"])
+        .await
+        .code(1)
+        .reports("account/unknown has no events");
+    bench.run(&["events", "verify", "accounts/local"]).await.code(2).reports("account/TENANT");
+    let replayed = bench.run(&["events", "replay", "account/local"]).await.code(0).json();
+    assert_eq!((&replayed["balance"], &replayed["figures"]["earned"]), (&6.into(), &10.into()));
+    let listed =
+        bench.run(&["events", "list", "--aggregate", "account/local", "--type", "credit.added"]).await;
+    assert_eq!(listed.code(0).stdout.matches("credit.added").count(), 2);
     let mut events = bench.run(&["events", "list"]).await.code(0);
     for kind in ["credit.added", "credit.reserved", "credit.settled", "saga.completed", "payment.completed"] {
         events = events.prints(kind);

@@ -91,6 +91,12 @@ async fn an_expensive_plan_needs_approval() {
     let job = bench.until_status("awaiting_approval").await;
     bench.run(&["jobs", "reject", &job, "--reason", "too expensive"]).await.code(0);
     end(rejected).await.code(1).reports("rejected: too expensive");
+
+    let modified = bench.start(&["process", &report(), "--force"]);
+    let job = bench.until_status("awaiting_approval").await;
+    let changes = ["--failover", "anthropic:claude-haiku-4-5", "--cost", "low", "--budget", "0.5"];
+    bench.run(&[&["jobs", "modify", &job][..], &changes].concat()).await.code(0);
+    end(modified).await.code(0).reports("ai anthropic:claude-haiku-4-5");
 }
 
 #[tokio::test]

@@ -133,3 +133,10 @@ async fn a_terminal_shows_the_documents_that_have_ended() {
     assert!(shown.contains("er/b.pdf: success, 2 pages"), "{shown}");
     assert!(shown.contains("3  complete"), "{shown}");
 }
+
+#[tokio::test]
+async fn a_document_in_s3_is_for_a_stack() {
+    let bench = Bench::new(&[]).await;
+    let process = bench.run(&["process", "s3://acme-scans/a.pdf"]).await;
+    process.code(2).reports("`submit` reads it on a stack");
+}

@@ -12,4 +12,6 @@ mod outputs;
 mod process;
 mod providers;
 mod provisional;
+mod proxies;
 mod support;
+mod upgrade;

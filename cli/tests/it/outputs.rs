@@ -110,6 +110,18 @@ async fn real_results_fit_the_published_schema() {
 }
 
 #[tokio::test]
+async fn the_readme_shows_the_markdown_of_the_sample() {
+    let readme = include_str!("../../../README.md");
+    let (_, rest) = readme.split_once("```markdown\n").expect("an excerpt");
+    let (excerpt, _) = rest.split_once("```").unwrap();
+    assert!(excerpt.starts_with("## ") && excerpt.contains("| --- |"), "{excerpt}");
+    let bench = Bench::new(&[]).await;
+    // The level of a heading and what repeats on every page are known from the whole document.
+    let ran = bench.run(&["process", &report(), "--format", "markdown"]).await.code(0);
+    assert!(ran.stdout.contains(excerpt), "the README differs from\n{}", ran.stdout);
+}
+
+#[tokio::test]
 async fn chunks_have_their_pages_headings_and_boxes() {
     let bench = Bench::new(&[]).await;
     let ran = bench.run(&["process", &report(), "--format", "chunks"]).await.code(0);
@@ -123,6 +135,29 @@ async fn chunks_have_their_pages_headings_and_boxes() {
     assert!(with_box >= 8 && with_heading >= 8, "{with_box} {with_heading}");
     assert!(chunks.iter().all(|chunk| chunk["text"].as_str().unwrap().chars().count() <= 2000));
     assert!(chunks.iter().any(|chunk| chunk["source"] == "ai"));
+}
+
+#[tokio::test]
+async fn tables_are_html_where_that_is_asked_for() {
+    let bench = Bench::new(&[]).await;
+    let ran = bench.run(&["process", &report(), "--format", "markdown", "--tables", "html"]).await.code(0);
+    assert!(ran.stdout.contains("<table>\n<thead>\n<tr><th>"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("| --- |"), "{}", ran.stdout);
+    // What is stored has Markdown tables, and can be had in every style.
+    let job = bench.job().await;
+    let stored = bench.run(&["jobs", "result", &job, "--format", "markdown"]).await.code(0).stdout;
+    assert!(stored.contains("| --- |") && !stored.contains("<table>"), "{stored}");
+    let again = bench.run(&["jobs", "result", &job, "--format", "md", "--tables", "html"]).await.code(0);
+    assert_eq!(again.stdout, ran.stdout);
+    bench.run(&["events", "verify", &job]).await.code(0);
+    for refused in [
+        vec!["jobs", "result", &job, "--tables", "html"],
+        vec!["jobs", "result", &job, "--json", "--tables", "auto"],
+        vec!["jobs", "result", &job, "--format", "md", "--tables", "tabs"],
+        vec!["process", "a.pdf", "--format", "pdf", "--tables", "html"],
+    ] {
+        bench.run(&refused).await.code(2).reports("--tables");
+    }
 }
 
 fn text_of(pdf: &[u8], page: i32) -> String {

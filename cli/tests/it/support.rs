@@ -103,7 +103,12 @@ impl Bench {
     }
 
     pub fn start(&self, args: &[&str]) -> Child {
-        self.command(args).spawn().unwrap()
+        self.start_with(args, &[])
+    }
+
+    /// Starts the program with variables of its own.
+    pub fn start_with(&self, args: &[&str], vars: &[(&str, &str)]) -> Child {
+        self.command(args).envs(vars.iter().copied()).spawn().unwrap()
     }
 
     /// Starts the program at a terminal, which has its output and its errors.

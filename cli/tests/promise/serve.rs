@@ -26,7 +26,11 @@ pub struct Served {
 
 impl Served {
     pub async fn start(bench: &Bench) -> Self {
-        let mut process = bench.start(&["serve", "--listen", "127.0.0.1:0"]);
+        Self::start_with(bench, &[]).await
+    }
+
+    async fn start_with(bench: &Bench, vars: &[(&str, &str)]) -> Self {
+        let mut process = bench.start_with(&["serve", "--listen", "127.0.0.1:0"], vars);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = bounded(lines.next_line()).await.unwrap().expect("it prints its address");
         let address = line.trim_start_matches("http://").parse().unwrap();
@@ -180,4 +184,42 @@ async fn a_killed_server_continues_after_a_restart_and_notifies_of_the_end() {
     assert_eq!(header("webhook-signature"), signature.to_lowercase());
     served.signal(Signal::TERM);
     served.ended().await.code(0);
+}
+
+#[tokio::test]
+async fn jobs_of_a_server_without_dispatcher_are_driven_by_another() {
+    let bench = Bench::new(&["answer;delay=60ms"])
+        .await
+        .with("JOB_TIMEOUT", "60s")
+        .with("IMAGE_DPI", "30")
+        .with("MAX_RECEIVE_COUNT", "10")
+        .with("RATE_LIMIT", "0");
+    let mut killed = Served::start(&bench).await;
+    let orphan = killed.submit(8).await;
+    bench.calls(2).await;
+    killed.signal(Signal::KILL);
+    bounded(killed.process.wait()).await.unwrap();
+    // It accepts, and takes over neither the killed process's job nor its own.
+    let api = Served::start_with(&bench, &[("RUN_DISPATCHER", "0")]).await;
+    let accepted = api.submit(2).await;
+    let calls_before = bench.provider.calls().len();
+    assert_eq!(api.get(&format!("/v1/jobs/{accepted}")).await.json()["status"], "queued");
+
+    let dispatcher = Served::start(&bench).await;
+    for (job, pages) in [(&orphan, 8), (&accepted, 2)] {
+        let done = api.until_success(job).await;
+        assert_eq!(done["result"]["metadata"]["final_ai_pages"], pages, "{done}");
+    }
+    assert!(bench.provider.calls().len() > calls_before);
+    // The dispatching process looks for what the other one accepts while both run.
+    let later = api.submit(3).await;
+    let done = api.until_success(&later).await;
+    assert_eq!(done["result"]["metadata"]["final_ai_pages"], 3, "{done}");
+    let time = |name: &str| done[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let took = time("finished_at").duration_since(time("created_at"));
+    assert!(took < jiff::SignedDuration::from_secs(20), "{took}: found at once, not by its deadline");
+    for served in [api, dispatcher] {
+        served.signal(Signal::TERM);
+        served.ended().await.code(0);
+    }
 }

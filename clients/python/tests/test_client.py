@@ -56,6 +56,9 @@ def test_a_document_is_read_with_typed_pages_and_progress(client, sample):
     assert client.read(sample).job_id == result.job_id
     assert client.read(sample, force=True).job_id != result.job_id
     assert client.text(result.job_id).startswith("=== Page 1 ===\n")
+    # Page 2 has a table.
+    with_html = client.download(result.job_id, "markdown", tables="html").decode()
+    assert "<table>" in with_html and "<table>" not in client.markdown(result.job_id)
     assert "#page-1" in client.markdown(result.job_id) or 'id="page-1"' in client.markdown(result.job_id)
 
 
@@ -108,6 +111,9 @@ def test_options_are_sent_and_refused_with_every_field(client, variant):
     job = client.submit(variant(4), pages="2-3", tier="fast", priority="high", deadline=deadline, name="a.pdf")
     assert (job.options.pages, job.options.tier.value, job.options.priority.value) == ("2-3", "fast", "high")
     assert job.options.deadline == "1m 30s" and job.document.name == "a.pdf"
+    job = client.submit(variant(4), pages="2-3", cost="low", budget_usd=1.5, failover="openai:gpt-5.4", patience=30)
+    assert (job.options.cost.value, job.options.budget_usd, job.options.patience) == ("low", 1.5, "30s")
+    assert job.options.failover == "openai:gpt-5.4"
     with pytest.raises(ProblemError) as caught:
         client.submit(variant(5), pages="0", deadline="soon")
     problem = caught.value

@@ -131,8 +131,17 @@ def call_blindly(client, module):
 
 
 def other_routes(call, modules):
-    """The tenant's webhook."""
+    """The tenant's webhooks."""
     hook = models.WebhookRequest(url="http://127.0.0.1:9/hook")
     assert call("set_webhook", 200, body=hook).secret is not UNSET
     assert call("get_webhook", 200).url == "http://127.0.0.1:9/hook"
     call("unset_webhook", 204)
+    wanted = models.SubscriptionRequest(url="http://127.0.0.1:9/hook", events=["job.*"])
+    added = call("add_webhook", 201, body=wanted)
+    assert added.secret is not UNSET and added.events == ["job.*"]
+    assert call("get_webhook_by_id", 200, id=added.id).secret is UNSET
+    wanted.events = ["credit.*"]
+    assert call("change_webhook", 200, id=added.id, body=wanted).events == ["credit.*"]
+    assert [hook.id for hook in call("list_webhooks", 200).items] == [added.id]
+    assert call("list_webhook_deliveries", 200, id=added.id).items == []
+    call("remove_webhook", 204, id=added.id)

@@ -89,13 +89,14 @@ def test_wrong_calls_are_explained_to_the_model(serve, sample):
         for tool, arguments, reason in [
             ("read_document", {"path": "/missing.pdf"}, "missing.pdf"),
             ("read_document", {"path": str(sample), "tier": "best"}, "accepted: primary, fast, secondary"),
+            ("read_document", {"path": str(sample), "cost": "cheap"}, "accepted: standard, low"),
             ("read_document", {"path": str(sample.parent / "encrypted.pdf")}, "password"),
             ("read_page", {"job": "zz", "page": 1}, "no job zz"),
             ("search", {"query": "x", "job": "unknown"}, "no job unknown"),
         ]:
             result = await session.call_tool(tool, arguments)
             assert result.is_error and reason in result.content[0].text, (tool, result)
-        read = await call(session, "read_document", path=str(sample), pages="1-2")
+        read = await call(session, "read_document", path=str(sample), pages="1-2", cost="low", budget_usd=1.5, failover="openai:gpt-5.4", patience="30s")
         result = await session.call_tool("read_page", {"job": read["job"], "page": 3})
         assert result.is_error and "no page 3" in result.content[0].text
 

@@ -34,6 +34,8 @@ function cause({ kind, job, purchase, note }) {
       return ['Pages read', h('a', { class: 'sub mono', href: `#/jobs/${job}` }, job)];
     case 'purchase':
       return ['Purchase', h('span', { class: 'sub mono' }, purchase)];
+    case 'welcome':
+      return 'Welcome credits';
     default:
       return note ?? kind;
   }

@@ -5,7 +5,7 @@ import { button, choice, fact, facts, field } from '../components.js';
 import { openDialog } from '../dialogs.js';
 import { h } from '../dom.js';
 import { capital, count, money } from '../format.js';
-import { AI_PAGES, PRIORITIES, providerChoices, providerName, TIERS } from '../labels.js';
+import { AI_PAGES, COSTS, PRIORITIES, providerChoices, providerName, TIERS } from '../labels.js';
 import { showError } from '../notices.js';
 import { isOperator, me } from '../session.js';
 
@@ -42,10 +42,20 @@ export function approval(model, path, onChanged) {
       provider: choice('provider', providerChoices(providers), plan.provider),
       ai_pages: choice('ai_pages', AI_PAGES, options.ai_pages),
       pages: h('input', { name: 'pages', value: options.pages, autocomplete: 'off' }),
+      failover: h('input', { name: 'failover', value: options.failover ?? '', autocomplete: 'off' }),
       deadline: h('input', { name: 'deadline', placeholder: options.deadline, autocomplete: 'off' }),
+      patience: h('input', { name: 'patience', value: options.patience, autocomplete: 'off' }),
       priority: choice('priority', PRIORITIES, options.priority),
+      cost: choice('cost', COSTS, options.cost),
+      budget_usd: h('input', { name: 'budget_usd', value: options.budget_usd ?? '', autocomplete: 'off' }),
     };
-    const before = { ...options, tier: plan.tier, provider: plan.provider, deadline: '' };
+    const before = {
+      ...options,
+      tier: plan.tier,
+      provider: plan.provider,
+      deadline: '',
+      budget_usd: String(options.budget_usd ?? ''),
+    };
     return openDialog({
       title: 'Modify the plan',
       action: 'Modify and approve',
@@ -58,8 +68,12 @@ export function approval(model, path, onChanged) {
           field('Provider', fields.provider),
           field('Pages for AI', fields.ai_pages),
           field('Pages that may go to AI', fields.pages, 'For example 1-10'),
+          field('Order of models', fields.failover, 'For example openai:gpt-5.4,gemini:gemini-3.8-flash'),
           field('Deadline, from now', fields.deadline, 'For example 10m'),
+          field('Patience', fields.patience, 'How long a page is tried again: deadline, a time, or 0'),
           field('Priority', fields.priority),
+          field('Price of calls', fields.cost),
+          field('Budget in US dollars', fields.budget_usd, 'Pages beyond it keep their own text'),
         ),
       ],
       run: () => {

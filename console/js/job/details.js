@@ -42,11 +42,11 @@ export function details(model) {
           fact('Deadline', at(job.deadline)),
           fact('Finished', at(job.finished_at)),
         ),
-        group('Options', ...Object.entries(job.options).map(([name, value]) => fact(name.replace('_', ' '), value))),
+        group('Options', ...Object.entries(job.options).map(([name, value]) => fact(words(name), value))),
         job.pages &&
           group(
             'Pages',
-            ...Object.entries(job.pages).map(([name, value]) => fact(name.replace('_', ' '), count(value))),
+            ...Object.entries(job.pages).map(([name, value]) => fact(words(name), count(value))),
           ),
         job.plan &&
           group(
@@ -64,7 +64,7 @@ export function details(model) {
             fact('MuPDF text', count(metadata.final_mupdf_pages)),
             fact('Read by OCR', count(metadata.final_ocr_pages ?? 0)),
             fact('Deadline fallbacks', count(metadata.final_timeout_fallback_pages)),
-            fact('Pages without text', metadata.missing_pages.join(', ') || 'none'),
+            fact('Pages without text', metadata.missing_page_numbers.join(', ') || 'none'),
             fact('Characters', count(metadata.result_text_len)),
             fact('Input tokens', count(metadata.input_tokens)),
             fact('Output tokens', count(metadata.output_tokens)),
@@ -78,5 +78,8 @@ export function details(model) {
 
   return { element, render };
 }
+
+/** A name of the API as words. */
+const words = (name) => name.replaceAll('_', ' ');
 
 const group = (name, ...list) => h('section', { class: 'card' }, h('h2', {}, name), facts(...list));

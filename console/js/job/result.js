@@ -8,6 +8,9 @@ import { isOpen } from '../labels.js';
 import { notice, showError } from '../notices.js';
 
 const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'], chunks: ['Chunks', 'chunks.jsonl'], pdf: ['Searchable PDF', 'pdf'] };
+const TABLES = { markdown: 'Markdown', html: 'HTML', auto: 'HTML where needed' };
+/** The formats whose tables have a style. */
+const WITH_TABLES = ['markdown', 'chunks'];
 /** Larger results are slow in a browser: download them. */
 const MAX_SHOWN_BYTES = 2_000_000;
 /** A provisional result is the whole document; pages may settle many times a second. */
@@ -22,6 +25,9 @@ export function result(model, path, signal) {
     Object.entries(FORMATS).map(([name, [label]]) => [name, label]),
     'text',
   );
+  const tables = choice('tables', Object.entries(TABLES), 'markdown');
+  const tablesField = field('Tables', tables);
+  tablesField.hidden = true;
   const versions = h('select', {});
   const none = empty('No result yet.', `It ${WHEN_PUBLISHED}.`);
   const provisional = h('p', { class: 'provisional', hidden: true });
@@ -30,6 +36,7 @@ export function result(model, path, signal) {
     { class: 'bar' },
     field('Version', versions),
     field('Format', format),
+    tablesField,
     button('Download', 'download', () => download().catch(showError)),
     button('Copy', 'copy', () => copy(text.textContent).then(() => notice('Copied'), showError)),
     info,
@@ -40,7 +47,11 @@ export function result(model, path, signal) {
   let due = 0;
   let whole;
 
-  format.addEventListener('change', () => load().catch(showError));
+  format.addEventListener('change', () => {
+    tablesField.hidden = !WITH_TABLES.includes(format.value);
+    load().catch(showError);
+  });
+  tables.addEventListener('change', () => load().catch(showError));
   versions.addEventListener('change', () => load().catch(showError));
 
   /** Before the first version, as soon as the text is read. */
@@ -49,13 +60,15 @@ export function result(model, path, signal) {
   /** A provisional result changes with every page that is settled. */
   const settled = () => [...model.pages.values()].filter(({ status }) => status === 'settled').length;
 
-  const fetchResult = () =>
-    request(`${path}/result${query({ format: format.value, version: versions.value, provisional: isProvisional() })}`, {
-      signal,
-    });
+  const tableStyle = () => (WITH_TABLES.includes(format.value) ? tables.value : undefined);
+
+  const fetchResult = () => {
+    const wanted = { format: format.value, tables: tableStyle(), version: versions.value, provisional: isProvisional() };
+    return request(`${path}/result${query(wanted)}`, { signal });
+  };
 
   async function load() {
-    const chosen = `${format.value} ${versions.value}`;
+    const chosen = `${format.value} ${tableStyle()} ${versions.value}`;
     const wanted = isProvisional() ? `${chosen} ${settled()}` : chosen;
     if (wanted === loaded) return;
     if (isProvisional() && loaded?.startsWith(chosen) && Date.now() < due) return;

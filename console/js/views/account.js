@@ -22,6 +22,8 @@ const TOTALS = [
   ['Reserved by jobs', 'reserved'],
   ['Available', 'available'],
   ['Pending purchases', 'pending'],
+  ['Earned in all', 'earned'],
+  ['Spent in all', 'spent'],
 ];
 
 export async function show(root, _, signal) {

@@ -277,7 +277,7 @@ function summary(job) {
   if (job.document.bytes) parts.push(bytes(job.document.bytes));
   const metadata = job.result?.metadata;
   if (metadata) parts.push(`${count(metadata.final_ai_pages)} read by AI`);
-  if (metadata?.missing_pages.length) parts.push(`${count(metadata.missing_pages.length)} without text`);
+  if (metadata?.missing_pages) parts.push(`${count(metadata.missing_pages)} without text`);
   if (metadata) parts.push(money(metadata.cost_micro_usd));
   if (job.result) parts.push(`version ${job.result.version}`);
   return parts.join(' · ');

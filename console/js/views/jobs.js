@@ -280,13 +280,14 @@ function update(element, job) {
 function remark(job, result) {
   if (!result) return job.error ? job.error.reason : '';
   const parts = [];
-  const { mupdf_fallback_count: all, timeout_fallback_pages: timedOut, missing_pages: missing } = result;
+  const { mupdf_fallback_count: all, missing_pages: missing } = result;
+  const { timeout_fallback_page_numbers: timedOut, missing_page_numbers: withoutText } = result;
   // Counts each page once: pages that timed out and pages without text are among the fallbacks.
-  const timedOutWithText = timedOut.filter((page) => !missing.includes(page)).length;
-  const others = all - timedOutWithText - missing.length;
+  const timedOutWithText = timedOut.filter((page) => !withoutText.includes(page)).length;
+  const others = all - timedOutWithText - missing;
   if (others > 0) parts.push(plural(others, 'fallback'));
   if (timedOutWithText) parts.push(`${timedOutWithText} timed out`);
-  if (missing.length) parts.push(`${missing.length} without text`);
+  if (missing) parts.push(`${missing} without text`);
   if (job.result.version > 1) parts.push(`version ${job.result.version}`);
   return parts.join(' · ');
 }

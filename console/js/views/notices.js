@@ -14,6 +14,7 @@ const KIND = {
   approval: 'Approval',
   bad_key: 'Provider',
   purchase: 'Purchase',
+  erasure: 'Erasure',
   budget: 'Budget',
   account_drift: 'Account',
 };

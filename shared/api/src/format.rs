@@ -1,7 +1,7 @@
 //! Result formats over HTTP: media types, the values of `?format=` and the OpenAPI document are all derived
 //! from core's table of formats.
 
-use everypage_core::finish::result::ResultDocument;
+use everypage_core::{document::TableStyle, finish::result::ResultDocument};
 use utoipa::{
     ToSchema,
     openapi::{
@@ -27,6 +27,15 @@ pub fn media_types() -> String {
 /// The schema of `?format=`.
 pub fn schema() -> Schema {
     one_of(Format::names(), "The format; without it, the one that `Accept` prefers, or plain text.")
+}
+
+/// The schema of `?tables=`.
+pub fn tables_schema() -> Schema {
+    let names = TableStyle::NAMES.iter().copied();
+    one_of(
+        names,
+        "Tables in Markdown and chunks: as Markdown (the default), as HTML, or `auto`: HTML where Markdown can't hold the table.",
+    )
 }
 
 /// The bodies of a result, for the OpenAPI document.

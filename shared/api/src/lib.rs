@@ -42,7 +42,7 @@ use tower_http::{
 pub use auth::{Caller, Role, authenticate};
 pub use limit::Peer;
 pub use openapi::openapi;
-pub use problem::{FieldError, Problem};
+pub use problem::{Code as ProblemCode, FieldError, MEDIA_TYPE as PROBLEM_MEDIA_TYPE, Problem};
 pub use schema::result_schema;
 pub use shares::{Share, Shares};
 

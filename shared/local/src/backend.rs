@@ -13,7 +13,6 @@ use std::{
 
 use everypage_core::{
     app::{App, Outside, Ports},
-    billing::buy,
     finish::{heal, healing, retention},
     ids::JobId,
     job::{Job, jobs},
@@ -21,6 +20,7 @@ use everypage_core::{
     notify::{deliver, relay},
     ports::{Fault, clock::Clock, ids::Ids},
     read::pages,
+    sagas,
     settings::Settings,
     time::within,
 };
@@ -54,6 +54,8 @@ const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for processing the leftover messages of an ended job.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How often this process looks for jobs that another process accepted and does not drive.
+const UNDRIVEN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a long-lived process deletes expired records.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(600);
 /// Time limit for notices of a command that ends; what is left is sent by the next process.
@@ -197,7 +199,8 @@ impl LocalBackend {
     /// continue in the next process.
     pub async fn run_until(&self, stop: &CancellationToken) -> Result<(), OpenError> {
         if !self.app.settings.run_dispatcher {
-            // Another process on the same folder drives the jobs that are accepted here.
+            // Another process on the same folder drives the jobs that are accepted here, those of dead
+            // processes and those that are started again.
             self.register()?;
             tokio::select! {
                 biased;
@@ -212,6 +215,8 @@ impl LocalBackend {
         let mut driven = JoinSet::new();
         let drive = async {
             let mut orphan_check = self.app.store.clock.sleep(ORPHAN_CHECK_INTERVAL);
+            let mut undriven_check = self.app.store.clock.sleep(UNDRIVEN_CHECK_INTERVAL);
+            let mut undriven_before = BTreeSet::new();
             loop {
                 tokio::select! {
                     biased;
@@ -236,6 +241,20 @@ impl LocalBackend {
                         }
                         orphan_check = self.app.store.clock.sleep(ORPHAN_CHECK_INTERVAL);
                     }
+                    () = &mut undriven_check => {
+                        match self.queue.undriven_jobs().await {
+                            Err(fault) => warn!(%fault, "undriven jobs not found yet"),
+                            Ok(found) => {
+                                let found: BTreeSet<JobId> = found.into_iter().collect();
+                                // A process that drives what it accepts takes a moment: found twice, it does not.
+                                for id in found.intersection(&undriven_before) {
+                                    self.flow.enqueue(id);
+                                }
+                                undriven_before = found;
+                            }
+                        }
+                        undriven_check = self.app.store.clock.sleep(UNDRIVEN_CHECK_INTERVAL);
+                    }
                 }
             }
         };
@@ -245,10 +264,12 @@ impl LocalBackend {
             () = relay::run(&self.app.publisher) => {}
             () = heal::run(&self.app.finisher) => {}
             () = deliver::run(&self.app.publisher) => {}
-            () = buy::run(&self.app.billing) => {}
+            () = sagas::run::run(&self.app.billing) => {}
+            () = sagas::run::run(&self.app.eraser) => {}
             () = send::run(&self.app.notices) => {}
             () = retention::run(&self.app.finisher) => {}
             () = self.delete_expired_records() => {}
+            () = everypage_core::billing::drift::run(&self.app.store) => {}
             () = drive => {}
         }
         Ok(())
@@ -277,9 +298,13 @@ impl LocalBackend {
     }
 
     /// Registers this process as a driver and takes over the jobs of dead processes, which
-    /// [`LocalBackend::run`] then drives; returns the unfinished ones among them.
+    /// [`LocalBackend::run`] then drives; returns the unfinished ones among them. With `RUN_DISPATCHER=0` it
+    /// only registers: what it took over, no process would drive.
     pub async fn recover_jobs(&self) -> Result<Vec<JobId>, OpenError> {
         self.register()?;
+        if !self.app.settings.run_dispatcher {
+            return Ok(vec![]);
+        }
         self.has_recovered.store(true, Ordering::Relaxed);
         let mut unfinished = Vec::new();
         for id in self.take_over_orphans().await? {

@@ -62,6 +62,15 @@ ALTER TABLE messages ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN alone INTEGER NOT NULL DEFAULT 0;
 ";
 
+/// The second part, on the tables as they are then: jobs that have ended are listed by when they did, for
+/// `DATA_RETENTION`.
+const LISTING_FROM_1: &str = "
+UPDATE items SET state_partition = 'jobs#ended',
+    state_sort = strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(body, '$.finished_at')) || '#' || substr(partition, 5)
+WHERE sort = 'job' AND partition LIKE 'job#%' AND state_partition IS NULL
+    AND json_extract(body, '$.finished_at') IS NOT NULL;
+";
+
 /// Called after the commit, with its result.
 type OnCommit = Box<dyn FnOnce(Result<(), String>) + Send>;
 /// Runs inside the transaction; gets `None` when no transaction could be started.
@@ -97,8 +106,8 @@ impl Database {
         // New and old files only: SQLite refuses a write without waiting for the busy timeout when another
         // process commits between the write's read of the file and its lock.
         if version < SCHEMA_VERSION {
-            let migration = if version == 1 { MIGRATION_FROM_1 } else { "" };
-            let all = format!("BEGIN;{migration}{SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;");
+            let (before, after) = if version == 1 { (MIGRATION_FROM_1, LISTING_FROM_1) } else { ("", "") };
+            let all = format!("BEGIN;{before}{SCHEMA}{after}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;");
             connection.execute_batch(&all).map_err(fault)?;
         }
         drop(opening);

@@ -130,12 +130,15 @@ impl SqliteQueue {
             .await
     }
 
-    /// Jobs with messages and no driver that would receive them.
+    /// Open jobs without a driver, and jobs with messages that no driver would receive.
     pub async fn undriven_jobs(&self) -> Result<Vec<JobId>, Fault> {
         self.database
             .read(move |db| {
                 db.prepare_cached(
-                    "SELECT DISTINCT job FROM messages WHERE job NOT IN (SELECT job FROM drives)",
+                    "SELECT job FROM messages WHERE job NOT IN (SELECT job FROM drives)
+                     UNION SELECT substr(partition, 5) FROM items
+                     WHERE state_partition IN ('jobs#open', 'jobs#waiting') AND sort = 'job'
+                     AND substr(partition, 5) NOT IN (SELECT job FROM drives)",
                 )?
                 .query_map([], |row| Ok(JobId::new(row.get::<_, String>(0)?)))?
                 .collect()

@@ -8,12 +8,12 @@ use std::{
 
 use everypage_core::{
     app::App,
+    finish::recognize,
     ids::PageNumber,
     job::Job,
     ports::ocr::OcrPriority,
-    prepare::{self, Recognition, StoredPage},
+    prepare::StoredPage,
     read::{outcome::Settlement, pages},
-    settings::OcrPages,
 };
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
@@ -25,15 +25,7 @@ const PAGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Recognizes the pages of a job that need it and that no AI has read, and returns when none is left. `ai_is_done`
 /// is signalled once every page that was sent is settled. Never fails the job: without OCR it has what it has.
 pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &CancellationToken) {
-    let may_need = job.survey.as_ref().is_some_and(|survey| match survey.ocr {
-        OcrPages::Off => false,
-        OcrPages::Auto => survey.has_graphics > 0,
-        OcrPages::Always => true,
-    });
-    if !may_need {
-        return;
-    }
-    let found = match prepare::to_recognize(app.blobs.as_ref(), job).await {
+    let found = match recognize::pending(&app.finisher, job).await {
         Ok(found) => found,
         Err(error) => {
             warn!(%error, "pages for OCR not listed");
@@ -49,27 +41,17 @@ pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &Cancellat
             tokio::select! {
                 biased;
                 () = read_by_ai(app, job, page.page, ai_is_done) => {}
-                done = recognize(app, job, page, ai_is_done) => is_unavailable.store(!done, Ordering::Relaxed),
+                done = recognize_one(app, job, page, ai_is_done) => is_unavailable.store(!done, Ordering::Relaxed),
             }
         })
         .await;
 }
 
 /// False if no page can be recognized here.
-async fn recognize(app: &App, job: &Job, page: &StoredPage, ai_is_done: &CancellationToken) -> bool {
+async fn recognize_one(app: &App, job: &Job, page: &StoredPage, ai_is_done: &CancellationToken) -> bool {
     let is_needed = ai_is_done.is_cancelled();
     let priority = if is_needed { OcrPriority::Needed } else { OcrPriority::Ahead };
-    match prepare::recognize_page(&app.preparer, job, page, priority).await {
-        Ok(Recognition::Stored) => true,
-        Ok(Recognition::Unavailable(reason)) => {
-            warn!(reason, "pages without a text layer are not recognized");
-            false
-        }
-        Err(error) => {
-            warn!(%error, page = page.page.get(), "page not recognized");
-            true
-        }
-    }
+    recognize::recognize(&app.finisher, job, page, priority).await
 }
 
 /// Returns when an AI has read the page.

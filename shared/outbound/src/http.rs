@@ -17,7 +17,7 @@ pub enum SetupError {
     Tls(#[source] rustls::Error),
     #[error("notices can't be sent: {1}; check {0}")]
     Notices(&'static str, String),
-    #[error("traces can't be exported: {0}; check OTEL_EXPORTER_OTLP_ENDPOINT")]
+    #[error("traces and logs can't be exported: {0}; check OTEL_EXPORTER_OTLP_ENDPOINT")]
     Traces(String),
 }
 

@@ -22,9 +22,9 @@ use reqwest::redirect;
 use crate::http::{SetupError, USER_AGENT, tls_config};
 
 /// For one export; short, because a collector usually runs nearby.
-const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the export before the process ends or is frozen: a collector that hangs must not delay the work.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub struct OtlpTraces {
     processor: Arc<BatchSpanProcessor>,
@@ -36,36 +36,45 @@ impl OtlpTraces {
     /// unless OTEL_SERVICE_NAME is set.
     pub fn from_settings(settings: &Settings, program: &str) -> Result<Option<Self>, SetupError> {
         let Some(endpoint) = &settings.traces.endpoint else { return Ok(None) };
-        let headers = settings.traces.headers.iter();
-        let headers: HashMap<_, _> =
-            headers.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client()?)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
-            .with_headers(headers)
+            .with_headers(headers(settings))
             .with_timeout(EXPORT_TIMEOUT)
             .build()
             .map_err(|error| SetupError::Traces(error.to_string()))?;
         let mut processor = BatchSpanProcessor::builder(exporter).build();
-        let resource = Resource::builder()
-            .with_service_name(settings.traces.service.clone().unwrap_or_else(|| program.to_owned()))
-            .with_attributes([
-                KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
-                KeyValue::new("deployment.environment.name", settings.environment.clone()),
-            ])
-            .build();
-        processor.set_resource(&resource);
-        let scope =
-            InstrumentationScope::builder("everypage").with_version(env!("CARGO_PKG_VERSION")).build();
-        Ok(Some(Self { processor: Arc::new(processor), scope }))
+        processor.set_resource(&resource(settings, program));
+        Ok(Some(Self { processor: Arc::new(processor), scope: scope() }))
     }
+}
+
+/// The headers that the collector requires.
+pub(crate) fn headers(settings: &Settings) -> HashMap<String, String> {
+    let headers = settings.traces.headers.iter();
+    headers.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+}
+
+/// What sends: `program`, unless it has another name in the settings.
+pub(crate) fn resource(settings: &Settings, program: &str) -> Resource {
+    Resource::builder()
+        .with_service_name(settings.traces.service.clone().unwrap_or_else(|| program.to_owned()))
+        .with_attributes([
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("deployment.environment.name", settings.environment.clone()),
+        ])
+        .build()
+}
+
+pub(crate) fn scope() -> InstrumentationScope {
+    InstrumentationScope::builder("everypage").with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
 /// The exporter's thread has no runtime, so its client is a blocking one, which brings its own. Such a
 /// client must not be created or dropped on a thread of another runtime.
-fn client() -> Result<reqwest::blocking::Client, SetupError> {
+pub(crate) fn client() -> Result<reqwest::blocking::Client, SetupError> {
     let create = || {
         reqwest::blocking::Client::builder()
             .tls_backend_preconfigured(tls_config(true)?)

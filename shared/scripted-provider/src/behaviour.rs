@@ -16,9 +16,17 @@ pub enum Behaviour {
     AnswerText(String),
     /// An error in the provider's own JSON; 404 is an unknown model.
     Status(u16),
+    /// An error with `Retry-After` in seconds.
+    StatusWithRetryAfter {
+        status: u16,
+        retry_after: u32,
+    },
     /// 429, with `Retry-After` in seconds where given.
     RateLimited {
         retry_after: Option<u32>,
+        /// It says that tokens are what is limited.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_tokens: bool,
     },
     /// The account has no credit left: a 429 from OpenAI, a 400 from Anthropic.
     Quota,

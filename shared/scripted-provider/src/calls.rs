@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everypage_core::providers::target::Provider;
 use serde::Serialize;
 
-use super::{Behaviour, ImageSize};
+use super::{Behaviour, ImageSize, Tier};
 
 /// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,6 +28,7 @@ pub struct Call {
     pub has_image: bool,
     /// The size of the first image whose format is known.
     pub image: Option<ImageSize>,
+    pub tier: Tier,
     /// The request had the headers that identify a caller of this provider.
     pub with_key: bool,
     pub behaviour: Behaviour,

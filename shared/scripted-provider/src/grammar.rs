@@ -27,7 +27,8 @@ const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, quota
                             drip, half-body, reset, html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
 
 /// Those that are written `name=value`.
-const CONDITIONS: [&str; 9] = ["model", "provider", "page", "shape", "first", "after", "share", "from", "to"];
+const CONDITIONS: [&str; 10] =
+    ["model", "provider", "page", "shape", "tier", "first", "after", "share", "from", "to"];
 
 const MAX_SIGMA: f64 = 10.0;
 
@@ -61,7 +62,7 @@ impl FromStr for Rule {
             0 => Ok(Self { when, then: parse_behaviour(rest)? }),
             _ => Err(GrammarError::new(
                 rest,
-                "is not a condition: PROVIDER:MODEL, model=, provider=, page=, shape=, first=, after=, share=, from= or to=",
+                "is not a condition: PROVIDER:MODEL, model=, provider=, page=, shape=, tier=, first=, after=, share=, from= or to=",
             )),
         }
     }
@@ -92,6 +93,7 @@ impl Condition<'_> {
         match self.name {
             "page" => when.page = Some(self.value.parse()?),
             "shape" => when.shape = Some(self.value.parse()?),
+            "tier" => when.tier = Some(self.value.parse()?),
             "first" => when.first_calls = Some(count()?),
             "after" => when.after_calls = Some(count()?),
             "share" => when.share = Some(self.value.parse()?),
@@ -166,7 +168,7 @@ fn parse_words(words: &str) -> Parsed<(Behaviour, Option<&str>)> {
 fn named(name: &str) -> Parsed<Behaviour> {
     Ok(match name {
         "answer" => Behaviour::Answer,
-        "429" => Behaviour::RateLimited { retry_after: None },
+        "429" => Behaviour::RateLimited { retry_after: None, of_tokens: false },
         "quota" => Behaviour::Quota,
         "bad-key" => Behaviour::BadKey,
         "unknown-model" => Behaviour::UnknownModel,
@@ -204,7 +206,12 @@ fn with_option(behaviour: Behaviour, option: &str) -> Parsed<Behaviour> {
         (name, Behaviour::Limit(limit)) => Behaviour::Limit(with_limit_option(limit, name, option, value)?),
         ("retry-after", Behaviour::RateLimited { .. }) => {
             let seconds = u32::try_from(number()?).map_err(|_| GrammarError::new(option, "is too long"))?;
-            Behaviour::RateLimited { retry_after: Some(seconds) }
+            Behaviour::RateLimited { retry_after: Some(seconds), of_tokens: false }
+        }
+        ("retry-after", Behaviour::Status(status)) => {
+            let retry_after =
+                u32::try_from(number()?).map_err(|_| GrammarError::new(option, "is too long"))?;
+            Behaviour::StatusWithRetryAfter { status, retry_after }
         }
         ("bytes", Behaviour::Huge { .. }) => Behaviour::Huge { bytes: number()? },
         ("bytes", Behaviour::SlowDrip { every_ms, .. }) => {

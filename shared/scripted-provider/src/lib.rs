@@ -22,7 +22,8 @@
 //!
 //! Shares and lognormal delays are drawn by counters: the n-th call gets the same in every run.
 //! Limits are buckets that start full and refill continuously; a refused call takes nothing out.
-//! A request's tokens are an estimate: four characters to a token, 765 for an image.
+//! A request's tokens are an estimate: four characters to a token, 765 for an image. A system prompt that is long
+//! enough for the provider's cache counts as cached.
 //!
 //! # How the page is found
 //!
@@ -60,6 +61,7 @@ mod script;
 mod server;
 mod share;
 mod signature;
+mod tier;
 
 pub use behaviour::Behaviour;
 pub use bucket::Rate;
@@ -72,6 +74,7 @@ pub use script::{Rule, Script, When};
 pub use server::ScriptedProvider;
 pub use share::Share;
 pub use signature::{AWS_KEY_ID, AWS_SECRET_KEY};
+pub use tier::Tier;
 
 /// The text form of a script's rules, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");

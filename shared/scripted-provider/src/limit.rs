@@ -91,6 +91,11 @@ impl Limiter {
         Ok(slot)
     }
 
+    /// Whether a call of this many tokens would be refused because of them.
+    pub(super) fn lacks_tokens(&self, tokens: u64, now: Instant) -> bool {
+        self.buckets().tokens.as_mut().is_some_and(|bucket| !bucket.wait_for(tokens, now).is_zero())
+    }
+
     pub(super) fn levels(&self, now: Instant) -> Levels {
         let mut buckets = self.buckets();
         Levels {
@@ -180,6 +185,9 @@ mod tests {
         assert_eq!((tokens.limit, tokens.remaining), (1000, 1000), "50 used, 200 refilled");
         assert!(limiter.admit(1000, later).is_ok());
         assert_eq!(limiter.admit(100, later).unwrap_err(), Some(10));
+        assert!(
+            limiter.lacks_tokens(100, later) && !limiter.lacks_tokens(100, later + Duration::from_secs(11))
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -62,6 +62,7 @@ impl CallLog {
             page: request.page,
             has_image: request.has_image,
             image: request.image,
+            tier: request.tier,
             with_key,
             behaviour: behaviour.clone(),
             delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),

@@ -6,13 +6,14 @@ use super::{Behaviour, Rule, When};
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let When { provider, model, page, shape, after_calls, first_calls, share, from_ms, to_ms } =
+        let When { provider, model, page, shape, tier, after_calls, first_calls, share, from_ms, to_ms } =
             &self.when;
         let conditions: Vec<String> = [
             provider.map(|provider| format!("provider={provider}")),
             model.as_ref().map(|model| format!("model={model}")),
             page.as_ref().map(|page| format!("page={page}")),
             shape.map(|shape| format!("shape={shape}")),
+            tier.map(|tier| format!("tier={tier}")),
             after_calls.map(|calls| format!("after={calls}")),
             first_calls.map(|calls| format!("first={calls}")),
             share.map(|share| format!("share={share}")),
@@ -35,8 +36,11 @@ impl fmt::Display for Behaviour {
             Self::Answer => f.write_str("answer"),
             Self::AnswerText(text) => write!(f, "text={}", serde_json::Value::from(text.as_str())),
             Self::Status(status) => write!(f, "{status}"),
-            Self::RateLimited { retry_after: None } => f.write_str("429"),
-            Self::RateLimited { retry_after: Some(seconds) } => write!(f, "429;retry-after={seconds}"),
+            Self::StatusWithRetryAfter { status, retry_after } => {
+                write!(f, "{status};retry-after={retry_after}")
+            }
+            Self::RateLimited { retry_after: None, .. } => f.write_str("429"),
+            Self::RateLimited { retry_after: Some(seconds), .. } => write!(f, "429;retry-after={seconds}"),
             Self::Quota => f.write_str("quota"),
             Self::BadKey => f.write_str("bad-key"),
             Self::UnknownModel => f.write_str("unknown-model"),

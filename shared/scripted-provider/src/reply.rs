@@ -56,8 +56,12 @@ impl Reply {
             | Behaviour::Limit(_) => json(200, answer(&page(), Finish::Complete)),
             Behaviour::AnswerText(text) => json(200, answer(text, Finish::Complete)),
             Behaviour::Status(status) => json(*status, dialect.error(&request.model, *status)),
-            Behaviour::RateLimited { retry_after } => {
+            Behaviour::StatusWithRetryAfter { status, retry_after } => {
+                json(*status, dialect.error(&request.model, *status)).with_retry_after(Some(*retry_after))
+            }
+            Behaviour::RateLimited { retry_after, of_tokens } => {
                 let (body, wait) = dialect.rate_limited(&request.model, *retry_after);
+                let body = dialect.out_of_tokens().filter(|_| *of_tokens).unwrap_or(body);
                 json(429, body).with_retry_after(wait)
             }
             Behaviour::Quota => error(dialect.out_of_credit()),

@@ -3,7 +3,7 @@
 use everypage_core::providers::target::Provider;
 use serde_json::Value;
 
-use super::ImageSize;
+use super::{ImageSize, Tier};
 use crate::dialect::{Dialect, Prompt};
 
 #[derive(Clone, Debug, Default)]
@@ -17,12 +17,18 @@ pub(super) struct ModelRequest {
     pub(super) image: Option<ImageSize>,
     /// An estimate: four characters to a token, the providers' rule of thumb.
     pub(super) input_tokens: u64,
+    /// Those of them that the provider has in its cache.
+    pub(super) cached_tokens: u64,
+    /// The tier that it asks for.
+    pub(super) tier: Tier,
 }
 
 /// Names are stored and counted, so a hostile one must not grow without limit.
 const MAX_MODEL_CHARS: usize = 200;
 /// The approximate cost of one page image.
 const IMAGE_TOKENS: u64 = 765;
+/// No provider caches a shorter prompt.
+const MIN_CACHED_TOKENS: u64 = 1024;
 
 const CURRENT: &str = "--- current ---";
 const MARKERS: [&str; 3] = ["--- before ---", CURRENT, "--- after ---"];
@@ -31,7 +37,8 @@ impl ModelRequest {
     /// Reads a body in the dialect; an unreadable one is a call without model and page.
     pub(super) fn read(dialect: &dyn Dialect, path: &str, body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        let Prompt { model, system, user, has_image, image } = dialect.prompt(path, &body);
+        let Prompt { model, system, user, has_image, image, tier, is_cached } = dialect.prompt(path, &body);
+        let system_tokens = system.len().div_ceil(4) as u64;
         let image_tokens = if has_image { IMAGE_TOKENS } else { 0 };
         Self {
             provider: dialect.provider(),
@@ -41,6 +48,8 @@ impl ModelRequest {
             has_image,
             image,
             input_tokens: (system.len() + user.len()).div_ceil(4) as u64 + image_tokens,
+            cached_tokens: if is_cached && system_tokens >= MIN_CACHED_TOKENS { system_tokens } else { 0 },
+            tier,
         }
     }
 }

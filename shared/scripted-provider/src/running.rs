@@ -66,7 +66,8 @@ impl RunningScript {
                     match limiter.admit(request.input_tokens, now) {
                         Ok(slot) => decision.slots.extend(slot),
                         Err(retry_after) => {
-                            decision.behaviour = Behaviour::RateLimited { retry_after };
+                            let of_tokens = limiter.lacks_tokens(request.input_tokens, now);
+                            decision.behaviour = Behaviour::RateLimited { retry_after, of_tokens };
                             return decision;
                         }
                     }
@@ -212,7 +213,10 @@ mod tests {
         let later = Instant::now() + Duration::from_secs(10);
         for now in [Instant::now(), later] {
             assert_eq!(script.next(&call, now).behaviour, Behaviour::Status(503));
-            assert_eq!(script.next(&call, now).behaviour, Behaviour::RateLimited { retry_after: None });
+            assert_eq!(
+                script.next(&call, now).behaviour,
+                Behaviour::RateLimited { retry_after: None, of_tokens: false }
+            );
             script.rewind();
         }
     }

@@ -5,7 +5,7 @@ use std::{str::FromStr, time::Duration};
 use everypage_core::providers::target::Provider;
 use serde::{Deserialize, Serialize};
 
-use super::{Behaviour, GrammarError, Pages, Shape, Share, request::ModelRequest};
+use super::{Behaviour, GrammarError, Pages, Shape, Share, Tier, request::ModelRequest};
 
 /// Conditions that must all hold; an absent one always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct When {
     pub page: Option<Pages>,
     /// The shape of the call's image.
     pub shape: Option<Shape>,
+    /// The tier that the call asks for.
+    pub tier: Option<Tier>,
     /// Skips this many calls that reach the rule.
     pub after_calls: Option<u64>,
     /// Matches this many calls that reach the rule, after `after_calls`.
@@ -84,6 +86,7 @@ impl When {
             && self.model.as_ref().is_none_or(model)
             && self.page.as_ref().is_none_or(|pages| request.page.is_some_and(|page| pages.contains(page)))
             && self.shape.is_none_or(|shape| request.image.is_some_and(|image| shape.fits(image)))
+            && self.tier.is_none_or(|tier| tier == request.tier)
             && self.from_ms.is_none_or(|from| since >= Duration::from_millis(from))
             && self.to_ms.is_none_or(|to| since < Duration::from_millis(to))
     }

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
+use crate::refusals::{self, Turn};
 use axum::{
     Router,
     body::Body,
@@ -28,8 +29,8 @@ const MAX_CONNECTIONS: usize = 1024;
 /// connections open leaves the other half.
 const MAX_CONNECTIONS_PER_PEER: usize = MAX_CONNECTIONS / 2;
 /// The head of a request, which is received before its caller is known: the longest has a key and a few headers.
-const MAX_HEAD_BYTES: usize = 32 << 10;
-const MAX_HEADERS: usize = 64;
+pub(crate) const MAX_HEAD_BYTES: usize = 32 << 10;
+pub(crate) const MAX_HEADERS: usize = 64;
 /// Time to receive the head of a request; also closes idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time to receive the next part of a body.
@@ -83,11 +84,19 @@ async fn connection(
 ) {
     // Responses are small and written whole: Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| respond(router.clone(), clock.clone(), peer, request));
+    let turn = Turn::default();
+    let stream = refusals::Connection::new(stream, turn.clone());
+    let service = service_fn(move |request| {
+        turn.begin();
+        let (turn, responding) = (turn.clone(), respond(router.clone(), clock.clone(), peer, request));
+        async move { responding.await.map(|response| turn.end_with(response)) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
+        // The buffer alone would let a head through that arrives at once and is somewhat longer.
         .max_buf_size(MAX_HEAD_BYTES)
+        .max_header_size(MAX_HEAD_BYTES)
         .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

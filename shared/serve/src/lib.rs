@@ -4,6 +4,7 @@ mod access_log;
 mod connections;
 mod console;
 mod guard;
+mod refusals;
 mod transfer;
 
 use std::{net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};

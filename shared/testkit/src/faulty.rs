@@ -2,6 +2,7 @@
 //! [`Faults`] fails chosen calls; the simulation has a [`FaultInjector`] of its own.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{
         Arc, Mutex,
@@ -46,6 +47,7 @@ pub struct Faults {
     calls: AtomicUsize,
     plan: Option<(usize, usize, Mode)>,
     failed_call: Mutex<Option<&'static str>>,
+    called: Mutex<BTreeSet<&'static str>>,
     resumed: AtomicBool,
     stopped: tokio::sync::Notify,
 }
@@ -80,6 +82,11 @@ impl Faults {
         self.calls.load(Ordering::SeqCst)
     }
 
+    /// The names of all calls so far.
+    pub fn called(&self) -> BTreeSet<&'static str> {
+        self.called.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
     /// The first call that was made to fail, if any.
     pub fn failed_call(&self) -> Option<&'static str> {
         *self.failed_call.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -109,6 +116,7 @@ pub trait FaultInjector: Send + Sync {
 impl FaultInjector for Faults {
     async fn before(&self, call: &'static str) -> Injection {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
+        self.called.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(call);
         let plan = self.plan.filter(|_| !self.resumed.load(Ordering::SeqCst));
         let Some((at, times, mode)) = plan else { return Injection::None };
         if !(at..at + times).contains(&number) {
@@ -235,6 +243,9 @@ impl Queue for Faulty<dyn Queue> {
     }
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.around("queue.depths", self.inner.depths()).await
+    }
+    async fn about_depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.around("queue.about_depths", self.inner.about_depths()).await
     }
     async fn wake(&self) -> Result<bool, Fault> {
         self.around("queue.wake", self.inner.wake()).await

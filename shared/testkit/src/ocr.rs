@@ -16,6 +16,7 @@ use everypage_core::{
         ocr::{Ocr, OcrError, OcrReading, OcrRequest},
     },
 };
+use parking_lot::Mutex;
 
 /// What [`FakeOcr`] reads on every page.
 pub const RECOGNIZED: &str = "recognized";
@@ -24,6 +25,8 @@ pub struct FakeOcr {
     clock: Arc<dyn Clock>,
     time: Duration,
     fails: bool,
+    installed: Vec<String>,
+    asked: Mutex<Vec<Vec<String>>>,
     started: AtomicUsize,
     finished: AtomicUsize,
 }
@@ -31,7 +34,25 @@ pub struct FakeOcr {
 impl FakeOcr {
     /// Takes `time` for a page.
     pub fn new(clock: Arc<dyn Clock>, time: Duration) -> Self {
-        Self { clock, time, fails: false, started: AtomicUsize::new(0), finished: AtomicUsize::new(0) }
+        Self {
+            clock,
+            time,
+            fails: false,
+            installed: vec!["eng".into()],
+            asked: Mutex::default(),
+            started: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+        }
+    }
+
+    /// Has the data of these languages.
+    pub fn with_languages(self, names: &[&str]) -> Self {
+        Self { installed: names.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    /// The languages of each request.
+    pub fn asked(&self) -> Vec<Vec<String>> {
+        self.asked.lock().clone()
     }
 
     /// Every page crashes it.
@@ -48,9 +69,9 @@ impl FakeOcr {
 #[async_trait]
 impl Ocr for FakeOcr {
     async fn check(&self, languages: &[String]) -> Result<(), OcrError> {
-        match languages {
-            [eng] if eng == "eng" => Ok(()),
-            others => Err(OcrError::Unavailable(format!("no data for {}", others.join("+")))),
+        match languages.iter().find(|name| !self.installed.contains(name)) {
+            None => Ok(()),
+            Some(missing) => Err(OcrError::Unavailable(format!("no data for {missing}"))),
         }
     }
 
@@ -60,6 +81,7 @@ impl Ocr for FakeOcr {
 
     async fn recognize(&self, request: OcrRequest<'_>) -> Result<OcrReading, OcrError> {
         self.check(request.languages).await?;
+        self.asked.lock().push(request.languages.to_vec());
         self.started.fetch_add(1, Ordering::Relaxed);
         self.clock.sleep(self.time).await;
         self.finished.fetch_add(1, Ordering::Relaxed);

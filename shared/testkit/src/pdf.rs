@@ -152,6 +152,7 @@ impl Pdf for FakePdf {
                     images: vec![],
                     confidence: Confidence::default(),
                     doubts: vec![],
+                    without_images: None,
                     reason: page.reason,
                     image: (wanted && page.reason != Reason::Unreadable).then_some(image),
                     fault: None,

@@ -23,6 +23,8 @@ use everypage_core::{
 pub enum Reply {
     Answer(String),
     AnswerAfter(Duration, String),
+    /// As `AnswerAfter`, with what is left of the provider's limits.
+    Announce(Duration, String, Allowance),
     Finish(Finish, String),
     Fail(VisionError),
     Hang,
@@ -42,6 +44,7 @@ struct Counts {
     in_flight: HashMap<Target, usize>,
     max_in_flight: HashMap<Target, usize>,
     flex: Vec<(Target, u32)>,
+    answers: Vec<(Target, u32)>,
 }
 
 pub struct FakeVision {
@@ -86,6 +89,11 @@ impl FakeVision {
     /// Every call so far: which model for which page.
     pub fn calls(&self) -> Vec<(Target, u32)> {
         lock(&self.counts).calls.clone()
+    }
+
+    /// The calls that were answered, good or bad.
+    pub fn answers(&self) -> Vec<(Target, u32)> {
+        lock(&self.counts).answers.clone()
     }
 
     pub fn calls_to(&self, model: &str) -> usize {
@@ -143,16 +151,21 @@ impl Vision for FakeVision {
         // Even the fastest model answers only after its caller has yielded the thread.
         tokio::task::yield_now().await;
         let answer = |finish, text| {
+            lock(&self.counts).answers.push((target.clone(), page));
             let usage = Usage { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 };
-            Ok(Answer { text, finish, usage, allowance: Allowance::default() })
+            Answer { text, finish, usage, allowance: Allowance::default() }
         };
         match behaviour(target, page) {
-            Reply::Answer(text) => answer(Finish::Complete, text),
+            Reply::Announce(time, text, allowance) => {
+                self.clock.sleep(time).await;
+                Ok(Answer { allowance, ..answer(Finish::Complete, text) })
+            }
+            Reply::Answer(text) => Ok(answer(Finish::Complete, text)),
             Reply::AnswerAfter(time, text) => {
                 self.clock.sleep(time).await;
-                answer(Finish::Complete, text)
+                Ok(answer(Finish::Complete, text))
             }
-            Reply::Finish(finish, text) => answer(finish, text),
+            Reply::Finish(finish, text) => Ok(answer(finish, text)),
             Reply::Fail(error) => Err(error),
             Reply::Hang => std::future::pending().await,
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everypage_core::{
-    ports::vision::{Scope, VisionError},
+    ports::vision::{Allowance, Exceeded, Scope, VisionError},
     providers::target::Target,
 };
 use reqwest::StatusCode;
@@ -70,11 +70,18 @@ impl Call<'_> {
         match self.meaning(status, &error) {
             Meaning::BadAccess => VisionError::Configuration { detail, scope: Scope::Provider },
             Meaning::UnknownModel => VisionError::Configuration { detail, scope: Scope::Model },
-            Meaning::Exhausted => VisionError::Exhausted {
-                detail,
-                retry_after: rate_limit::retry_after(&reply.headers).or(error.retry_delay),
-                allowance: rate_limit::allowance(self.target.provider, &reply.headers),
-            },
+            Meaning::Exhausted => {
+                let announced = rate_limit::allowance(self.target.provider, &reply.headers);
+                let allowance = Allowance { exceeded: error.exceeded(), ..announced };
+                let asked = rate_limit::explicit_retry_after(&reply.headers).or(error.retry_delay);
+                // Where the size of a limit is known, so is when it has room for one call: long before it is full.
+                let reset = || rate_limit::retry_after(&reply.headers).filter(|_| !allowance.is_sized());
+                VisionError::Exhausted {
+                    detail,
+                    retry_after: asked.or_else(reset),
+                    allowance: allowance.into(),
+                }
+            }
             Meaning::BadRequest | Meaning::Refused => VisionError::Request { detail },
             Meaning::Transient => {
                 let retry_after = rate_limit::explicit_retry_after(&reply.headers).or(error.retry_delay);
@@ -187,6 +194,21 @@ impl ErrorBody {
             reasons: details().filter_map(|detail| detail["reason"].as_str()).map(str::to_owned).collect(),
             is_flagged: !error["metadata"]["flagged_input"].is_null(),
             retry_delay: details().find_map(delay).map(|delay| delay.min(rate_limit::MAX_WAIT)),
+        }
+    }
+
+    /// The limit that a 429 is about: OpenAI's type, else what the message speaks of.
+    fn exceeded(&self) -> Option<Exceeded> {
+        match self.kind.as_deref() {
+            Some("tokens") => return Some(Exceeded::Tokens),
+            Some("requests") => return Some(Exceeded::Requests),
+            _ => {}
+        }
+        let message = self.message.as_deref()?.to_ascii_lowercase();
+        match (message.contains("token"), message.contains("request")) {
+            (true, _) => Some(Exceeded::Tokens),
+            (false, true) => Some(Exceeded::Requests),
+            (false, false) => None,
         }
     }
 

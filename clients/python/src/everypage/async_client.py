@@ -50,10 +50,16 @@ class AsyncEverypage(BaseClient):
         return await self._run(flows.result(job_id, version, provisional))
 
     async def download(
-        self, job_id: str, format: str, *, version: int | None = None, provisional: bool = False
+        self,
+        job_id: str,
+        format: str,
+        *,
+        version: int | None = None,
+        provisional: bool = False,
+        tables: str | None = None,
     ) -> bytes:
-        """The result as a file of this format."""
-        return await self._run(flows.download(job_id, format, version, provisional))
+        """The result as a file of this format; `tables="html"` or `"auto"` for tables as HTML in Markdown and chunks."""
+        return await self._run(flows.download(job_id, format, version, provisional, tables))
 
     async def text(self, job_id: str) -> str:
         return (await self.download(job_id, "text")).decode()

@@ -103,10 +103,16 @@ class Everypage(BaseClient):
         return self._run(flows.result(job_id, version, provisional))
 
     def download(
-        self, job_id: str, format: str, *, version: int | None = None, provisional: bool = False
+        self,
+        job_id: str,
+        format: str,
+        *,
+        version: int | None = None,
+        provisional: bool = False,
+        tables: str | None = None,
     ) -> bytes:
-        """The result as a file of this format."""
-        return self._run(flows.download(job_id, format, version, provisional))
+        """The result as a file of this format; `tables="html"` or `"auto"` for tables as HTML in Markdown and chunks."""
+        return self._run(flows.download(job_id, format, version, provisional, tables))
 
     def text(self, job_id: str) -> str:
         return self.download(job_id, "text").decode()

@@ -71,10 +71,14 @@ class Options(TypedDict, total=False):
     """The provider that is called first."""
     failover: str
     """The models in the order in which they are called, such as `openai:gpt-5.4,gemini:gemini-3.8-flash`."""
+    cost: Literal["standard", "low"]
+    """`low` for the cheaper, slower tier of providers that have one, while the time left allows."""
+    budget_usd: str | float
+    """What the job's model calls may cost, in US dollars; pages beyond it keep their own text."""
     deadline: str | float | datetime.timedelta
     """When the result is published at the latest: a time such as `5m`, or seconds."""
     patience: str | float | datetime.timedelta
-    """How long a page is tried again: `deadline`, a time, or `0` for one round."""
+    """How long a page is retried: `deadline`, a time, or `0` for one round."""
     priority: Literal["low", "normal", "high", "critical", "urgent"]
     force: bool
     """Start a new job even if the same document was submitted with the same options within 24 hours."""
@@ -192,8 +196,16 @@ def result(job_id: str, version: int | None = None, provisional: bool = False) -
     return Result.parse(json.loads((yield from download(job_id, "json", version, provisional))))
 
 
-def download(job_id: str, format: str, version: int | None = None, provisional: bool = False) -> Flow[bytes]:
-    arguments = {"id": job_id, "format_": format, "version": version, "provisional": provisional or None}
+def download(
+    job_id: str, format: str, version: int | None = None, provisional: bool = False, tables: str | None = None
+) -> Flow[bytes]:
+    arguments = {
+        "id": job_id,
+        "format_": format,
+        "tables": tables,
+        "version": version,
+        "provisional": provisional or None,
+    }
     response = yield Call(get_job_result, given(arguments, get_job_result), raw=True)
     return response.content
 
@@ -241,6 +253,8 @@ def to_arguments(options: Options | dict[str, Any]) -> dict[str, Any]:
     for name in ("deadline", "patience"):
         if name in options:
             options[name] = to_text(options[name])
+    if "budget_usd" in options:
+        options["budget_usd"] = str(options["budget_usd"])
     arguments = given(options, submit_job)
     return arguments if password is None else {**arguments, "password": password}
 

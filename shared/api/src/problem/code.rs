@@ -45,6 +45,7 @@ codes! {
     NotEnoughCredits, PAYMENT_REQUIRED, "Not enough credits";
     MethodNotAllowed, METHOD_NOT_ALLOWED, "Method not allowed";
     NotAcceptable, NOT_ACCEPTABLE, "No format that the client accepts";
+    TenantClosed, CONFLICT, "Tenant is being erased";
     PurchasesNotAvailable, CONFLICT, "Buying credits is not available";
     ResultNotReady, CONFLICT, "Result not ready";
     AwaitingUpload, CONFLICT, "Document not uploaded yet";
@@ -55,6 +56,7 @@ codes! {
     FileTooLarge, PAYLOAD_TOO_LARGE, "Request body too large";
     RangeNotSatisfiable, RANGE_NOT_SATISFIABLE, "Range outside of the response";
     AnswerTooLarge, PAYLOAD_TOO_LARGE, "Response too large for the gateway";
+    HeadTooLarge, REQUEST_HEADER_FIELDS_TOO_LARGE, "Request head too large";
     UnsupportedMediaType, UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     BadOptions, UNPROCESSABLE_ENTITY, "Invalid options";
     BadDocument, UNPROCESSABLE_ENTITY, "Unusable document";

@@ -5,6 +5,7 @@ use everypage_core::{
     intake::submit::SubmitError,
     job::{StepCode, StepError, jobs::JobError},
     ports::Fault,
+    tenants::administration::{ActError, TenantClosed},
 };
 use tracing::error;
 
@@ -35,8 +36,24 @@ impl From<SubmitError> for Problem {
             SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error.to_string()),
             SubmitError::BadOptions(_) => Self::new(Code::BadOptions, error.to_string()),
             SubmitError::UnknownTenant(_) => Self::new(Code::UnknownTenant, error.to_string()),
+            SubmitError::Closed(closed) => closed.into(),
             SubmitError::Unreadable { .. } => Self::internal(error),
             SubmitError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<TenantClosed> for Problem {
+    fn from(closed: TenantClosed) -> Self {
+        Self::new(Code::TenantClosed, closed.to_string())
+    }
+}
+
+impl From<ActError> for Problem {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::Closed(closed) => closed.into(),
+            ActError::Fault(fault) => fault.into(),
         }
     }
 }
@@ -68,6 +85,7 @@ impl From<PurchaseError> for Problem {
             PurchaseError::BadAmount { .. } => return Self::invalid("credits", error.to_string()),
             PurchaseError::KeyReused { .. } => Code::IdempotencyKeyReused,
             PurchaseError::Unknown(_) => Code::UnknownPurchase,
+            PurchaseError::Closed(_) => Code::TenantClosed,
             PurchaseError::NotAllowed(_) => Code::IllegalTransition,
             PurchaseError::Fault(fault) => return fault.clone().into(),
         };

@@ -125,8 +125,9 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// The document as JSON.
+    pub fn document(&self) -> Vec<u8> {
         let document = Document {
             kind: format!("urn:problem:everypage:{}", self.code.name()),
             title: self.code.title(),
@@ -135,8 +136,14 @@ impl IntoResponse for Problem {
             code: self.code,
             errors: &self.errors,
         };
-        // Texts and numbers alone: this can't fail.
-        let body = serde_json::to_vec(&document).unwrap_or_default();
+        // Texts and numbers alone can be encoded. Should they not be, the status is the answer.
+        serde_json::to_vec(&document).unwrap_or_else(|_| b"{\"type\":\"about:blank\"}".to_vec())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document();
         let mut response = (self.code.status(), [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
         response.headers_mut().extend(self.headers);
         response

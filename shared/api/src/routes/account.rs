@@ -10,8 +10,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everypage_core::{
-    billing::{accounts, buy as buying, buy::PurchaseRequest, purchase, purchases},
+    billing::{accounts, buy as buying, buy::PurchaseRequest, purchases},
     ids::PurchaseId,
+    sagas::progress,
     secret::Secret,
     tenants,
 };
@@ -42,6 +43,7 @@ const MAX_ID: usize = 64;
     responses((status = 200, description = "The current balance", body = Account)))]
 pub async fn show(State(api): State<Api>, Known(caller): Known) -> Result<Json<Account>, Problem> {
     let settings = tenants::settings(&api.app.tenants, &caller.tenant).await?;
+    accounts::welcome(&api.app.store, &api.app.tenants, &caller.tenant).await?;
     let account = accounts::load(&api.app.store, &caller.tenant).await?.value;
     Ok(Json(Account::new(account, &settings)))
 }
@@ -108,6 +110,7 @@ pub async fn buy(
         method: method.map(Secret::new),
         idempotency_key,
     };
+    accounts::welcome(&api.app.store, &api.app.tenants, &request.tenant).await?;
     let (started, existed) = buying::start(&api.app.billing, request).await?;
     // The purchase is stored and continues by itself. An error would make the caller retry and buy twice.
     let purchase =
@@ -115,11 +118,11 @@ pub async fn buy(
             warn!(%error, purchase = %started.id, "purchase continues in the background");
             started
         });
-    let status = match purchase.state {
-        purchase::State::Completed if existed => StatusCode::OK,
-        purchase::State::Completed => StatusCode::CREATED,
-        purchase::State::Compensated => {
-            let reason = purchase.reason.unwrap_or_default();
+    let status = match purchase.progress.state {
+        progress::State::Completed if existed => StatusCode::OK,
+        progress::State::Completed => StatusCode::CREATED,
+        progress::State::Compensated => {
+            let reason = purchase.progress.reason.unwrap_or_default();
             let detail = format!("purchase {} was undone: {reason}", purchase.id);
             return Err(Problem::new(Code::NotPaid, detail));
         }

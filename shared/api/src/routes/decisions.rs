@@ -103,7 +103,7 @@ pub struct ModifyRequest {
     /// The time from now to the result.
     #[schema(example = "10m")]
     deadline: Option<String>,
-    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    /// How long a page is retried: `deadline`, a time, or `0` for one round.
     #[schema(example = "deadline")]
     patience: Option<String>,
     /// Higher ones go first.

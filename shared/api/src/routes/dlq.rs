@@ -55,15 +55,16 @@ pub async fn list(
 ) -> Result<Json<DeadLetterList>, Problem> {
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after("dlq")?);
     let page = dead_letters::list_page(&api.app.store, &caller.tenant, after, limit).await?;
-    let jobs: HashSet<JobId> = page.items.iter().filter_map(|letter| letter.subject.job().cloned()).collect();
+    let jobs: HashSet<JobId> =
+        page.items.iter().filter_map(|dead_letter| dead_letter.subject.job().cloned()).collect();
     let names: HashMap<JobId, String> = jobs::find_many(&api.app.store, jobs.into_iter())
         .await?
         .into_iter()
         .map(|job| (job.id, job.received.document.name))
         .collect();
-    let named = |letter: DeadLetterRecord| {
-        let document = letter.subject.job().and_then(|job| names.get(job)).cloned();
-        DeadLetter::new(letter, document)
+    let named = |dead_letter: DeadLetterRecord| {
+        let document = dead_letter.subject.job().and_then(|job| names.get(job)).cloned();
+        DeadLetter::new(dead_letter, document)
     };
     Ok(Json(List::new("dlq", page, named)))
 }
@@ -98,9 +99,9 @@ pub async fn estimate(
             break;
         }
         remaining -= 1;
-        if let Some(letter) = find(&api, &caller.tenant, &id).await? {
+        if let Some(dead_letter) = find(&api, &caller.tenant, &id).await? {
             dead_letters += 1;
-            redrive::estimate(&api.app.store, &letter, &mut sum).await?;
+            redrive::estimate(&api.app.store, &dead_letter, &mut sum).await?;
         }
     }
     Ok(Json(Estimate {
@@ -137,19 +138,19 @@ pub async fn purge(
     body: Bytes,
 ) -> Result<Json<Purged>, Problem> {
     let request: PurgeRequest = request::json(&body)?;
-    let mut letters = Vec::new();
+    let mut dead_letters = Vec::new();
     for id in selected(&api, &caller.tenant, request.ids, request.all, None).await? {
-        letters.extend(find(&api, &caller.tenant, &id).await?);
+        dead_letters.extend(find(&api, &caller.tenant, &id).await?);
     }
-    if request.confirm != Some(letters.len()) {
+    if request.confirm != Some(dead_letters.len()) {
         let detail =
-            format!("this deletes {} dead letters; send \"confirm\": {0} to delete them", letters.len());
+            format!("this deletes {} dead letters; send \"confirm\": {0} to delete them", dead_letters.len());
         return Err(Problem::new(Code::NotConfirmed, detail));
     }
-    for letter in &letters {
-        dead_letters::purge(&api.app.store, &letter.id, &caller.user).await?;
+    for dead_letter in &dead_letters {
+        dead_letters::purge(&api.app.store, &dead_letter.id, &caller.user).await?;
     }
-    Ok(Json(Purged { purged: letters.len() }))
+    Ok(Json(Purged { purged: dead_letters.len() }))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -247,8 +248,9 @@ async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<DeadLette
     if id.is_empty() || id.len() > MAX_ID {
         return Ok(None);
     }
-    let letter = dead_letters::find(&api.app.store, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
-    Ok(letter.filter(|letter| letter.tenant == *tenant && letter.is_waiting()))
+    let dead_letter =
+        dead_letters::find(&api.app.store, &DeadLetterId::new(id)).await?.map(|kept| kept.value);
+    Ok(dead_letter.filter(|dead_letter| dead_letter.tenant == *tenant && dead_letter.is_waiting()))
 }
 
 async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec<String>, Problem> {
@@ -258,7 +260,7 @@ async fn all(api: &Api, tenant: &TenantId, time: Option<Duration>) -> Result<Vec
     let mut place = None;
     loop {
         let page = dead_letters::list_page(&api.app.store, tenant, place, MAX_LIMIT).await?;
-        ids.extend(page.items.into_iter().map(|letter| letter.id.to_string()));
+        ids.extend(page.items.into_iter().map(|dead_letter| dead_letter.id.to_string()));
         match page.next {
             Some(next) if until.is_none_or(|until| clock.now() < until) => place = Some(next),
             _ => return Ok(ids),
@@ -273,11 +275,11 @@ async fn redrive_one(
     id: &str,
     password: Option<Secret>,
 ) -> Result<(), Problem> {
-    let letter = find(api, tenant, id).await?;
-    let letter =
-        letter.ok_or_else(|| Problem::new(Code::UnknownDeadLetter, "there is no such dead letter"))?;
+    let dead_letter = find(api, tenant, id).await?;
+    let dead_letter =
+        dead_letter.ok_or_else(|| Problem::new(Code::UnknownDeadLetter, "there is no such dead letter"))?;
     if let redrive::Redriven::Page(job) =
-        redrive::redrive(&api.app.recovery, &letter.id, by, password).await?
+        redrive::redrive(&api.app.recovery, &dead_letter.id, by, password).await?
     {
         api.resume(&job);
     }

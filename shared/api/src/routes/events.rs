@@ -4,7 +4,11 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use everypage_core::{event::matches_kind, events::listing};
+use everypage_core::{
+    event::{self, matches_kind},
+    events::listing,
+    tenants::caller::Caller,
+};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -20,10 +24,13 @@ use crate::{
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
+const AGGREGATES: &str = "expected job/ID, job/ID/page/N, account/TENANT, purchase/ID, dead/ID, breaker/TARGET or \
+                          tenant/TENANT";
 
 /// List or stream the events of a job
 ///
-/// The list has the job's own events in order, then those of its pages, page by page. With
+/// The list has the job's own events in order, then those of its pages, page by page. With `type` a response
+/// may have fewer items than `limit`, or none, and still have a `next`. With
 /// `Accept: text/event-stream`, where `streams` of `/v1/me` is true, the response is a stream: an event `job`
 /// with the job's current state, then its events as they are stored, each batch followed by the job. The
 /// stream ends with the job, or after five minutes. With `Last-Event-ID` it continues after that event; an
@@ -49,14 +56,19 @@ pub async fn events(
     // The id of an upload and the id of its job name the same list.
     let list = format!("events/{}", job.id);
     let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after(&list)?);
-    let page = listing::job_events(&api.app.store, &job.id, after, limit).await?;
+    let mut page = listing::job_events(&api.app.store, &job.id, after, limit).await?;
+    page.items.retain(|event| is_wanted(filter.kind.as_deref(), event));
     Ok(Json(List::new(&list, page, Event::from)).into_response())
+}
+
+fn is_wanted(kinds: Option<&str>, event: &event::Event) -> bool {
+    kinds.is_none_or(|kinds| matches_kind(kinds, &event.kind))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TypeFilter {
-    /// Only events of these types, in a stream: types or prefixes such as `job.*`, separated by commas.
+    /// Only events of these types: types or prefixes such as `job.*`, separated by commas.
     #[serde(rename = "type")]
     #[param(example = "page.settled")]
     kind: Option<String>,
@@ -69,6 +81,10 @@ pub struct Filter {
     #[serde(rename = "type")]
     #[param(example = "job.failed")]
     kind: Option<String>,
+    /// Only events of one aggregate, such as `job/ID`, `job/ID/page/N`, `account/TENANT`, `purchase/ID`,
+    /// `dead/ID`, `breaker/TARGET` or `tenant/TENANT`, in the order of its trail. Not for streams.
+    #[param(example = "account/acme")]
+    aggregate: Option<String>,
     /// Only events from this time on.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
@@ -94,11 +110,32 @@ pub async fn of_tenant(
     if stream::is_accepted(&headers) {
         return stream::respond(&api, caller.tenant, None, filter.kind, &headers).await;
     }
+    if let Some(aggregate) = &filter.aggregate {
+        return of_aggregate(&api, &caller, &params, &filter, aggregate).await;
+    }
     let limit = params.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = params.after("events")?.or(filter.since.map(|since| format!("{since:.3}")));
-    let matches = |event: &everypage_core::event::Event| {
-        filter.kind.as_ref().is_none_or(|kinds| matches_kind(kinds, &event.kind))
-    };
+    let matches = |event: &event::Event| is_wanted(filter.kind.as_deref(), event);
     let page = listing::tenant_events(&api.app.store, &caller.tenant, after, limit, matches).await?;
     Ok(Json(List::new("events", page, Event::from)).into_response())
+}
+
+/// Events of another tenant are not there, as if they did not exist.
+async fn of_aggregate(
+    api: &Api,
+    caller: &Caller,
+    params: &ListParams,
+    filter: &Filter,
+    aggregate: &str,
+) -> Result<Response, Problem> {
+    let parsed = aggregate.parse().map_err(|_| Problem::invalid("aggregate", AGGREGATES))?;
+    let list = format!("events of {parsed}");
+    let (limit, after) = (params.limit(DEFAULT_LIMIT, MAX_LIMIT)?, params.after(&list)?);
+    let wanted = |event: &everypage_core::event::Event| {
+        filter.kind.as_ref().is_none_or(|kinds| matches_kind(kinds, &event.kind))
+            && filter.since.is_none_or(|since| event.timestamp >= since)
+    };
+    let store = &api.app.store;
+    let page = listing::aggregate_events(store, &caller.tenant, &parsed, after, limit, wanted).await?;
+    Ok(Json(List::new(&list, page, Event::from)).into_response())
 }

@@ -8,6 +8,7 @@ use axum::{
 };
 use everypage_core::{
     app::App,
+    document::TableStyle,
     event::Aggregate,
     events::trail,
     finish::{format::Make, produce, provisional::provisional},
@@ -39,6 +40,8 @@ const VERSION: HeaderName = HeaderName::from_static("everypage-result-version");
 pub struct ResultParams {
     #[param(schema_with = format::schema)]
     format: Option<String>,
+    #[param(schema_with = format::tables_schema)]
+    tables: Option<String>,
     /// The version; without it, the latest.
     #[param(minimum = 1)]
     version: Option<u32>,
@@ -73,6 +76,7 @@ pub async fn result(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = requested_format(&params, &headers)?;
+    let tables = requested_tables(&params, format)?;
     if matches!(format.make(), Make::FromSource) && !api.app.preparer.pdf.is_available() {
         let detail = format!(
             "this service makes no searchable PDFs; `everypage jobs result {} --format pdf` does, from the command line",
@@ -89,11 +93,12 @@ pub async fn result(
         return Err(gone(&job));
     }
     if wants_provisional && job.result.is_none() {
-        return provisional_result(&api, &job, format).await;
+        return provisional_result(&api, &job, format, tables).await;
     }
     let (version, sha256) =
         published(&api.app, &job, params.version).await?.ok_or_else(|| none(&job, params.version))?;
-    let tag = format!("\"{sha256}.{}\"", format.extension());
+    let style = if tables == TableStyle::default() { String::new() } else { format!("{tables}.") };
+    let tag = format!("\"{sha256}.{style}{}\"", format.extension());
     let common = [
         (ETAG, tag.clone()),
         (VERSION, version.to_string()),
@@ -103,16 +108,17 @@ pub async fn result(
     if matches_etag(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    let bytes = produce::read(&api.app.preparer, &job, format, Some(version)).await?;
+    let bytes = produce::read(&api.app.preparer, &job, format, tables, Some(version)).await?;
     let bytes = bytes.ok_or_else(|| gone(&job))?;
     if let Some(downloads) = api.download_links.as_ref().filter(|_| bytes.len() > MAX_RESPONSE) {
         // A link leads to what is stored.
-        if !matches!(format.make(), Make::Stored(_)) {
+        if !format.is_stored(tables) {
             let detail = format!(
-                "this format has {} bytes, the limit is {MAX_RESPONSE}; `everypage jobs result {} --format {format}` \
+                "this format has {} bytes, the limit is {MAX_RESPONSE}; `everypage jobs result {} --format {format}{}` \
                  makes it from the command line",
                 bytes.len(),
-                job.id
+                job.id,
+                if tables == TableStyle::default() { String::new() } else { format!(" --tables {tables}") },
             );
             return Err(Problem::new(Code::AnswerTooLarge, detail));
         }
@@ -124,10 +130,15 @@ pub async fn result(
 }
 
 /// The document as it stands, in a response that no cache keeps.
-async fn provisional_result(api: &Api, job: &Job, format: Format) -> Result<Response, Problem> {
+async fn provisional_result(
+    api: &Api,
+    job: &Job,
+    format: Format,
+    tables: TableStyle,
+) -> Result<Response, Problem> {
     let document = provisional(&api.app.store, api.app.blobs.as_ref(), job).await?;
     let document = document.ok_or_else(|| not_read(job))?;
-    let bytes = produce::produce(&api.app.preparer, job, format, &document).await?;
+    let bytes = produce::produce(&api.app.preparer, job, format, tables, &document).await?;
     // It is not stored, so there is nothing that a link could lead to.
     if api.download_links.is_some() && bytes.len() > MAX_RESPONSE {
         let detail = format!(
@@ -170,6 +181,13 @@ fn requested_format(params: &ResultParams, headers: &HeaderMap) -> Result<Format
         let detail = format!("a result is available as {}", format::media_types());
         Problem::new(Code::NotAcceptable, detail)
     })
+}
+
+/// The style of `?tables=`, which the format must have.
+fn requested_tables(params: &ResultParams, format: Format) -> Result<TableStyle, Problem> {
+    let tables = params.tables.as_deref().map_or(Ok(TableStyle::default()), str::parse);
+    let checked = tables.and_then(|tables: TableStyle| format.check_tables(tables).map(|()| tables));
+    checked.map_err(|error| Problem::invalid("tables", error))
 }
 
 /// The requested version and the hash of its JSON format: from the job, or from its events for an older

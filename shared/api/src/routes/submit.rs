@@ -15,7 +15,7 @@ use everypage_core::{
         announce,
         submit::{self, Submission},
     },
-    job::{JobOptions, jobs},
+    job::{JobOptions, RequestSource, jobs},
     providers::target::{Provider, Tier},
     settings::{AiPages, Cost},
     tenants,
@@ -68,7 +68,7 @@ pub struct JobRequest {
     #[schema(example = "5m")]
     #[param(example = "5m")]
     deadline: Option<String>,
-    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    /// How long a page is retried: `deadline`, a time, or `0` for one round.
     #[schema(example = "deadline")]
     #[param(example = "deadline")]
     patience: Option<String>,
@@ -194,7 +194,7 @@ async fn accept(
     let submission = Submission {
         tenant: caller.tenant,
         user: Some(caller.user),
-        source: "api".into(),
+        source: RequestSource::Api,
         idempotency_key: idempotency_key(api, &requested),
         name: requested.name.unwrap_or_else(|| default_name(None)),
         file: file.path().to_owned(),

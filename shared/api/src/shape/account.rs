@@ -1,5 +1,6 @@
 use everypage_core::{
     billing::{account, purchase},
+    sagas::progress,
     settings::{Credits, Settings},
 };
 use jiff::Timestamp;
@@ -24,6 +25,21 @@ pub struct Account {
     pub available: u64,
     /// Credits of purchases that are not completed.
     pub pending: u64,
+    /// All credits that were added so far, less those of purchases that were undone.
+    #[schema(example = 1500)]
+    pub earned: u64,
+    /// All credits that were used or deducted so far. What was earned less this is the balance.
+    #[schema(example = 500)]
+    pub spent: u64,
+    /// How often the balance changed.
+    #[schema(example = 42)]
+    pub transactions: u64,
+    /// When the account was first used; absent if it never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_at: Option<Timestamp>,
+    /// When it was last used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
     /// The price of one credit; absent where credits can't be bought.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 0.05)]
@@ -32,7 +48,13 @@ pub struct Account {
 
 impl Account {
     pub fn new(account: account::Account, settings: &Settings) -> Self {
+        let figures = account.figures.clone().unwrap_or_default();
         Self {
+            earned: figures.earned,
+            spent: figures.spent,
+            transactions: figures.transactions,
+            first_at: figures.first_at,
+            last_at: figures.last_at,
             unlimited: settings.credits == Credits::Unlimited,
             available: account.available(),
             balance: account.balance,
@@ -54,6 +76,8 @@ pub enum Cause {
     Purchase { purchase: String },
     /// An operator added or deducted credits.
     Operator { note: String },
+    /// A new tenant got its welcome credits.
+    Welcome {},
 }
 
 /// One change of the balance. Entries are never changed or removed.
@@ -78,6 +102,7 @@ impl From<account::LedgerEntry> for LedgerEntry {
             account::Cause::Job { job } => Cause::Job { job: job.to_string() },
             account::Cause::Purchase { purchase } => Cause::Purchase { purchase: purchase.to_string() },
             account::Cause::Operator { note, .. } => Cause::Operator { note },
+            account::Cause::Welcome {} => Cause::Welcome {},
         };
         Self { sequence: entry.sequence, at: entry.at, amount: entry.amount, balance: entry.balance, cause }
     }
@@ -87,7 +112,7 @@ impl From<account::LedgerEntry> for LedgerEntry {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PurchaseStep {
     pub step: purchase::Step,
-    pub state: purchase::StepState,
+    pub state: progress::StepState,
     /// Why the last try failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -98,7 +123,7 @@ pub struct PurchaseStep {
 pub struct Purchase {
     /// The id of the purchase.
     pub id: String,
-    pub state: purchase::State,
+    pub state: progress::State,
     /// The number of credits.
     #[schema(example = 1000)]
     pub credits: u64,
@@ -121,21 +146,21 @@ pub struct Purchase {
 
 impl From<purchase::Purchase> for Purchase {
     fn from(purchase: purchase::Purchase) -> Self {
-        let step = |record: purchase::StepRecord| PurchaseStep {
+        let step = |record: progress::StepRecord<purchase::Step>| PurchaseStep {
             step: record.step,
             state: record.state,
             reason: record.reason,
         };
         Self {
             id: purchase.id.to_string(),
-            state: purchase.state,
+            state: purchase.progress.state,
             credits: purchase.order.credits,
             price_micro_usd: purchase.order.price_micro_usd.0,
             by: purchase.order.by,
-            steps: purchase.steps.into_iter().map(step).collect(),
-            reason: purchase.reason,
-            created_at: purchase.started_at,
-            ended_at: purchase.ended_at,
+            steps: purchase.progress.steps.into_iter().map(step).collect(),
+            reason: purchase.progress.reason,
+            created_at: purchase.progress.started_at,
+            ended_at: purchase.progress.ended_at,
         }
     }
 }

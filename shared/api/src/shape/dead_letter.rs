@@ -17,9 +17,10 @@ pub enum Subject {
         job: String,
         page: u32,
     },
-    /// A notification of the job's end that the webhook did not accept.
+    /// A message that the webhook did not accept, about an event of a job in most cases.
     Webhook {
-        job: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        job: Option<String>,
     },
     /// A message that could not be parsed.
     Message,
@@ -58,7 +59,9 @@ impl DeadLetter {
                 dead_letters::Subject::Page { job, page } => {
                     Subject::Page { job: job.to_string(), page: page.get() }
                 }
-                dead_letters::Subject::Webhook { job, .. } => Subject::Webhook { job: job.to_string() },
+                dead_letters::Subject::Webhook { job, .. } => {
+                    Subject::Webhook { job: job.map(|job| job.to_string()) }
+                }
                 dead_letters::Subject::Message => Subject::Message,
             },
             reason: letter.reason,

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use everypage_core::{
     document::Reason,
-    job::{self, State},
+    job::{self, RequestSource, State},
     providers::target::{Provider, Tier},
     settings::{AiPages, Cost},
 };
@@ -78,7 +78,7 @@ pub struct Options {
     /// The time from acceptance to the result.
     #[schema(example = "5m")]
     pub deadline: String,
-    /// How long a page is tried again: `deadline`, a time, or `0` for one round.
+    /// How long a page is retried: `deadline`, a time, or `0` for one round.
     #[schema(example = "deadline")]
     pub patience: String,
     pub priority: Priority,
@@ -207,9 +207,8 @@ pub struct Job {
     /// The user that submitted the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// How the document was submitted: `api`, `s3` or `cli`.
-    #[schema(example = "api")]
-    pub source: String,
+    /// How the document was submitted.
+    pub source: RequestSource,
     /// When the document was submitted.
     pub created_at: Timestamp,
     /// When work on the document started.

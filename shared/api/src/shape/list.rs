@@ -7,7 +7,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema, schema::Type},
 };
 
-use super::{Breaker, DeadLetter, Event, Job, LedgerEntry, Notice, Page, Purchase};
+use super::{Breaker, DeadLetter, Event, Job, LedgerEntry, Notice, Page, Purchase, Webhook, WebhookDelivery};
 use crate::cursor;
 
 /// One part of a list. Routes name it by an alias, which the OpenAPI document has as its schema.
@@ -26,6 +26,8 @@ pub type NoticeList = List<Notice>;
 pub type BreakerList = List<Breaker>;
 pub type LedgerEntryList = List<LedgerEntry>;
 pub type PurchaseList = List<Purchase>;
+pub type WebhookList = List<Webhook>;
+pub type WebhookDeliveryList = List<WebhookDelivery>;
 
 impl<T> List<T> {
     /// A part of the list called `name`, which its cursor belongs to.

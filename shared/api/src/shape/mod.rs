@@ -26,7 +26,7 @@ pub use event::{Event, EventMetadata};
 pub use job::{Document, Failure, Job, Links, Options, Pages, Plan, Status, Submitted};
 pub use list::{
     BreakerList, DeadLetterList, EventList, JobList, LedgerEntryList, List, NoticeList, PageList,
-    PurchaseList,
+    PurchaseList, WebhookDeliveryList, WebhookList,
 };
 pub use load::{InFlight, Lane, Load};
 pub use me::Me;
@@ -37,4 +37,4 @@ pub use progress::progress;
 pub use result::{Healing, ResultInfo};
 pub use stats::{Stats, StatsBucket};
 pub use upload::UploadLink;
-pub use webhook::Webhook;
+pub use webhook::{Webhook, WebhookDelivery};

@@ -1,4 +1,4 @@
-use everypage_core::notices::NoticeRecord;
+use everypage_core::notices::{NoticeRecord, Progress};
 use jiff::Timestamp;
 use serde::Serialize;
 use strum::VariantArray;
@@ -23,6 +23,11 @@ pub struct Notice {
     pub state: String,
     /// The channels that took it: `log`, `terminal`, `webhook`, `email` or `sns`.
     pub sent_by: Vec<String>,
+    /// How often it was tried to send it.
+    pub attempts: u32,
+    /// When it is sent next; only while it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
     /// Why a channel did not take it, at the last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
@@ -49,6 +54,8 @@ impl From<NoticeRecord> for Notice {
             body: notice.body,
             at: notice.at,
             state: notice.progress.to_string(),
+            attempts: notice.attempts,
+            next_attempt_at: (notice.progress == Progress::Waiting).then_some(notice.due),
             sent_by: notice.sent_by.iter().map(ToString::to_string).collect(),
             last_error: notice.last_error,
         }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use everypage_core::billing::{
-    account::{AccountEvent, Cause},
-    accounts, buy,
+use everypage_core::{
+    billing::{
+        account::{AccountEvent, Cause},
+        accounts,
+    },
+    sagas,
 };
 use everypage_testkit::{memory::PaymentBehaviour, pdf::FakeDocument, vision::Reply};
 use serde_json::json;
@@ -29,7 +32,7 @@ async fn bought_and_charged_credits_are_in_the_ledger() {
     let service = Service::new(&WITH_PAYMENTS);
     let account = json!({
         "tenant": "acme", "unlimited": false, "price_usd": 0.05,
-        "balance": 0, "reserved": 0, "available": 0, "pending": 0,
+        "balance": 0, "reserved": 0, "available": 0, "pending": 0, "earned": 0, "spent": 0, "transactions": 0,
     });
     assert_eq!(service.get(user(), "/v1/account").await.json(), account);
     let bought = buy(&service, 10, None).await;
@@ -92,7 +95,7 @@ async fn a_failed_payment_is_reported_and_a_slow_one_continues() {
     let later = buy(&service, 10, None).await;
     assert_eq!((later.status, later.text("/state")), (StatusCode::ACCEPTED, "RUNNING".into()));
     assert_eq!(service.get(user(), "/v1/account").await.at("/pending"), 10);
-    buy::run_for(&service.process.app.billing, Duration::from_secs(60)).await.unwrap();
+    sagas::run::run_for(&service.process.app.billing, Duration::from_secs(60)).await.unwrap();
     assert_eq!(service.get(user(), later.header("location")).await.text("/state"), "COMPLETED");
     assert_eq!(service.get(user(), "/v1/account").await.at("/balance"), 10);
 }

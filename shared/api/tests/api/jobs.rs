@@ -54,7 +54,8 @@ async fn a_job_shows_its_status_and_progress_from_start_to_end() {
     assert_eq!((done.text("/status"), done.at("/progress")), ("success".into(), 100.into()));
     assert_eq!(done.text("/message"), "every page has its text");
     assert_eq!(done.at("/result/metadata/final_ai_pages"), 4);
-    assert_eq!(done.at("/result/metadata/missing_pages"), serde_json::json!([]));
+    assert_eq!(done.at("/result/metadata/missing_pages"), 0);
+    assert_eq!(done.at("/result/metadata/missing_page_numbers"), serde_json::json!([]));
     assert_eq!(done.text("/links/result"), format!("{path}/result"));
     assert_eq!(done.at("/links/cancel"), serde_json::Value::Null);
 }

@@ -14,3 +14,4 @@ mod stream;
 mod submit;
 mod support;
 mod uploads;
+mod webhooks;

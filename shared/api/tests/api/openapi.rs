@@ -21,7 +21,7 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 /// The routes of the API, so that none is added or removed by accident.
-const ROUTES: [(&str, &str); 36] = [
+const ROUTES: [(&str, &str); 42] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -55,6 +55,12 @@ const ROUTES: [(&str, &str); 36] = [
     ("GET", "/v1/load"),
     ("GET", "/v1/events"),
     ("GET", "/v1/stats"),
+    ("GET", "/v1/webhooks"),
+    ("POST", "/v1/webhooks"),
+    ("GET", "/v1/webhooks/{id}"),
+    ("PUT", "/v1/webhooks/{id}"),
+    ("DELETE", "/v1/webhooks/{id}"),
+    ("GET", "/v1/webhooks/{id}/deliveries"),
     ("GET", "/v1/webhook"),
     ("PUT", "/v1/webhook"),
     ("DELETE", "/v1/webhook"),

@@ -92,7 +92,8 @@ async fn every_page_has_the_best_text_so_far_and_its_status() {
     assert_eq!(answer.at("/pages/5/waiting"), Value::Null);
     let metadata = answer.at("/metadata");
     assert_eq!((&metadata["ai_pages"], &metadata["pages_done"]), (&json!(4), &json!(2)));
-    assert_eq!((&metadata["pages_failed"], &metadata["missing_pages"]), (&json!(0), &json!([8])));
+    assert_eq!((&metadata["pages_failed"], &metadata["missing_pages"]), (&json!(0), &json!(1)));
+    assert_eq!(metadata["missing_page_numbers"], json!([8]));
     assert_eq!(metadata["timeout_occurred"], false);
 }
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use everypage_core::ids::JobId;
+use everypage_core::{document::Reason, ids::JobId};
 use everypage_testkit::{
-    pdf::FakeDocument,
+    pdf::{FakeDocument, FakePage},
     vision::{Reply, read_by},
 };
 
@@ -40,6 +40,34 @@ async fn a_result_has_the_requested_format() {
     service.get(user(), &format!("{path}?version=-1")).await.is_problem(400, "bad_request");
     let head = service.send(Some(user()), request("HEAD", &path, "", vec![])).await;
     assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_have_the_requested_style() {
+    let service = Service::new(&[]);
+    let text = "| Port | Tonnes |\n| --- | --- |\n| North | 12 |".to_owned();
+    let pages = vec![FakePage { text, reason: Reason::Text }];
+    let id = service.finished(&FakeDocument { password: None, pages }).await;
+    let path = format!("/v1/jobs/{id}/result?format=markdown");
+    let plain = service.get(user(), &path).await;
+    let html = service.get(user(), &format!("{path}&tables=html")).await;
+    let body = |answer: &Answer| String::from_utf8(answer.body.clone()).unwrap();
+    assert!(body(&plain).contains("| North | 12 |") && !body(&plain).contains("<table>"));
+    assert!(body(&html).contains("<tr><td>North</td><td>12</td></tr>"), "{}", body(&html));
+    assert_eq!(html.header("content-type"), "text/markdown; charset=utf-8");
+    // What a client has in one style is not the other.
+    assert_ne!(plain.header("etag"), html.header("etag"));
+    let known = plain.header("etag").to_owned();
+    assert_eq!(get(&service, &format!("{path}&tables=html"), "if-none-match", &known).await.status, 200);
+    assert_eq!(get(&service, &format!("{path}&tables=markdown"), "if-none-match", &known).await.status, 304);
+    let chunks = service.get(user(), &format!("/v1/jobs/{id}/result?format=chunks&tables=html")).await;
+    assert!(body(&chunks).contains("<table>"));
+    for (query, says) in
+        [("format=json&tables=html", "markdown and chunks"), ("format=markdown&tables=x", "auto")]
+    {
+        let refused = service.get(user(), &format!("/v1/jobs/{id}/result?{query}")).await;
+        refused.is_problem(422, "bad_options").says(says);
+    }
 }
 
 #[tokio::test(start_paused = true)]

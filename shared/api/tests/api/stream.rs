@@ -235,3 +235,26 @@ async fn one_tenant_leaves_streams_to_the_others() {
     streams.pop();
     assert_eq!(open(user()).await.unwrap().status(), 200, "a closed stream leaves its place");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_trail_of_one_aggregate_is_listed_to_its_tenant_only() {
+    let service = Service::new(&[]);
+    let id = service.finished(&FakeDocument::graphics(2)).await;
+    let kinds = |answer: &crate::support::Answer| -> Vec<String> {
+        answer.items().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let job = service.get(user(), &format!("/v1/events?aggregate=job/{id}&limit=2")).await;
+    assert_eq!(kinds(&job), ["job.received", "job.acked"]);
+    let next = job.text("/next");
+    let rest =
+        service.get(user(), &format!("/v1/events?aggregate=job/{id}&type=job.audited&cursor={next}")).await;
+    assert_eq!(kinds(&rest), ["job.audited"]);
+    let page = service.get(user(), &format!("/v1/events?aggregate=job/{id}/page/2")).await;
+    assert_eq!(kinds(&page), ["page.settled"]);
+    // Another tenant's are not there, like those that never were.
+    for aggregate in [format!("job/{id}"), format!("job/{id}/page/2"), "account/unknown".into()] {
+        let foreign = service.get(other_tenant(), &format!("/v1/events?aggregate={aggregate}")).await;
+        assert_eq!((foreign.status.as_u16(), foreign.items().len()), (200, 0), "{aggregate}");
+    }
+    service.get(user(), "/v1/events?aggregate=jobs").await.is_problem(422, "bad_options");
+}

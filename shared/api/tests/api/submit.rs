@@ -1,6 +1,9 @@
 use axum::{body::Body, http::Request};
 use bytes::Bytes;
-use everypage_core::{ids::JobId, job::jobs};
+use everypage_core::{
+    ids::JobId,
+    job::{RequestSource, jobs},
+};
 use everypage_testkit::pdf::FakeDocument;
 
 use crate::support::{Answer, Service, caller, request, user, with_header};
@@ -52,7 +55,7 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     let job = service.process.job(&JobId::new(answer.text("/id"))).await;
     assert_eq!(job.received.tenant.as_str(), "acme");
     assert_eq!(job.received.user.as_deref(), Some("user of acme"));
-    assert_eq!(job.received.source, "api");
+    assert_eq!(job.received.source, RequestSource::Api);
 }
 
 #[tokio::test(start_paused = true)]

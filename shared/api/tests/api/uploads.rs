@@ -5,10 +5,10 @@ use everypage_core::{
     ids::JobId,
     intake::{
         accept::{ArrivalError, Object, accept},
-        submit::{Submitted, submit_as},
+        submit::{Chosen, MeasuredFile, Submitted, submit_as},
         uploads,
     },
-    job::{JobOptions, jobs},
+    job::{JobOptions, RequestSource, jobs},
     ports::blobs::Blobs,
 };
 use everypage_testkit::{faulty::Faults, pdf::FakeDocument};
@@ -240,7 +240,7 @@ async fn an_object_without_an_upload_request_is_a_plain_submission() {
     let key = "incoming/acme/2026/scan.pdf";
     let job = arrive_with(&service, key, "v1", &document, &metadata).await.unwrap().job;
     assert_eq!(job.received.tenant.as_str(), "acme");
-    assert_eq!((job.received.document.name.as_str(), job.received.source.as_str()), ("scan.pdf", "s3"));
+    assert_eq!((job.received.document.name.as_str(), job.received.source), ("scan.pdf", RequestSource::S3));
     assert_eq!(job.received.user.as_deref(), Some("ann"));
     assert_eq!(job.received.options.tier.to_string(), "fast");
     let seen = service.get(operator(), &format!("/v1/jobs/{}", job.id)).await;
@@ -300,7 +300,7 @@ async fn two_concurrent_submissions_with_one_id_make_one_job() {
     let submission = || everypage_core::intake::submit::Submission {
         tenant: user().tenant,
         user: None,
-        source: "s3".into(),
+        source: RequestSource::S3,
         name: "a.pdf".into(),
         file: file.path().to_owned(),
         password: None,
@@ -308,7 +308,9 @@ async fn two_concurrent_submissions_with_one_id_make_one_job() {
         traceparent: None,
         idempotency_key: None,
     };
-    let chosen = || Some(JobId::new("chosen"));
+    // What was measured is used: the file is not hashed again.
+    let measured = MeasuredFile { bytes: 7, sha256: "as measured".into() };
+    let chosen = || Some(Chosen { id: JobId::new("chosen"), file: measured.clone() });
     let (a, b) = futures::join!(
         submit_as(&app.intake, chosen(), submission()),
         submit_as(&app.intake, chosen(), submission())
@@ -317,6 +319,7 @@ async fn two_concurrent_submissions_with_one_id_make_one_job() {
     assert_eq!(service.harness.blobs.keys(), ["jobs/chosen/source.pdf"]);
     let done = service.process.finish(&JobId::new("chosen")).await;
     assert!(done.failure.is_none());
+    assert_eq!((done.received.document.bytes, done.received.document.sha256.as_str()), (7, "as measured"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     ids::{JobId, Priority},
+    keys::index,
     ports::queue::{Delivery, Outgoing, Queue},
 };
 use everypage_local::{Database, SqliteQueue};
@@ -133,7 +134,18 @@ fn a_file_of_the_first_format_is_migrated() {
     let path = folder().join("everypage.db");
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(
-        "CREATE TABLE messages (
+        "CREATE TABLE items (
+             id INTEGER PRIMARY KEY, partition TEXT NOT NULL, sort TEXT NOT NULL,
+             version INTEGER NOT NULL, stamp TEXT NOT NULL, body TEXT NOT NULL,
+             tenant_partition TEXT, tenant_sort TEXT, state_partition TEXT, state_sort TEXT,
+             expires INTEGER, UNIQUE (partition, sort)
+         );
+         INSERT INTO items (partition, sort, version, stamp, body, state_partition, state_sort) VALUES
+             ('job#late', 'job', 7, 's', '{\"finished_at\":\"2026-11-16T10:20:26.554424942Z\"}', NULL, NULL),
+             ('job#early', 'job', 7, 's', '{\"finished_at\":\"2026-11-16T10:20:26Z\"}', NULL, NULL),
+             ('job#late', 'event#0000000001', 1, 's', '{\"finished_at\":\"2026-11-16T10:20:26Z\"}', NULL, NULL),
+             ('job#open', 'job', 2, 's', '{}', 'jobs#open', '2026-11-16T10:25:26.000Z#open');
+         CREATE TABLE messages (
              id INTEGER PRIMARY KEY AUTOINCREMENT,
              job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
              visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0
@@ -155,4 +167,15 @@ fn a_file_of_the_first_format_is_migrated() {
         });
         assert_eq!(received[0].body, "b");
     }
+    // Retention finds jobs that had ended, by when they did.
+    let listed = rusqlite::Connection::open(&path).unwrap();
+    let mut listed = listed
+        .prepare("SELECT state_sort FROM items WHERE state_partition = ?1 ORDER BY state_sort")
+        .unwrap();
+    let mut of = |partition: &str| -> Vec<String> {
+        let rows = listed.query_map([partition], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    assert_eq!(of(index::ENDED_JOBS), ["2026-11-16T10:20:26.000Z#early", "2026-11-16T10:20:26.554Z#late"]);
+    assert_eq!(of(index::OPEN_JOBS), ["2026-11-16T10:25:26.000Z#open"]);
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed setup should fail the test")]
 
+mod logs;
 mod notices;
 mod payments;
 mod webhooks;

@@ -9,7 +9,7 @@ use hyper::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Dialect, Finish, Prompt};
+use super::{Dialect, Finish, Prompt, has_part};
 use crate::{bucket::Level, request::ModelRequest};
 
 pub(super) struct Anthropic;
@@ -32,8 +32,11 @@ impl Dialect for Anthropic {
     }
 
     fn prompt(&self, _path: &str, body: &Value) -> Prompt {
-        let mut prompt =
-            Prompt { model: body["model"].as_str().unwrap_or_default().to_owned(), ..Prompt::default() };
+        let mut prompt = Prompt {
+            model: body["model"].as_str().unwrap_or_default().to_owned(),
+            is_cached: has_part(&body["system"], "cache_control"),
+            ..Prompt::default()
+        };
         prompt.add(false, &body["system"], image_data);
         for message in body["messages"].as_array().into_iter().flatten() {
             prompt.add(message["role"] == "user", &message["content"], image_data);
@@ -56,7 +59,12 @@ impl Dialect for Anthropic {
             "content": content,
             "stop_reason": reason,
             "stop_sequence": null,
-            "usage": { "input_tokens": request.input_tokens, "output_tokens": text.len().div_ceil(4) },
+            "usage": {
+                "input_tokens": request.input_tokens - request.cached_tokens,
+                "cache_read_input_tokens": request.cached_tokens,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": text.len().div_ceil(4),
+            },
         })
     }
 
@@ -73,11 +81,15 @@ impl Dialect for Anthropic {
             404 => return error("not_found_error", &format!("model: {model}")),
             413 => ("request_too_large", "Request exceeds the maximum size"),
             422 => ("invalid_request_error", "The request could not be processed."),
-            429 => ("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit"),
+            429 => ("rate_limit_error", "Number of requests has exceeded your per-minute rate limit"),
             529 => ("overloaded_error", "Overloaded"),
             _ => ("api_error", "Internal server error"),
         };
         error(kind, message)
+    }
+
+    fn out_of_tokens(&self) -> Option<Value> {
+        Some(error("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit"))
     }
 
     fn out_of_credit(&self) -> (u16, Value) {

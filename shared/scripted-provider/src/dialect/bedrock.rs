@@ -12,8 +12,8 @@ use hyper::{HeaderMap, header::AUTHORIZATION};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::{Dialect, Finish, Prompt};
-use crate::{request::ModelRequest, signature};
+use super::{Dialect, Finish, Prompt, has_part};
+use crate::{Tier, request::ModelRequest, signature};
 
 const PATH: &str = "/model/";
 const OPERATION: &str = "/converse";
@@ -47,7 +47,12 @@ impl Dialect for Bedrock {
     fn prompt(&self, path: &str, body: &Value) -> Prompt {
         let model = path.trim_start_matches(PATH).trim_end_matches(OPERATION);
         let model = percent_decode_str(model).decode_utf8_lossy().into_owned();
-        let mut prompt = Prompt { model, ..Prompt::default() };
+        let mut prompt = Prompt {
+            model,
+            tier: Tier::of(body["serviceTier"]["type"].as_str()),
+            is_cached: has_part(&body["system"], "cachePoint"),
+            ..Prompt::default()
+        };
         prompt.add(false, &body["system"], image_data);
         for message in body["messages"].as_array().into_iter().flatten() {
             prompt.add(message["role"] == "user", &message["content"], image_data);
@@ -66,8 +71,14 @@ impl Dialect for Bedrock {
         json!({
             "output": { "message": { "role": "assistant", "content": content } },
             "stopReason": reason,
-            "usage": { "inputTokens": input, "outputTokens": output, "totalTokens": input + output },
+            "usage": {
+                "inputTokens": input - request.cached_tokens,
+                "outputTokens": output,
+                "totalTokens": input + output,
+                "cacheReadInputTokens": request.cached_tokens,
+            },
             "metrics": { "latencyMs": 1 },
+            "serviceTier": { "type": request.tier.name("default") },
         })
     }
 

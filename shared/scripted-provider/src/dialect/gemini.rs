@@ -11,7 +11,7 @@ use hyper::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{Dialect, Finish, Prompt};
-use crate::request::ModelRequest;
+use crate::{Tier, request::ModelRequest};
 
 const PATH: &str = "/v1beta/models/";
 const METHOD: &str = ":generateContent";
@@ -37,7 +37,8 @@ impl Dialect for Gemini {
 
     fn prompt(&self, path: &str, body: &Value) -> Prompt {
         let model = path.trim_start_matches(PATH).trim_end_matches(METHOD).to_owned();
-        let mut prompt = Prompt { model, ..Prompt::default() };
+        let tier = Tier::of(body["service_tier"].as_str());
+        let mut prompt = Prompt { model, tier, is_cached: true, ..Prompt::default() };
         prompt.add(false, &body["systemInstruction"]["parts"], image_data);
         for content in body["contents"].as_array().into_iter().flatten() {
             prompt.add(true, &content["parts"], image_data);
@@ -49,6 +50,7 @@ impl Dialect for Gemini {
         let (input, output) = (request.input_tokens, text.len().div_ceil(4) as u64);
         let usage = json!({
             "promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output,
+            "cachedContentTokenCount": request.cached_tokens, "serviceTier": request.tier.name("standard"),
         });
         // The filter blocks the prompt: there is no candidate.
         if finish == Finish::Refusal {

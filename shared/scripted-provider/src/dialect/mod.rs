@@ -14,7 +14,7 @@ use hyper::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{bucket::Level, image::ImageSize, request::ModelRequest};
+use crate::{Tier, bucket::Level, image::ImageSize, request::ModelRequest};
 
 /// Every dialect that the server speaks.
 pub(crate) static DIALECTS: &[&dyn Dialect] = &[
@@ -64,6 +64,11 @@ pub(crate) trait Dialect: Sync {
         (self.error(model, 429), retry_after)
     }
 
+    /// The body of a response to a call above a limit of tokens, where it says so in a way of its own.
+    fn out_of_tokens(&self) -> Option<Value> {
+        None
+    }
+
     /// The response to a call with a key that does not exist.
     fn bad_key(&self, model: &str) -> (u16, Value) {
         (401, self.error(model, 401))
@@ -100,6 +105,9 @@ pub(crate) struct Prompt {
     pub(crate) has_image: bool,
     /// Of the first image whose format is known.
     pub(crate) image: Option<ImageSize>,
+    pub(crate) tier: Tier,
+    /// The provider may cache the system prompt: by itself, or because the request asks for that.
+    pub(crate) is_cached: bool,
 }
 
 impl Prompt {
@@ -125,6 +133,11 @@ impl Prompt {
             _ => {}
         }
     }
+}
+
+/// Whether a part of the content has this field.
+fn has_part(content: &Value, field: &str) -> bool {
+    content.as_array().is_some_and(|parts| parts.iter().any(|part| part.get(field).is_some()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Dialect, Finish, Prompt};
-use crate::{bucket::Level, request::ModelRequest};
+use crate::{Tier, bucket::Level, request::ModelRequest};
 
 pub(super) struct OpenAi;
 
@@ -32,8 +32,12 @@ impl Dialect for OpenAi {
     }
 
     fn prompt(&self, _path: &str, body: &Value) -> Prompt {
-        let mut prompt =
-            Prompt { model: body["model"].as_str().unwrap_or_default().to_owned(), ..Prompt::default() };
+        let mut prompt = Prompt {
+            model: body["model"].as_str().unwrap_or_default().to_owned(),
+            tier: Tier::of(body["service_tier"].as_str()),
+            is_cached: true,
+            ..Prompt::default()
+        };
         for message in body["messages"].as_array().into_iter().flatten() {
             prompt.add(message["role"] == "user", &message["content"], |part| {
                 (part["type"] == "image_url").then(|| &part["image_url"]["url"])
@@ -59,7 +63,13 @@ impl Dialect for OpenAi {
                 },
                 "finish_reason": if finish == Finish::Length { "length" } else { "stop" },
             }],
-            "usage": { "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output },
+            "usage": {
+                "prompt_tokens": input,
+                "completion_tokens": output,
+                "total_tokens": input + output,
+                "prompt_tokens_details": { "cached_tokens": request.cached_tokens },
+            },
+            "service_tier": request.tier.name("default"),
         })
     }
 
@@ -87,6 +97,11 @@ impl Dialect for OpenAi {
             _ => ("server_error", "server_error", "The server had an error while processing your request."),
         };
         error(kind, code, message)
+    }
+
+    fn out_of_tokens(&self) -> Option<Value> {
+        let message = "Rate limit reached on tokens per min (TPM): please try again later.";
+        Some(error("tokens", "rate_limit_exceeded", message))
     }
 
     fn out_of_credit(&self) -> (u16, Value) {

@@ -4,7 +4,7 @@ use everypage_core::providers::target::Provider;
 use proptest::{option, prelude::*};
 
 use super::*;
-use crate::{Pages, Share};
+use crate::{Pages, Share, Tier};
 
 fn rule(text: &str) -> Rule {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -19,13 +19,14 @@ fn rules_are_parsed() {
         (
             "*:gpt-4.1=429;retry-after=5",
             When { model: Some("gpt-4.1".into()), ..when() },
-            Behaviour::RateLimited { retry_after: Some(5) },
+            Behaviour::RateLimited { retry_after: Some(5), of_tokens: false },
         ),
         (
             "openai:llama3.2:3b=reset",
             When { provider: Some(Provider::OpenAi), model: Some("llama3.2:3b".into()), ..when() },
             Behaviour::Reset,
         ),
+        ("503;retry-after=30", when(), Behaviour::StatusWithRetryAfter { status: 503, retry_after: 30 }),
         ("page=7,9-12=500", When { page: Some("7,9-12".parse().unwrap()), ..when() }, Behaviour::Status(500)),
         (
             "model=x;first=3=529",
@@ -42,6 +43,11 @@ fn rules_are_parsed() {
                 ..when()
             },
             Behaviour::Quota,
+        ),
+        (
+            "gemini:*;tier=flex=429",
+            When { provider: Some(Provider::Gemini), tier: Some(Tier::Flex), ..when() },
+            Behaviour::RateLimited { retry_after: None, of_tokens: false },
         ),
         ("shape=3x4=500", When { shape: Some("3x4".parse().unwrap()), ..when() }, Behaviour::Status(500)),
         ("answer;delay=200ms", when(), Behaviour::Delay { ms: 200, then: Box::new(Behaviour::Answer) }),
@@ -107,6 +113,7 @@ fn errors_name_the_bad_part() {
         ("page=0=500", "\"0\" is not a page"),
         ("shape=3=500", "\"3\" is not a shape"),
         ("shape=0x4=500", "\"0x4\" is not a shape"),
+        ("tier=cheap=429", "\"cheap\" is not a tier"),
         ("grok:*=hang", "\"grok\" is not a provider"),
         ("openai:=hang", "\"\" is not a model"),
         ("first=few=500", "\"few\" is not a number of calls"),
@@ -147,7 +154,8 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         (400u16..600)
             .prop_filter("429 has its own name", |status| *status != 429)
             .prop_map(Behaviour::Status),
-        option::of(any::<u32>()).prop_map(|retry_after| Behaviour::RateLimited { retry_after }),
+        option::of(any::<u32>())
+            .prop_map(|retry_after| Behaviour::RateLimited { retry_after, of_tokens: false }),
         Just(Behaviour::Quota),
         Just(Behaviour::BadKey),
         Just(Behaviour::UnknownModel),
@@ -199,6 +207,7 @@ fn conditions() -> impl Strategy<Value = When> {
         text.join(",").parse::<Pages>().unwrap()
     });
     let shapes = (1u32.., 1u32..).prop_map(|(width, height)| format!("{width}x{height}").parse().unwrap());
+    let tiers = prop::sample::select(vec![Tier::Standard, Tier::Flex]);
     let counts = (option::of(any::<u64>()), option::of(any::<u64>()));
     let share =
         option::of((0u32..=10_000).prop_map(|hundredths| Share::percent(f64::from(hundredths) / 100.0)));
@@ -208,21 +217,14 @@ fn conditions() -> impl Strategy<Value = When> {
         option::of("[a-z0-9][a-z0-9.:/@-]{0,12}\\*?"),
         option::of(pages),
         option::of(shapes),
+        option::of(tiers),
         counts,
         share,
         times,
     )
         .prop_map(
-            |(provider, model, page, shape, (after_calls, first_calls), share, (from_ms, to_ms))| When {
-                provider,
-                model,
-                page,
-                shape,
-                after_calls,
-                first_calls,
-                share,
-                from_ms,
-                to_ms,
+            |(provider, model, page, shape, tier, (after_calls, first_calls), share, (from_ms, to_ms))| {
+                When { provider, model, page, shape, tier, after_calls, first_calls, share, from_ms, to_ms }
             },
         )
 }

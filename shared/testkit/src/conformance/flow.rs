@@ -47,7 +47,18 @@ impl Subject {
     async fn start(&self, job: &JobId, redrives: u32) {
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
         let (job, deadline) = (job.clone(), jiff::Timestamp::UNIX_EPOCH);
-        self.flow.start(&FlowStart { job, redrives, state: State::Acked, deadline, trace }).await.unwrap();
+        self.flow
+            .start(&FlowStart {
+                job,
+                redrives,
+                restarts: 0,
+                state: State::Acked,
+                deadline,
+                ocr_at: deadline,
+                trace,
+            })
+            .await
+            .unwrap();
     }
 
     /// A job whose flow is started.

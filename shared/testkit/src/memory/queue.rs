@@ -15,8 +15,12 @@ use everypage_core::{
 };
 use jiff::Timestamp;
 
+/// Messages that are there before no more are doubled: copies of copies would never end.
+const MAX_DOUBLED: usize = 24;
 /// As long as SQS allows.
 const MAX_DELAY: Duration = Duration::from_secs(900);
+/// How soon a message that can't be woken comes back.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 struct Message {
@@ -39,7 +43,7 @@ struct State {
     dead: Vec<Message>,
 }
 
-/// A queue in memory. With `twice` every message is delivered a second time, concurrently with the first.
+/// A queue in memory. With `twice` every message is delivered a second time, concurrently with the first, unless many are waiting.
 pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
@@ -47,15 +51,21 @@ pub struct MemoryQueue {
     /// Like an SQS redrive policy: a message that was received this often moves to the dead-letter
     /// queue. `None`: there is no dead-letter queue.
     max_receive_count: Option<u32>,
+    can_wake: bool,
 }
 
 impl MemoryQueue {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default(), twice: false, max_receive_count: None }
+        Self { clock, state: Mutex::default(), twice: false, max_receive_count: None, can_wake: true }
     }
 
     pub fn with_dead_letter_queue(clock: Arc<dyn Clock>, max_receive_count: u32) -> Self {
         Self { max_receive_count: Some(max_receive_count), ..Self::new(clock) }
+    }
+
+    /// Like SQS: a delayed message can't be delivered earlier, so it comes back soon by itself.
+    pub fn that_cannot_wake(clock: Arc<dyn Clock>) -> Self {
+        Self { can_wake: false, ..Self::new(clock) }
     }
 
     /// Like SQS's own redrive: every dead letter is sent again, unchanged, under a new id.
@@ -108,7 +118,8 @@ impl Queue for MemoryQueue {
             if !self.twice && state.messages.iter().any(|waiting| waiting.name == message.name) {
                 continue;
             }
-            for _ in 0..if self.twice { 2 } else { 1 } {
+            let is_doubled = self.twice && state.messages.len() < MAX_DOUBLED;
+            for _ in 0..if is_doubled { 2 } else { 1 } {
                 state.next_id += 1;
                 let id = state.next_id;
                 state.messages.push(Message {
@@ -173,6 +184,9 @@ impl Queue for MemoryQueue {
     }
 
     async fn wake(&self) -> Result<bool, Fault> {
+        if !self.can_wake {
+            return Ok(false);
+        }
         let now = self.clock.now();
         for message in self.state().messages.iter_mut().filter(|message| message.is_delayed) {
             message.visible_at = message.visible_at.min(now);
@@ -181,7 +195,7 @@ impl Queue for MemoryQueue {
     }
 
     fn max_delay(&self) -> Duration {
-        MAX_DELAY
+        if self.can_wake { MAX_DELAY } else { RECHECK_INTERVAL }
     }
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {

@@ -69,6 +69,8 @@ pub struct RecordingHooks {
     calls: Mutex<Vec<WebhookRequest>>,
     /// How many of the next calls fail.
     failing: AtomicU32,
+    /// This address refuses every call.
+    refusing: Mutex<Option<String>>,
     /// This address never answers; its callers time out after this duration.
     hanging: Mutex<Option<(String, Duration)>>,
 }
@@ -84,6 +86,15 @@ impl RecordingHooks {
 
     pub fn hang_at(&self, url: &str, time: Duration) {
         *self.hanging.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some((url.to_owned(), time));
+    }
+
+    pub fn refuse_at(&self, url: &str) {
+        *self.refusing.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(url.to_owned());
+    }
+
+    fn refuses(&self, url: &str) -> bool {
+        let refusing = self.refusing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        refusing.as_deref() == Some(url)
     }
 
     fn hangs_for(&self, url: &str) -> Option<Duration> {
@@ -104,6 +115,9 @@ impl Hooks for RecordingHooks {
         if let Some(time) = self.hangs_for(&call.url) {
             tokio::time::sleep(time).await;
             return Err(HookError::Failed("it did not answer in time".into()));
+        }
+        if self.refuses(&call.url) {
+            return Err(HookError::Failed("it answered 500".into()));
         }
         match self
             .failing

@@ -56,7 +56,7 @@ impl Dialect for Anthropic {
             Some(Quota { left, limit: whole, resets_in: until(headers, reset)? })
         };
         let tokens = ["tokens", "input-tokens", "output-tokens"].map(quota);
-        Allowance { requests: quota("requests"), tokens: tightest(tokens) }
+        Allowance { requests: quota("requests"), tokens: tightest(tokens), exceeded: None }
     }
 
     fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {

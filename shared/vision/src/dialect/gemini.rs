@@ -35,7 +35,8 @@ impl Dialect for Gemini {
             input: usage.prompt_token_count,
             cached: usage.cached_content_token_count.min(usage.prompt_token_count),
             output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
-            is_flex: true,
+            // It may have been served in another tier than was asked for.
+            is_flex: usage.service_tier.is_none_or(|tier| tier.eq_ignore_ascii_case("flex")),
             ..Used::default()
         };
         let Some(candidate) = response.candidates.into_iter().next() else {
@@ -203,6 +204,7 @@ struct UsageMetadata {
     candidates_token_count: u64,
     thoughts_token_count: u64,
     cached_content_token_count: u64,
+    service_tier: Option<String>,
 }
 
 #[cfg(test)]
@@ -244,6 +246,11 @@ mod tests {
         let cheap = PageRequest { service_tier: ServiceTier::Flex, ..page(true, "Page 1 of 2") };
         let sent = with_call("gemini", "gemini-3.8-flash", &cheap, |call| serde_json::to_value(body(call)));
         assert_eq!(sent.unwrap()["service_tier"], "FLEX");
+        for (served, is_flex) in [(json!("flex"), true), (json!("standard"), false), (json!(null), true)] {
+            let body = json!({ "candidates": [{ "content": { "parts": [{ "text": "hi" }] } }],
+                "usageMetadata": { "promptTokenCount": 3, "serviceTier": served } });
+            assert_eq!(Gemini.parse(body.to_string().as_bytes()).unwrap().used.is_flex, is_flex, "{body}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Dialect for OpenAi {
     }
 
     fn allowance(&self, headers: &HeaderMap) -> Allowance {
-        Allowance { requests: quota(headers, "requests"), tokens: quota(headers, "tokens") }
+        Allowance { requests: quota(headers, "requests"), tokens: quota(headers, "tokens"), exceeded: None }
     }
 
     fn rate_limit_reset(&self, headers: &HeaderMap) -> Option<Duration> {

@@ -292,3 +292,36 @@ fn compatible_servers_are_understood() {
         "metadata": {"reasons": ["violence"], "flagged_input": "The quarterly loss…", "provider_name": "OpenAI"}}});
     assert!(with_call(|call| call.is_refusal(&reply(403, &flagged))), "another model may read the page");
 }
+
+/// Remaining calls and the time until the limit is full, as OpenAI announces them.
+fn out_of_requests(kind: &str, with_limit: bool) -> Reply {
+    let message = "Rate limit reached on tokens per min (TPM)";
+    let mut reply =
+        reply(429, json!({"error": {"type": kind, "code": "rate_limit_exceeded", "message": message}}));
+    let limit = with_limit.then_some(("x-ratelimit-limit-requests", "60"));
+    let left = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "60s")];
+    reply.headers = limit
+        .into_iter()
+        .chain(left)
+        .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()))
+        .collect();
+    reply
+}
+
+#[test]
+fn a_limit_of_known_size_is_not_waited_for_until_it_is_full() {
+    let failed = |reply: &Reply| match with_call(|call| call.failure(reply)) {
+        VisionError::Exhausted { retry_after, allowance, .. } => (retry_after, allowance),
+        error => panic!("{error}"),
+    };
+    let (wait, allowance) = failed(&out_of_requests("requests", true));
+    assert_eq!((wait, allowance.requests.and_then(|quota| quota.limit)), (None, Some(60)));
+    assert_eq!(allowance.exceeded, Some(Exceeded::Requests));
+    let (wait, allowance) = failed(&out_of_requests("tokens", false));
+    assert_eq!((wait, allowance.exceeded), (Some(Duration::from_secs(60)), Some(Exceeded::Tokens)));
+    // Where there is no type, the message tells.
+    assert_eq!(failed(&out_of_requests("rate_limit_error", false)).1.exceeded, Some(Exceeded::Tokens));
+    let mut asked = out_of_requests("requests", true);
+    asked.headers.insert("retry-after", "3".parse().unwrap());
+    assert_eq!(failed(&asked).0, Some(Duration::from_secs(3)));
+}

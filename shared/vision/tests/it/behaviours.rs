@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_aws::SigV4;
 use everypage_core::{
-    ports::vision::{Answer, Finish, PageRequest, Price, Scope, Vision, VisionError},
+    ports::vision::{Answer, Finish, PageRequest, Price, Scope, ServiceTier, Usage, Vision, VisionError},
     providers::target::{Provider, Target},
 };
 use everypage_testkit::provider::{
-    AWS_KEY_ID, AWS_SECRET_KEY, Behaviour, Outcome, Rule, Script, ScriptedProvider,
+    AWS_KEY_ID, AWS_SECRET_KEY, Behaviour, Outcome, Rule, Script, ScriptedProvider, Tier,
 };
 use everypage_vision::{HttpVision, ProviderAccess, VisionSettings};
 
@@ -228,6 +228,41 @@ async fn only_models_of_the_provider_itself_have_a_cheaper_tier() {
     assert!(!has_flex(Provider::Anthropic, "claude-sonnet-4-6") && !has_flex(Provider::Azure, "gpt-5.4"));
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     assert!(!adapter(&provider).has_flex(&Target::new(Provider::OpenAi, "gpt-5.4")), "another server");
+}
+
+#[tokio::test]
+async fn what_the_provider_had_in_its_cache_costs_less() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    // OCR has no prompt.
+    for target in targets().into_iter().filter(|target| target.provider != Provider::Mistral) {
+        let read = async |page: PageRequest| soon(adapter.read_page(&target, &page)).await.unwrap().usage;
+        let short = read(page(1)).await;
+        let long = read(PageRequest { system_prompt: "x".repeat(8000), ..page(1) }).await;
+        let full = |usage: &Usage| {
+            adapter.price(&target).unwrap().cost_usd(usage.input_tokens, usage.output_tokens, 0)
+        };
+        assert!((full(&short) - short.cost_usd).abs() < 1e-9, "{target}: {short:?}");
+        assert!(long.input_tokens >= short.input_tokens + 1900, "{target}: {long:?}");
+        assert!(long.cost_usd < full(&long) * 0.8, "{target}: {long:?}, {} in full", full(&long));
+    }
+}
+
+#[tokio::test]
+async fn a_cheap_call_is_served_in_the_flex_tier_at_half_the_price() {
+    let provider = ScriptedProvider::start(Script::default()).await.unwrap();
+    let adapter = adapter(&provider);
+    let nova = Target::new(Provider::Bedrock, "amazon.nova-pro-v1:0");
+    for target in [Target::new(Provider::Gemini, "gemini-3.8-flash"), nova] {
+        assert!(adapter.has_flex(&target), "{target}");
+        let standard = soon(adapter.read_page(&target, &page(1))).await.unwrap().usage.cost_usd;
+        let flex = PageRequest { service_tier: ServiceTier::Flex, ..page(1) };
+        let flex = soon(adapter.read_page(&target, &flex)).await.unwrap().usage.cost_usd;
+        assert!((flex * 2.0 - standard).abs() < 1e-9, "{target}: {flex}, {standard}");
+        let tiers: Vec<Tier> = provider.calls().iter().map(|call| call.tier).collect();
+        assert_eq!(tiers, [Tier::Standard, Tier::Flex], "{target}");
+        provider.reset();
+    }
 }
 
 #[tokio::test]
