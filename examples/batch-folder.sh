@@ -43,7 +43,7 @@ for document in report["documents"]:
     else:
         lacking = f"{meta['pages_failed']} of {meta['ai_pages']} pages for AI fell back"
         if meta["missing_pages"]:
-            lacking += f", no text on {', '.join(map(str, meta['missing_pages']))}"
+            lacking += f", no text on {', '.join(map(str, meta['missing_page_numbers']))}"
         print(f"{document['file']}: {lacking}; to read them again: everypage heal {document['job']}")
 cost = sum((document["metadata"] or {}).get("cost_micro_usd", 0) for document in report["documents"])
 print(f"estimated cost ${cost / 1e6:.4f}, details in {sys.argv[1]}")

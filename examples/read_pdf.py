@@ -118,7 +118,7 @@ def main() -> None:
 
     sys.stdout.buffer.write(service.request("GET", f"/v1/jobs/{job['id']}/result?format={given.format}"))
     metadata = job["result"]["metadata"]
-    fell_back, missing = metadata["pages_failed"], metadata["missing_pages"]
+    fell_back, missing = metadata["pages_failed"], metadata["missing_page_numbers"]
     print(f"{metadata['total_pages']} pages, {fell_back} fell back, no text on {missing or 'none'}", file=sys.stderr)
     sys.exit(3 if fell_back or missing else 0)
 

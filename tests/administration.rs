@@ -25,7 +25,7 @@ async fn every_act_is_an_event_with_who_did_it_and_no_secret() {
     tenants::change(&app.tenants, &tenant, &set, "ben").await.unwrap();
     let url = "https://example.com/hook?token=t0p";
     webhooks::set(&app.store, app.vault.as_ref(), &tenant, url, "ben").await.unwrap();
-    assert!(webhooks::unset(&app.store, &tenant, "ben").await.unwrap());
+    assert!(webhooks::remove(&app.store, &tenant, webhooks::DEFAULT, "ben").await.unwrap());
     for _ in 0..2 {
         api_keys::revoke(&app.store, &tenant, &key.id, "eve").await.unwrap();
     }

@@ -147,5 +147,5 @@ async fn a_process_without_a_pdf_reader_does_not_fetch_the_document() {
     harness.blobs.delete_all(&format!("jobs/{id}/source.pdf")).await.unwrap();
     harness.pdf = Arc::new(FakePdf::absent());
     let error = finalize(&harness.start("finalize").app.finisher, &id, Cause::Deadline).await.unwrap_err();
-    assert_eq!(error.code(), "deadline", "{error}");
+    assert_eq!(error.code(), "not_opened", "{error}");
 }

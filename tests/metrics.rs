@@ -6,10 +6,14 @@ use everypage_core::{
     billing::buy::{self, PurchaseRequest},
     dead_letters::{self, purge},
     finish::{finalize::finalize, heal, result::Cause},
-    ids::TenantId,
+    ids::{Priority, TenantId},
     job::{State, cancel::cancel},
+    notify::{deliver, relay, webhooks},
     observe::measure::measure,
-    ports::vision::{Scope, VisionError},
+    ports::{
+        queue::{Outgoing, Queue},
+        vision::{Scope, VisionError},
+    },
     recover::sweep::sweep,
     telemetry::metrics::{ALL, Kind},
 };
@@ -40,7 +44,7 @@ fn record_metrics() -> MetricsRecording {
 impl MetricsRecording {
     /// The values recorded since the last call, as `name{label values}`; for histograms the number of
     /// observations. Every metric must be defined, with its labels in order.
-    fn recorded(&self) -> BTreeMap<String, f64> {
+    fn all(&self) -> BTreeMap<String, f64> {
         let mut recorded = BTreeMap::new();
         for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
             let key = key.key();
@@ -63,6 +67,22 @@ impl MetricsRecording {
         recorded
             .retain(|name, value| *value != 0.0 && !(name.starts_with("inflight_limit") && *value == 24.0));
         recorded
+    }
+
+    /// Without operations, which nearly every step is.
+    fn recorded(&self) -> BTreeMap<String, f64> {
+        let mut recorded = self.all();
+        recorded.retain(|name, _| !name.starts_with("operation_processing_seconds"));
+        recorded
+    }
+
+    /// Only operations, as `type,priority,status`.
+    fn operations(&self) -> BTreeMap<String, f64> {
+        let named = |name: &str| {
+            let labels = name.strip_prefix("operation_processing_seconds{")?.strip_suffix('}')?;
+            Some(labels.to_owned())
+        };
+        self.all().into_iter().filter_map(|(name, count)| Some((named(&name)?, count))).collect()
     }
 }
 
@@ -158,7 +178,7 @@ async fn reserved_settled_bought_and_refunded_credits_are_counted() {
         buy::drive(&process.app.billing, &started.id, Duration::from_secs(60)).await.unwrap()
     };
     buy(10).await;
-    assert_eq!(metrics.recorded(), expected(&[("saga_duration_seconds{completed}", 1.0)]));
+    assert_eq!(metrics.recorded(), expected(&[("saga_duration_seconds{purchase,completed}", 1.0)]));
     harness.vision.set_behaviour(|target, page| match page {
         3 => Reply::down(),
         _ => Reply::Answer(read_by(target, page)),
@@ -182,9 +202,9 @@ async fn reserved_settled_bought_and_refunded_credits_are_counted() {
     assert_eq!(
         recorded,
         expected(&[
-            ("saga_compensations_total{done}", 1.0),
-            ("saga_compensations_total{stuck}", 1.0),
-            ("saga_duration_seconds{manual}", 1.0),
+            ("saga_compensations_total{purchase,done}", 1.0),
+            ("saga_compensations_total{purchase,stuck}", 1.0),
+            ("saga_duration_seconds{purchase,manual}", 1.0),
             ("sagas_waiting{}", 1.0),
         ])
     );
@@ -334,7 +354,10 @@ async fn cancelled_and_failed_jobs_are_counted() {
 
     let id = process.submit(&locked()).await.unwrap().job.id;
     assert_eq!(process.finish(&id).await.state, State::Failed);
-    assert_eq!(metrics.recorded(), expected(&[("job_duration_seconds{failed}", 1.0)]));
+    assert_eq!(
+        metrics.recorded(),
+        expected(&[("dlq_added_total{job}", 1.0), ("job_duration_seconds{failed}", 1.0)])
+    );
 }
 
 /// Whichever storage call fails, and whether or not it took effect: every page and job counts once.
@@ -440,4 +463,65 @@ async fn prometheus_renders_every_metric_as_text() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_are_measured_by_type_priority_and_end() {
+    let metrics = record_metrics();
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let (store, vault) = (&process.app.store, process.app.vault.as_ref());
+    webhooks::set(store, vault, &TenantId::new("local"), "https://example.com/hook", "test").await.unwrap();
+    harness.hooks.fail_next(1);
+    let id = process.submit(&FakeDocument::mixed(4)).await.unwrap().job.id;
+    process.finish(&id).await;
+    relay::relay(&process.app.publisher, "a").await.unwrap();
+    deliver::run_for(&process.app.publisher, Duration::from_secs(30)).await.unwrap();
+    let failed = process.submit(&locked()).await.unwrap().job.id;
+    process.finish(&failed).await;
+    let recorded = metrics.operations();
+    for (name, count) in [
+        ("open,normal,done", 1.0),
+        ("open,normal,failed", 1.0),
+        ("text,normal,done", 1.0),
+        ("images,normal,done", 1.0),
+        ("page,normal,done", 2.0),
+        ("webhook,normal,failed", 1.0),
+        ("webhook,normal,done", 1.0),
+    ] {
+        assert_eq!(recorded.get(name), Some(&count), "{name}: {recorded:?}");
+    }
+}
+
+/// Each kind of end that leaves a dead letter counts once, however often it is repeated.
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_counted_by_their_reason() {
+    let metrics = record_metrics();
+    let harness = Harness::new(&[("BREAKER_FAILURE_THRESHOLD", "1000")]);
+    harness.vision.set_behaviour(|_, _| Reply::Fail(VisionError::Unknown { detail: "HTTP 418".into() }));
+    let process = harness.start("a");
+    let (store, vault) = (&process.app.store, process.app.vault.as_ref());
+    webhooks::set(store, vault, &TenantId::new("local"), "https://example.com/hook", "test").await.unwrap();
+    harness.hooks.fail_next(4);
+    let id = process.submit(&FakeDocument::graphics(1)).await.unwrap().job.id;
+    process.finish(&id).await;
+    relay::relay(&process.app.publisher, "a").await.unwrap();
+    deliver::run_for(&process.app.publisher, Duration::from_secs(60)).await.unwrap();
+    let message = Outgoing {
+        name: "m".into(),
+        job: id,
+        lane: Priority::Normal,
+        body: "not a message".into(),
+        delay: Duration::ZERO,
+    };
+    for _ in 0..2 {
+        harness.queue.send(std::slice::from_ref(&message)).await.unwrap();
+        process.work_for(Duration::from_secs(5)).await;
+    }
+    let recorded = metrics.recorded();
+    let added: BTreeMap<&str, f64> = recorded
+        .iter()
+        .filter_map(|(name, count)| Some((name.strip_prefix("dlq_added_total")?, *count)))
+        .collect();
+    assert_eq!(added, BTreeMap::from([("{unknown}", 1.0), ("{unreadable}", 1.0), ("{webhook}", 1.0)]));
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use everypage_core::{
     dead_letters::{
         Subject,
-        add::{self, NewDeadLetter},
+        add::{self, Cause, NewDeadLetter},
     },
     ids::{CorrelationId, DeadLetterId, Priority, TenantId},
     job::State,
@@ -35,6 +35,7 @@ fn dead_letter(number: usize) -> NewDeadLetter {
     NewDeadLetter {
         id: DeadLetterId::new(format!("d{number}")),
         subject: Subject::Message,
+        cause: Cause::Unreadable,
         tenant: TenantId::new("local"),
         priority: Priority::Normal,
         correlation_id: CorrelationId::new("c"),

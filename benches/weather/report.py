@@ -19,12 +19,18 @@ Row = dict
 
 
 def report(results: dict) -> str:
-    parts = [tables.measured(results), "### Verdict", verdict(results["rows"])]
+    parts = [measured(results), "### Verdict", verdict(results["rows"])]
     warm = [row for row in results["rows"] if row["ideal"]]
     parts += ["### A second run, with the limits that the first one found", warm_table(warm)] if warm else []
     for scene in scenes(results["rows"]):
         parts += [f"### {title(scene[0])}", tables.table(COLUMNS, [(row, row["runs"]) for row in scene])]
     return "\n\n".join(parts)
+
+
+def measured(results: dict) -> str:
+    lanes = results.get("lanes", 1)
+    together = f" Runs of scenarios that mostly wait were made up to {lanes} at once." if lanes > 1 else ""
+    return tables.measured(results) + together
 
 
 def scenes(rows: list[Row]) -> list[list[Row]]:
@@ -52,6 +58,7 @@ COLUMNS: tables.Columns = {
     "calls per page": lambda row, runs: figures.number((run["calls"] / row["pages"] for run in runs), 2),
     "calls to dead models": lambda row, runs: figures.number(run["calls_to_dead"] for run in runs),
     "most in flight": lambda row, runs: figures.number(run["max_in_flight"] for run in runs),
+    "runs": lambda row, runs: str(len(runs)),
 }
 
 
@@ -66,9 +73,10 @@ def verdict(rows: list[Row]) -> str:
     lines = [
         [
             "scenario", "pages", "providers", "Everypage read", "best other read", "could be read",
-            "time / fastest that read as many", "calls to dead models", "after the first wave", "holds",
+            "time / fastest that read as many", "calls to dead models", "after the first wave",
+            "first to last call / ideal", "runs", "holds",
         ],
-        ["---", *["---:"] * 8, "---"],
+        ["---", *["---:"] * 10, "---"],
     ]
     for scene in scenes(rows):
         own = next((row for row in scene if row["contestant"] == "everypage"), None)
@@ -83,12 +91,14 @@ def verdict_line(own: Row, others: list[Row]) -> list[str]:
     equals = [row for row in others if middle(row, "read") >= max(read, 1)]
     fastest = min(equals, key=lambda row: middle(row, "seconds"), default=None)
     ratio = fastest and middle(own, "seconds") / middle(fastest, "seconds")
+    warm = middle(own, "span") / own["ideal"] if own["ideal"] else None
     faults = [
         name
         for name, is_fault in [
             ("fewer pages", read < middle(best, "read")),
             ("pages left unread", read < own["readable"]),
             ("slower", ratio is not None and ratio > MAX_RATIO),
+            ("slower than ideal", warm is not None and warm > MAX_WARM_RATIO),
             ("calls to dead models", any(run["calls_to_dead_after_wave"] > run["probes"] for run in own["runs"])),
             ("late", any(run["exit_code"] is None for run in own["runs"])),
         ]
@@ -104,6 +114,8 @@ def verdict_line(own: Row, others: list[Row]) -> list[str]:
         f"{ratio:.2f} ({NAMES[fastest['contestant']].name})" if fastest else "–",
         f"{middle(own, 'calls_to_dead'):.0f}",
         f"{middle(own, 'calls_to_dead_after_wave'):.0f}",
+        f"{warm:.2f}" if warm else "–",
+        str(len(own["runs"])),
         "yes" if not faults else f"**no**: {', '.join(faults)}",
     ]
 
@@ -115,6 +127,9 @@ def warm_table(rows: list[Row]) -> str:
         "time": COLUMNS["time"],
         "ideal": lambda row, runs: f"{row['ideal']:.1f} s",
         "time / ideal": lambda row, runs: figures.number((run["seconds"] / row["ideal"] for run in runs), 2),
+        "first to last call": lambda row, runs: f"{figures.number((run['span'] for run in runs), 1)} s",
+        "first to last call / ideal": lambda row, runs: figures.number((run["span"] / row["ideal"] for run in runs), 2),
         "most in flight": COLUMNS["most in flight"],
+        "runs": COLUMNS["runs"],
     }
     return tables.table(columns, [(row, row["runs"]) for row in rows if row["runs"]])

@@ -55,6 +55,8 @@ class Scenario:
     pages: tuple[int, ...] = (40, 400)
     # Seconds that a call takes, where the makespan of a second run is compared with the ideal.
     warm_latency: float | None = None
+    # Its runs wait much more than they compute: several may be made at once.
+    waits: bool = False
 
 
 def everything(setup: Setup) -> int:
@@ -72,25 +74,41 @@ SCENARIOS = [
     Scenario("well-varied", f"all well, {LATENCY} s per call, lognormal with sigma 0.6", delay="500ms~0.6"),
     Scenario("errors-3", "3 % of calls get 500", faults=lambda setup: ["share=3%=500"]),
     Scenario("errors-10", "10 % of calls get 500", faults=lambda setup: ["share=10%=500"]),
-    Scenario("requests", "limit of requests, without headers", limit="requests={calls}/10s"),
     Scenario(
-        "requests-headers", "limit of requests, with headers", limit="requests={calls}/10s;retry-after=auto;headers"
+        "errors-3-wait", "3 % of calls get 503, Retry-After 30", faults=lambda setup: ["share=3%=503;retry-after=30"]
     ),
-    Scenario("tokens", "limit of tokens, without headers", limit="tokens={tokens}/10s"),
-    Scenario("tokens-headers", "limit of tokens, with headers", limit="tokens={tokens}/10s;retry-after=auto;headers"),
+    Scenario("requests", "limit of requests, without headers", limit="requests={calls}/10s", waits=True),
+    Scenario(
+        "requests-headers", "limit of requests, with headers", limit="requests={calls}/10s;retry-after=auto;headers",
+        waits=True,
+    ),
+    Scenario(
+        "requests-announced", "limit of requests, with headers but no Retry-After", limit="requests={calls}/10s;headers",
+        waits=True,
+    ),
+    Scenario("tokens", "limit of tokens, without headers", limit="tokens={tokens}/10s", waits=True),
+    Scenario(
+        "tokens-headers", "limit of tokens, with headers", limit="tokens={tokens}/10s;retry-after=auto;headers",
+        waits=True,
+    ),
     Scenario("first-wave", "first 20 calls get 429, Retry-After 2", early=("first=20=429;retry-after=2",)),
-    Scenario("outage-20", "first provider answers 503 for 20 s", early=("openai:*;to=20s=503",)),
-    Scenario("outage-90", "first provider answers 503 for 90 s", early=("openai:*;to=90s=503",)),
+    Scenario("outage-20", "first provider answers 503 for 20 s", early=("openai:*;to=20s=503",), waits=True),
+    Scenario("outage-90", "first provider answers 503 for 90 s", early=("openai:*;to=90s=503",), waits=True),
     Scenario(
         "outage-all", "every provider answers 503 until the deadline", early=("503",), deadline=SHORT_DEADLINE,
-        unreadable=everything,
+        unreadable=everything, waits=True,
     ),
-    Scenario("one-hangs", "first model hangs", early=(f"model={FIRST}=hang",)),
-    Scenario("two-hang", "both models of the first provider hang", early=("openai:*=hang",), providers=(2,)),
-    Scenario("all-hang", "every model hangs", early=("hang",), deadline=SHORT_DEADLINE, unreadable=everything),
+    Scenario("one-hangs", "first model hangs", early=(f"model={FIRST}=hang",), waits=True),
+    Scenario(
+        "two-hang", "both models of the first provider hang", early=("openai:*=hang",), providers=(2,), waits=True
+    ),
+    Scenario(
+        "all-hang", "every model hangs", early=("hang",), deadline=SHORT_DEADLINE, unreadable=everything, waits=True
+    ),
     Scenario(
         "slow-middle", "first model takes 20 s longer from the middle on",
         faults=lambda setup: [f"model={FIRST};after={setup.pages // 2}=next;delay=20s"],
+        waits=True,
     ),
     Scenario(
         "refused-page", f"every model refuses page {BAD_PAGE}", faults=lambda setup: [f"page={BAD_PAGE}=refusal"],

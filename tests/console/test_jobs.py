@@ -116,9 +116,23 @@ def test_an_expensive_plan_is_approved_modified_or_rejected(tab, everypage):
     dialog.get_by_role("button", name="Modify and approve").click()
     expect(dialog.get_by_role("alert")).to_contain_text("nothing was changed")
     dialog.get_by_label("Pages that may go to AI").fill("1-4")
-    dialog.get_by_role("button", name="Modify and approve").click()
+    dialog.get_by_label("Order of models").fill("anthropic:claude-haiku-4-5")
+    dialog.get_by_label("Patience").fill("30s")
+    dialog.get_by_label("Price of calls").select_option("low")
+    dialog.get_by_label("Budget in US dollars").fill("0.75")
+    with page.expect_request("**/modify") as request:
+        dialog.get_by_role("button", name="Modify and approve").click()
+    assert request.value.post_data_json == {
+        "pages": "1-4",
+        "failover": "anthropic:claude-haiku-4-5",
+        "patience": "30s",
+        "cost": "low",
+        "budget_usd": "0.75",
+    }
     is_now(page, "Done")
     expect(page.locator(".tile.ai")).to_have_count(1)
+    tile(page, 4).click()
+    expect(page.get_by_label("Model calls")).to_contain_text("claude-haiku-4-5")
 
     go(page, "/jobs")
     choose(page, 3)

@@ -1,6 +1,7 @@
 """Uploads that run while the user continues to work."""
 
 import re
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
@@ -65,6 +66,53 @@ def test_a_finished_upload_does_not_change_the_view(tab, calm):
     go(page, "/stats")
     held[3].continue_()
     expect(page.locator("#notices")).to_contain_text("2 documents were accepted")
+
+
+def test_an_upload_has_every_option(tab, calm):
+    page = tab(calm).open()
+    held = hold(page)
+    page.get_by_text("Options", exact=True).click()
+    typed = {
+        "Pages": ("pages", "1-4"),
+        "Order of models": ("failover", "anthropic:claude-haiku-4-5,openai:gpt-5.4"),
+        "Deadline": ("deadline", "2m"),
+        "Patience": ("patience", "30s"),
+        "Budget in US dollars": ("budget_usd", "1.25"),
+    }
+    chosen = {
+        "Pages for AI": ("ai_pages", "all"),
+        "Model tier": ("tier", "fast"),
+        "Provider": ("provider", "anthropic"),
+        "Priority": ("priority", "high"),
+        "Price of calls": ("cost", "low"),
+    }
+    for label, (_, value) in typed.items():
+        page.get_by_label(label, exact=True).fill(value)
+    for label, (_, value) in chosen.items():
+        page.get_by_label(label, exact=True).select_option(value)
+    page.get_by_label("Process again").check()
+    send(page, 54)
+    is_held(page, held, 1)
+    sent = parse_qs(urlsplit(held[0].request.url).query)
+    expected = dict([*typed.values(), *chosen.values()], name="report-54.pdf", force="true")
+    assert {name: values[0] for name, values in sent.items()} == expected
+    held[0].continue_()
+    is_now(page, "Done")
+    page.get_by_role("tab", name="Details").click()
+    shown = page.locator("#panel-details .card", has=page.get_by_role("heading", name="Options"))
+    for name, value in [*typed.values(), *chosen.values()]:
+        expect(shown).to_contain_text(f"{name.replace('_', ' ')}{value}")
+
+    # The options stay for the next upload, until they are changed.
+    go(page, "/jobs")
+    page.get_by_text("Options", exact=True).click()
+    expect(page.get_by_label("Process again")).to_be_checked()
+    page.get_by_label("Process again").uncheck()
+    send(page, 54)
+    is_held(page, held, 2)
+    assert "force" not in parse_qs(urlsplit(held[1].request.url).query)
+    held[1].continue_()
+    is_now(page, "Done")
 
 
 def test_an_upload_with_a_rejected_key_asks_for_another(tab, everypage):

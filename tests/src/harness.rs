@@ -7,7 +7,7 @@ use everypage_core::{
     finish::{result::ResultDocument, results},
     ids::{JobId, PageNumber, TenantId},
     intake::submit::{Submission, SubmitError, Submitted, submit},
-    job::{Job, JobOptions, jobs},
+    job::{Job, JobOptions, RequestSource, jobs},
     keys::record,
     notices::send,
     notify::{deliver, relay},
@@ -193,7 +193,7 @@ impl Process {
         Submission {
             tenant: TenantId::new("local"),
             user: None,
-            source: "test".into(),
+            source: RequestSource::Cli,
             name: "report.pdf".into(),
             file: file.path().to_owned(),
             password: None,

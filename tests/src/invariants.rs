@@ -6,7 +6,9 @@ use everypage_core::{
     app::App,
     event::Event,
     events::invariants as event_invariants,
-    finish::{format::Format, invariants as result_invariants, results, verify::verify_job},
+    finish::{
+        format::Format, invariants as result_invariants, result::ResultDocument, results, verify::verify_job,
+    },
     ids::PageNumber,
     invariants,
     job::{Job, State},
@@ -58,6 +60,31 @@ pub fn paid_once(vision: &FakeVision, lost: usize) {
     }
     let extra: usize = answers.values().map(|count| count - 1).sum();
     assert!(extra <= lost, "{extra} calls too many: {answers:?}");
+}
+
+/// No page was answered again once its text was known, apart from `lost` answers whose worker was killed
+/// before it stored them.
+pub fn answered_once(vision: &FakeVision, lost: usize) {
+    let mut answers: HashMap<u32, usize> = HashMap::new();
+    for (_, page) in vision.answers() {
+        *answers.entry(page).or_default() += 1;
+    }
+    let extra: usize = answers.values().map(|count| count - 1).sum();
+    assert!(extra <= lost, "{extra} answers too many: {answers:?}");
+}
+
+/// Every page that was sent to a model has a model's text, and every answer is in the result with its cost, apart
+/// from `lost` ones.
+pub fn read_and_recorded(document: &ResultDocument, vision: &FakeVision, sent: u32, lost: usize) {
+    let from: Vec<Source> = document.pages.iter().map(|page| page.source).collect();
+    assert_eq!(from.iter().filter(|source| **source == Source::AI).count(), sent as usize, "{from:?}");
+    let calls = document.pages.iter().flat_map(|page| &page.calls);
+    let recorded = calls.filter(|call| call.cost_micro_usd.0 > 0).count();
+    let answers = vision.answers().len();
+    assert!(
+        recorded <= answers && recorded + lost >= answers,
+        "{recorded} of {answers} answers are recorded"
+    );
 }
 
 /// Events were published in order per aggregate, each at least once.

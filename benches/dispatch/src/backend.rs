@@ -9,7 +9,7 @@ use everypage_core::{
     events::trail,
     ids::TenantId,
     intake::submit::{Submission, submit},
-    job::JobOptions,
+    job::{JobOptions, RequestSource},
     ports::{ocr::NoOcr, traces::NoTraces, vision::Vision},
     settings::Settings,
 };
@@ -92,7 +92,7 @@ pub async fn measure(
     let submission = Submission {
         tenant: TenantId::new("local"),
         user: None,
-        source: "bench".into(),
+        source: RequestSource::Cli,
         name: "document".into(),
         file,
         password: None,

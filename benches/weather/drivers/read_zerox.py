@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import answers
+from prompt import PROMPT
 from pyzerox import zerox
 from pyzerox.models import litellmmodel
 
@@ -32,7 +33,9 @@ async def main() -> None:
     Path("ready").touch()
     task = json.loads(sys.argv[1])
     with_page_numbers(task["pages"])
-    result = await zerox(file_path=task["document"], model=task["model"], **task["options"])
+    result = await zerox(
+        file_path=task["document"], model=task["model"], custom_system_prompt=PROMPT, **task["options"]
+    )
     # It returns all pages together, when the last one is done.
     for page in result.pages:
         answers.record(page.page, page.content)

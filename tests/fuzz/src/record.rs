@@ -1,5 +1,6 @@
 use everypage_core::{
     dead_letters::DeadLetter,
+    document::TableStyle,
     finish::result::ResultDocument,
     intake::uploads::Upload,
     job::{Job, Plan},
@@ -22,7 +23,7 @@ pub fn record(data: &[u8]) {
     round_trips::<Vec<StoredPage>>(data);
     if let Ok(document) = serde_json::from_slice::<ResultDocument>(data) {
         for format in everypage_core::finish::format::Format::ALL {
-            let _ = format.render(&document);
+            let _ = format.render(&document, TableStyle::Html);
         }
     }
 }

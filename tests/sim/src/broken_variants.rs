@@ -59,10 +59,12 @@ pub enum BrokenVariant {
     FallbackTextLost,
     UnconditionalAccounts,
     UnconditionalBudgets,
+    ReservationsKept,
     PaymentsWithoutKeys,
     GivesUpEarly,
     WaitsPastDeadline,
     SlotsPerProcess,
+    HedgesPerProcess,
     LoserSettles,
     LostPageCallsDropped,
     WaitingCallsDropped,
@@ -71,10 +73,12 @@ pub enum BrokenVariant {
     VisibilityNotExtended,
     LatePagesLeft,
     NoticesLost,
+    PausesIgnored,
+    CallsRecordedTwice,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 36] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -95,10 +99,12 @@ impl BrokenVariant {
         Self::FallbackTextLost,
         Self::UnconditionalAccounts,
         Self::UnconditionalBudgets,
+        Self::ReservationsKept,
         Self::PaymentsWithoutKeys,
         Self::GivesUpEarly,
         Self::WaitsPastDeadline,
         Self::SlotsPerProcess,
+        Self::HedgesPerProcess,
         Self::LoserSettles,
         Self::LostPageCallsDropped,
         Self::WaitingCallsDropped,
@@ -107,6 +113,8 @@ impl BrokenVariant {
         Self::VisibilityNotExtended,
         Self::LatePagesLeft,
         Self::NoticesLost,
+        Self::PausesIgnored,
+        Self::CallsRecordedTwice,
     ];
 
     pub fn description(self) -> &'static str {
@@ -131,10 +139,12 @@ impl BrokenVariant {
             Self::FallbackTextLost => "the fallback text of pages is stored empty",
             Self::UnconditionalAccounts => "an account is written without checking its version",
             Self::UnconditionalBudgets => "what is spent of a budget is written without checking its version",
+            Self::ReservationsKept => "what a call reserved of a budget is not given back when it ends",
             Self::PaymentsWithoutKeys => "a repeated charge is taken twice",
             Self::GivesUpEarly => "a round without the page's text is the last one",
             Self::WaitsPastDeadline => "a page that waits has its next round after the deadline",
             Self::SlotsPerProcess => "each process has all in-flight slots of a model",
+            Self::HedgesPerProcess => "each process doubles as many calls as all may together",
             Self::LoserSettles => "the later answer of a doubled call settles the page",
             Self::LostPageCallsDropped => "the calls of a worker that lost its page are not recorded",
             Self::WaitingCallsDropped => "a result leaves out the calls of pages that wait",
@@ -143,6 +153,8 @@ impl BrokenVariant {
             Self::VisibilityNotExtended => "a worker never extends the visibility of its message",
             Self::LatePagesLeft => "pages that are read late are not published",
             Self::NoticesLost => "notices are not stored with what they are about",
+            Self::PausesIgnored => "a pause of a model is not read",
+            Self::CallsRecordedTwice => "the calls of a page's first round are recorded twice",
         }
     }
 }
@@ -182,6 +194,9 @@ impl BrokenPort<dyn Records> {
         if self.variant == BrokenVariant::SlotsPerProcess && key.partition.starts_with(record::SLOTS) {
             return Key::new(format!("{}@{}", key.partition, self.process), key.sort.clone());
         }
+        if self.variant == BrokenVariant::HedgesPerProcess && key.partition == record::HEDGES {
+            return Key::new(format!("{}@{}", key.partition, self.process), key.sort.clone());
+        }
         key.clone()
     }
 
@@ -193,7 +208,7 @@ impl BrokenPort<dyn Records> {
             }
             BrokenVariant::UnconditionalSlots => key.partition.starts_with("slots#"),
             BrokenVariant::UnconditionalAccounts => key.partition.starts_with("account#"),
-            BrokenVariant::UnconditionalBudgets => key.sort == "expenses",
+            BrokenVariant::UnconditionalBudgets => key.sort.starts_with("expenses"),
             _ => false,
         }
     }
@@ -223,6 +238,15 @@ impl BrokenPort<dyn Records> {
                     }
                 });
             }
+            BrokenVariant::CallsRecordedTwice if draft.key.sort.starts_with(record::PAGES) => {
+                edit(&mut draft, &|body| {
+                    if let Some(calls) = body.get_mut("earlier_calls").and_then(Value::as_array_mut)
+                        && calls.len() == 1
+                    {
+                        calls.push(calls[0].clone());
+                    }
+                });
+            }
             BrokenVariant::TrailRewritten if draft.key.sort.starts_with("event#0000000002") => {
                 edit(&mut draft, &|body| body["correlation_id"] = "another".into());
             }
@@ -237,6 +261,11 @@ impl BrokenPort<dyn Records> {
         Ok(match change {
             Change::Put { draft, .. }
                 if self.variant == BrokenVariant::SlotsNeverReleased && is_release(draft) =>
+            {
+                None
+            }
+            Change::Put { draft, .. }
+                if self.variant == BrokenVariant::ReservationsKept && self.gives_back(draft).await? =>
             {
                 None
             }
@@ -269,6 +298,17 @@ impl BrokenPort<dyn Records> {
         })
     }
 
+    /// Whether the draft is a budget with fewer reservations than are stored.
+    async fn gives_back(&self, draft: &Draft) -> Result<bool, Fault> {
+        let count = |body: &str| {
+            let body: Value = serde_json::from_str(body).unwrap_or_default();
+            body["reservations"].as_array().map_or(0, Vec::len)
+        };
+        let is_budget = draft.key.sort.starts_with("expenses");
+        let stored = if is_budget { self.inner.get(&draft.key).await? } else { None };
+        Ok(stored.is_some_and(|item| count(&item.draft.body) > count(&draft.body)))
+    }
+
     /// The record of a late page's publication, as if another worker published forever.
     fn taken(&self, key: &Key, item: Option<Item>) -> Option<Item> {
         let draft = || Draft::new(key.clone(), r#"{"registered":0}"#.into());
@@ -284,6 +324,13 @@ impl BrokenPort<dyn Records> {
         let mut item = item?;
         if self.variant == BrokenVariant::HalfOpenLetsAllThrough && item.draft.key.partition == "breaker" {
             item.draft.body = item.draft.body.replace("\"half_open\"", "\"closed\"");
+        }
+        if self.variant == BrokenVariant::PausesIgnored && item.draft.key.partition == record::PACES {
+            let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
+            if let Some(pace) = body.as_object_mut() {
+                pace.remove("paused_until");
+            }
+            item.draft.body = body.to_string();
         }
         if self.variant == BrokenVariant::UnleasedProbes && item.draft.key.partition == record::BREAKERS {
             let mut body: Value = serde_json::from_str(&item.draft.body).unwrap_or_default();
@@ -462,6 +509,10 @@ impl Queue for BrokenPort<dyn Queue> {
 
     async fn depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
         self.inner.depths().await
+    }
+
+    async fn about_depths(&self) -> Result<Vec<(Priority, u64)>, Fault> {
+        self.inner.about_depths().await
     }
 }
 

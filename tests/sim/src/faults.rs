@@ -87,6 +87,11 @@ pub enum ModelFault {
     },
     /// One call in this many fails.
     FailsSometimes(u64),
+    /// One call in this many fails, and asks not to be repeated for some time.
+    FailsAndAsksToWait {
+        one_in: u64,
+        wait: Duration,
+    },
     /// One call in this many hangs.
     HangsSometimes(u64),
     AnswersEmpty,
@@ -248,6 +253,9 @@ impl fmt::Display for PlannedFault {
                         format!("takes {calls} calls per {} and announces what is left", time(*per))
                     }
                     ModelFault::FailsSometimes(one_in) => format!("fails {}", chance(*one_in)),
+                    ModelFault::FailsAndAsksToWait { one_in, wait } => {
+                        format!("fails {}, retry after {}", chance(*one_in), time(*wait))
+                    }
                     ModelFault::HangsSometimes(one_in) => format!("hangs at {}", chance(*one_in)),
                     ModelFault::AnswersEmpty => "answers nothing".to_owned(),
                     ModelFault::AnswersTruncated => "truncates its answers".to_owned(),

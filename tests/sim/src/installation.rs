@@ -121,7 +121,9 @@ impl Installation {
         };
         let cooldown = (plan.breakers_see_every_failure() && settings.breaker.failure_threshold == 1)
             .then_some(settings.breaker.base_cooldown.min(MIN_COOLDOWN));
+        let pauses_are_seen = !plan.storage_fails() && plan.max_clock_difference().is_zero();
         let expected = Expected {
+            pauses_are_seen,
             max_clock_difference: plan.max_clock_difference(),
             breaker: settings.breaker,
             max_in_flight,
@@ -156,6 +158,11 @@ impl Installation {
 
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether money may end before all pages are read.
+    pub fn has_budget(&self) -> bool {
+        self.settings.budget_usd.is_some() || self.settings.tenant_budget_usd.is_some()
     }
 
     /// Starts a process, unless it is running.

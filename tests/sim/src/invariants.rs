@@ -4,15 +4,7 @@ use std::time::Duration;
 
 use everypage_core::{
     app::App,
-    billing::{
-        account::Cause,
-        accounts,
-        purchase::{
-            Purchase,
-            State::{Compensated, Completed, Manual},
-        },
-        purchases,
-    },
+    billing::{account::Cause, accounts, purchase::Purchase, purchases},
     dead_letters,
     event::Aggregate,
     events::{invariants as event_invariants, trail},
@@ -26,10 +18,11 @@ use everypage_core::{
     money::MicroUsd,
     notices::{self, Progress, send},
     notify::{deliver, relay},
-    ports::clock::Clock,
+    ports::{clock::Clock, records::Key},
     providers::target::Target,
     read::expense::Expenses,
     recover::sweep::{NODE_TIMEOUT, collect_dead_messages},
+    sagas::progress::State::{Compensated, Completed, Manual},
     source::Source,
     time::within,
 };
@@ -57,28 +50,87 @@ const CANCEL_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What was spent is no more than the budget, and no less than what the result says that it cost.
 fn budget_holds(installation: &Installation, job: &Job) -> Result<(), String> {
     let Some(limit) = installation.settings.budget_usd.map(MicroUsd::from_usd) else { return Ok(()) };
-    let items = installation.records.dump();
-    let record = items.iter().find(|item| item.draft.key == record::job_expenses(&job.id));
-    let mut expenses: Expenses =
-        record.and_then(|item| serde_json::from_str(&item.draft.body).ok()).unwrap_or_default();
+    let mut expenses = stored_expenses(installation, &record::job_expenses(&job.id));
     expenses.expire(jiff::Timestamp::MAX);
-    let (spent, cost) = (expenses.spent, job.result.as_ref().map(|result| result.metadata.cost_micro_usd));
+    let (spent, cost) = (expenses.spent, cost_of(job));
     if spent > limit {
         return Err(format!("{spent} USD are spent of a budget of {limit}"));
     }
-    match cost {
-        Some(cost) if cost > spent => {
-            Err(format!("it cost {cost} USD, and {spent} are settled in its budget"))
+    if cost > spent {
+        return Err(format!("it cost {cost} USD, and {spent} are settled in its budget"));
+    }
+    Ok(())
+}
+
+/// Where every call could store what it cost, nothing stays reserved, and what is spent is what the result says that
+/// the job cost.
+fn budget_is_settled(installation: &Installation, job: &Job) -> Result<(), String> {
+    if installation.settings.budget_usd.is_none() || !installation.plan.writes_succeed() {
+        return Ok(());
+    }
+    let Expenses { spent, reservations, .. } = stored_expenses(installation, &record::job_expenses(&job.id));
+    if !reservations.is_empty() {
+        return Err(format!("money of its budget is still reserved: {reservations:?}"));
+    }
+    // A call that ended after the result was made is not in it.
+    let in_time = job.result.as_ref().is_some_and(|result| !result.metadata.timeout_occurred);
+    let is_recorded = job.state == State::Audited && in_time && installation.plan.delivers_once();
+    match (spent, cost_of(job)) {
+        (spent, cost) if is_recorded && spent != cost => {
+            Err(format!("{spent} USD are settled in its budget, and it cost {cost}"))
         }
         _ => Ok(()),
     }
 }
 
+/// The tenant's budget, which all jobs share, holds what they cost and nothing else.
+fn tenants_budget_holds(installation: &Installation, jobs: &[Job]) -> Result<(), String> {
+    let Some(limit) = installation.settings.tenant_budget_usd.map(MicroUsd::from_usd) else { return Ok(()) };
+    let items = installation.records.dump();
+    let of_any_month = record::tenant_expenses(&tenant(), "");
+    let is_budget =
+        |key: &Key| key.partition == of_any_month.partition && key.sort.starts_with(&of_any_month.sort);
+    let (mut total, mut cost) = (MicroUsd::default(), MicroUsd::default());
+    for item in items.iter().filter(|item| is_budget(&item.draft.key)) {
+        let mut expenses = stored_expenses(installation, &item.draft.key);
+        if installation.plan.writes_succeed() && !expenses.reservations.is_empty() {
+            return Err(format!("money of its budget is still reserved: {:?}", expenses.reservations));
+        }
+        expenses.expire(jiff::Timestamp::MAX);
+        if expenses.spent > limit {
+            return Err(format!("{} USD are spent of its budget of {limit}", expenses.spent));
+        }
+        total += expenses.spent;
+    }
+    for job in jobs {
+        cost += cost_of(job);
+    }
+    if cost > total {
+        return Err(format!("its jobs cost {cost} USD, and {total} are settled in its budget"));
+    }
+    Ok(())
+}
+
+fn stored_expenses(installation: &Installation, key: &Key) -> Expenses {
+    let items = installation.records.dump();
+    let record = items.iter().find(|item| item.draft.key == *key);
+    record.and_then(|item| serde_json::from_str(&item.draft.body).ok()).unwrap_or_default()
+}
+
+/// What the job's result says that it cost.
+fn cost_of(job: &Job) -> MicroUsd {
+    job.result.as_ref().map(|result| result.metadata.cost_micro_usd).unwrap_or_default()
+}
+
 pub async fn check_every_job(installation: &Installation, inspector: &App) {
-    for job in all_jobs(inspector).await {
+    let jobs = all_jobs(inspector).await;
+    let tenants = tenants_budget_holds(installation, &jobs);
+    installation.observer.check(&format!("tenant {}", tenant()), tenants);
+    for job in jobs {
         let what = format!("job {}", job.id);
         installation.observer.check(&what, end_is_explained(installation, &job));
         installation.observer.check(&what, budget_holds(installation, &job));
+        installation.observer.check(&what, budget_is_settled(installation, &job));
         for result in ended_in_time(installation, &job) {
             installation.observer.check(&what, result);
         }
@@ -131,17 +183,19 @@ pub async fn check_store(installation: &Installation, inspector: &App) {
     installation.observer.check("store", invariants::nothing_is_held(&items, inspector.store.clock.now()));
     let collected = collect_dead_messages(&inspector.recovery).await;
     installation.observer.check("dead-letter queue", collected.map(drop).map_err(|error| error.to_string()));
-    for letter in dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default() {
-        let letter = letter.value;
-        let reason = if letter.reason.trim().is_empty() { Err("it has no reason".into()) } else { Ok(()) };
-        installation.observer.check(&format!("dead letter {}", letter.id), reason);
+    for dead_letter in dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default() {
+        let dead_letter = dead_letter.value;
+        let reason =
+            if dead_letter.reason.trim().is_empty() { Err("it has no reason".into()) } else { Ok(()) };
+        installation.observer.check(&format!("dead letter {}", dead_letter.id), reason);
     }
     let webhooks = installation.hooks.calls();
     let dead_letters = dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default();
     let mut stored = Vec::new();
     for job in all_jobs(inspector).await {
         let id = format!("\"id\":\"{}\"", job.id);
-        let given_up = dead_letters.iter().any(|letter| letter.value.correlation_id == job.correlation_id);
+        let given_up =
+            dead_letters.iter().any(|dead_letter| dead_letter.value.correlation_id == job.correlation_id);
         let notified = given_up || webhooks.iter().any(|call| call.body.contains(&id));
         let missing = || Err("its end was neither sent to the webhook nor dead-lettered".to_owned());
         installation.observer.check(&format!("job {}", job.id), if notified { Ok(()) } else { missing() });
@@ -165,8 +219,9 @@ async fn people_are_notified(inspector: &App) -> Vec<Result<(), String>> {
     let notices = notices::all(&inspector.store, 10_000).await.unwrap_or_default();
     let unsent = notices.iter().filter(|notice| notice.progress != Progress::Sent);
     let mut results: Vec<_> = unsent.map(|notice| Err(format!("not sent: {notice:?}"))).collect();
-    let letters = dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default();
-    let mut waiting: Vec<String> = letters.iter().map(|letter| letter.value.id.to_string()).collect();
+    let dead_letters = dead_letters::waiting(&inspector.store, 1000).await.unwrap_or_default();
+    let mut waiting: Vec<String> =
+        dead_letters.iter().map(|dead_letter| dead_letter.value.id.to_string()).collect();
     let manual = purchases::list_manual(&inspector.store, 100).await.unwrap_or_default();
     waiting.extend(manual.iter().map(|purchase| purchase.value.id.to_string()));
     for id in waiting {
@@ -207,9 +262,11 @@ async fn account_is_correct(installation: &Installation, inspector: &App) -> Vec
         results.push(Err(format!("one purchase was started: {purchases:?}")));
         return results;
     };
-    let (paid, income) =
-        (if purchase.state == Completed { PRICE } else { MicroUsd(0) }, installation.payments.income());
-    match purchase.state {
+    let (paid, income) = (
+        if purchase.progress.state == Completed { PRICE } else { MicroUsd(0) },
+        installation.payments.income(),
+    );
+    match purchase.progress.state {
         Completed | Compensated if income == paid => {}
         // A payment service that can't be reached refunds nothing: a person has to.
         Manual if installation.plan.storage_fails() => {}
@@ -218,7 +275,9 @@ async fn account_is_correct(installation: &Installation, inspector: &App) -> Vec
     let lines = accounts::ledger(&inspector.store, &tenant()).await.unwrap_or_default();
     let added = lines.iter().filter(|line| !matches!(line.cause, Cause::Job { .. }));
     let added = added.map(|line| line.amount).sum::<i64>() as u64;
-    if added % PLENTY != (credits.granted + if purchase.state == Completed { BOUGHT } else { 0 }) % PLENTY {
+    if added % PLENTY
+        != (credits.granted + if purchase.progress.state == Completed { BOUGHT } else { 0 }) % PLENTY
+    {
         results.push(Err(format!("{added} credits were granted and bought: {lines:?}")));
     }
     let read: u64 = all_jobs(inspector)
@@ -426,7 +485,7 @@ pub fn should_be_read(job: &Job) -> bool {
 
 /// Whether a model should have read every page: a budget may end before.
 pub fn may_be_read(installation: &Installation, job: &Job) -> bool {
-    should_be_read(job) && installation.settings.budget_usd.is_none()
+    should_be_read(job) && !installation.has_budget()
 }
 
 pub async fn all_read(inspector: &App, job: &Job) -> Result<(), String> {

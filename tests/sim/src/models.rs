@@ -86,13 +86,16 @@ impl Models {
             limit: Some(calls),
             resets_in: milliseconds(*used * one),
         };
-        (taken, Allowance { requests: Some(left), tokens: None })
+        (taken, Allowance { requests: Some(left), ..Allowance::default() })
     }
 
     /// The fault of one call: a model that only sometimes has it may have none.
     fn fault_of_call(&self, target: &Target) -> Option<ModelFault> {
         match self.active_fault(target)? {
             ModelFault::FailsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::IsDown),
+            fault @ ModelFault::FailsAndAsksToWait { one_in, .. } => {
+                (self.draw(0, one_in) == 0).then_some(fault)
+            }
             ModelFault::HangsSometimes(one_in) => (self.draw(0, one_in) == 0).then_some(ModelFault::Hangs),
             ModelFault::RefusesMoreThan { calls, retry_after } => (self.observer.in_flight(target) > calls)
                 .then_some(match retry_after {
@@ -138,7 +141,11 @@ impl Vision for ProcessModels {
             observer.count_fault("model: has quota");
             observer.clock.sleep(Duration::from_millis(models.draw(1, 500))).await;
             let retry_after = Some(wait).filter(|_| models.draw(0, 2) == 0);
-            return Err(VisionError::Exhausted { detail: "429".into(), retry_after, allowance });
+            return Err(VisionError::Exhausted {
+                detail: "429".into(),
+                retry_after,
+                allowance: allowance.into(),
+            });
         }
         let (fault, started) = (models.fault_of_call(target), observer.now());
         if let Some(fault) = fault {
@@ -160,15 +167,23 @@ impl Vision for ProcessModels {
                 observer.failed(target, started);
                 return Err(VisionError::Transient { detail: "503".into(), retry_after: None });
             }
+            Some(ModelFault::FailsAndAsksToWait { wait, .. }) => {
+                observer.failed(target, started);
+                return Err(VisionError::Transient { detail: "503".into(), retry_after: Some(wait) });
+            }
             Some(ModelFault::IsRateLimited(wait)) => {
                 return Err(VisionError::Exhausted {
                     detail: "429".into(),
                     retry_after: Some(wait),
-                    allowance,
+                    allowance: allowance.into(),
                 });
             }
             Some(ModelFault::IsRateLimitedSilently) => {
-                return Err(VisionError::Exhausted { detail: "429".into(), retry_after: None, allowance });
+                return Err(VisionError::Exhausted {
+                    detail: "429".into(),
+                    retry_after: None,
+                    allowance: allowance.into(),
+                });
             }
             Some(ModelFault::RejectsTheKey) => {
                 return Err(VisionError::Configuration { detail: "401".into(), scope: Scope::Provider });

@@ -41,7 +41,9 @@ const LIMIT_CACHE_TIME: Duration = Duration::from_millis(1100);
 const LIMIT_EXPIRES_AFTER: Duration = Duration::from_secs(590);
 /// A call to a model of which nothing is known is late after this.
 const UNKNOWN_CALL_TIME: Duration = Duration::from_secs(5);
-/// Of this many calls of a process one may be doubled.
+/// And no model needs less than this.
+const MIN_CALL_TIME: Duration = Duration::from_secs(1);
+/// Of this many calls one may be doubled.
 const CALLS_PER_HEDGE: usize = 20;
 /// What follows from an answer is stored in this time: the answers of two calls are as good as simultaneous.
 const SAME_TIME: Duration = Duration::from_millis(200);
@@ -71,6 +73,8 @@ pub struct Expected {
     pub cooldown: Option<Duration>,
     /// Whether no fault keeps a worker from storing an answer.
     pub writes_succeed: bool,
+    /// Whether every process knows of the pause of a model soon after it was stored.
+    pub pauses_are_seen: bool,
 }
 
 pub struct Observer {
@@ -101,14 +105,16 @@ pub struct Seen {
     pub calls: Vec<ObservedCall>,
     /// Indexes of the calls in flight.
     in_flight: BTreeSet<usize>,
-    /// Calls that were doubled although there was time for another round, by process.
-    hedges: BTreeMap<String, usize>,
+    /// Calls that were doubled although there was time for another round.
+    hedges: usize,
     /// The models that gave a page's text, and when, by process, document and page.
     answers: BTreeMap<(String, usize, u32), Vec<(Target, Duration)>>,
     /// When each call, by its tokens, was stored as part of a page's record or next to it.
     pub recorded: BTreeMap<u64, Duration>,
     /// The stored limits of each model, with their times.
     limits: BTreeMap<String, Vec<(Duration, usize)>>,
+    /// The stored pauses of each model: when they were stored, and when they end.
+    pauses: BTreeMap<String, Vec<(Duration, Duration)>>,
     /// When each model failed last.
     failed: BTreeMap<Target, Duration>,
     /// Each stored breaker, and when it opened last.
@@ -239,6 +245,7 @@ impl Observer {
         self.check(&what, if paid { Err("paid for again after it was read".into()) } else { Ok(()) });
         self.check(&target.to_string(), self.cooldown_is_kept(target));
         self.check(&target.to_string(), self.probe_is_single(target));
+        self.check(&target.to_string(), self.pause_is_kept(target));
         self.check(&what, self.hedges_are_bounded(number));
         CallInProgress { observer: self.clone(), number }
     }
@@ -273,8 +280,26 @@ impl Observer {
         read_invariants::fits(in_flight, limit)
     }
 
-    /// A process doubles one call in twenty, and those of pages that have no time for another round. Where
-    /// leases may expire, two calls for a page may be those of two workers.
+    /// No call starts while the model is paused, as soon as every process can know of it.
+    fn pause_is_kept(&self, target: &Target) -> Result<(), String> {
+        if !self.expected.pauses_are_seen {
+            return Ok(());
+        }
+        let (now, seen) = (self.now(), self.seen());
+        let pauses = seen.pauses.get(&target.to_string()).map(Vec::as_slice).unwrap_or_default();
+        let broken = pauses.iter().find(|(stored, until)| *stored + LIMIT_CACHE_TIME < now && now < *until);
+        match broken {
+            Some((stored, until)) => Err(format!(
+                "called during a pause that was stored at {} and ends at {}",
+                time(*stored),
+                time(*until)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// One call in twenty of all processes together is doubled, and those of pages that have no time for another
+    /// round. Where leases may expire, two calls for a page may be those of two workers.
     fn hedges_are_bounded(&self, number: usize) -> Result<(), String> {
         if !self.expected.writes_succeed {
             return Ok(());
@@ -285,23 +310,30 @@ impl Observer {
         let first = others.filter(|other| other.is_same_page(&call)).map(|call| call.started).min();
         let Some(first) = first.filter(|first| *first < call.started) else { return Ok(()) };
         let longest = seen.calls.iter().map(|call| call.ended.unwrap_or(call.started) - call.started).max();
-        let last_chance = longest.unwrap_or_default().max(UNKNOWN_CALL_TIME) * 2;
+        let longest = longest.unwrap_or_default();
+        let last_chance = longest.max(UNKNOWN_CALL_TIME) * 2;
         let runs = seen.job_runs.iter().filter(|((job, _), run)| {
             run.closed.is_none() && seen.documents.get(job) == Some(&call.document)
         });
         // Of two jobs for a document, one was cancelled or failed, and its deadline may be the page's.
         let is_only_job = seen.documents.values().filter(|of| **of == call.document).count() == 1;
         let deadline = runs.map(|(_, run)| self.since(run.deadline)).min().filter(|_| is_only_job);
-        if deadline
-            .is_none_or(|deadline| first + last_chance + self.expected.max_clock_difference >= deadline)
-        {
+        // A call of which nothing is known has half of the time left by itself; one of which more is known, until
+        // the next model would have too little.
+        let is_late = |deadline: Duration| {
+            let halfway = (first + deadline) / 2;
+            let too_late = deadline.saturating_sub(longest.max(MIN_CALL_TIME) * 5 / 4);
+            call.started + self.expected.max_clock_difference >= halfway.min(too_late)
+        };
+        if deadline.is_none_or(|deadline| {
+            first + last_chance + self.expected.max_clock_difference >= deadline || is_late(deadline)
+        }) {
             return Ok(());
         }
-        let calls = seen.calls.iter().filter(|other| other.node == call.node).count();
-        let hedges = seen.hedges.entry(call.node.clone()).or_default();
-        *hedges += 1;
-        if *hedges > calls.div_ceil(CALLS_PER_HEDGE) {
-            return Err(format!("{} doubled {hedges} of {calls} calls", call.node));
+        seen.hedges += 1;
+        let (calls, hedges) = (seen.calls.len(), seen.hedges);
+        if hedges > calls.div_ceil(CALLS_PER_HEDGE) {
+            return Err(format!("{hedges} of {calls} calls were doubled, the last one by {}", call.node));
         }
         Ok(())
     }
@@ -435,7 +467,15 @@ impl Observer {
             // Less than a second is the machine's, and differs between runs.
             let paused = body["paused_until"].as_str().and_then(|time| time.get(..19)).unwrap_or("never");
             self.log(|| format!("limit of {} is {limit}, paused until {paused}", key.sort));
+            let until = body["paused_until"].as_str().and_then(|time| time.parse().ok());
+            let until = until.map(|until| self.since(until)).filter(|until| now < *until);
             let mut seen = self.seen();
+            if let Some(until) = until {
+                let pauses = seen.pauses.entry(key.sort.clone()).or_default();
+                if pauses.last().is_none_or(|(_, last)| *last != until) {
+                    pauses.push((now, until));
+                }
+            }
             let limits = seen.limits.entry(key.sort.clone()).or_default();
             if limits.last().is_none_or(|(_, last)| *last != limit) {
                 limits.push((now, limit));

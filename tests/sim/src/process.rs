@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_core::{
     app::App,
-    billing::buy,
     events::nodes,
     ids::JobId,
     job::jobs,
@@ -12,6 +11,7 @@ use everypage_core::{
     providers::target::Tier,
     read::pages,
     recover::sweep::sweep,
+    sagas,
 };
 use everypage_local::{Driver, LocalFlow};
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -37,7 +37,7 @@ pub async fn run_process(
         async {
             // Without credits there is nothing to buy, and this would only shift the call numbers.
             if installation.plan.credits.is_some() {
-                buy::run(&app.billing).await;
+                sagas::run::run(&app.billing).await;
             }
         },
         run_housekeeping(&app),

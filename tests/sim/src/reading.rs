@@ -95,7 +95,7 @@ fn is_undisturbed(installation: &Installation) -> bool {
         && plan.max_clock_difference().is_zero()
         && !plan.credits_are_scarce()
         && installation.settings.approval_threshold_usd.is_none()
-        && installation.settings.budget_usd.is_none()
+        && !installation.has_budget()
         && plan.patience() == Patience::Deadline
 }
 
@@ -115,7 +115,7 @@ fn available_from(installation: &Installation, model: usize, deadline: Duration)
         _ if faulty != model => None,
         // It takes some calls at any time.
         ModelFault::RefusesMoreThan { .. } | ModelFault::HasQuota { .. } => None,
-        ModelFault::IsRateLimited(wait) => Some(until + wait),
+        ModelFault::IsRateLimited(wait) | ModelFault::FailsAndAsksToWait { wait, .. } => Some(until + wait),
         ModelFault::IsSlow(by) => Some(until + by),
         _ => Some(until),
     });

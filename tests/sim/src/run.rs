@@ -12,7 +12,7 @@ use everypage_core::{
     finish::heal,
     ids::{JobId, TenantId},
     intake::submit::{Submission, submit},
-    job::{Job, JobOptions, State, cancel::cancel, jobs},
+    job::{Job, JobOptions, RequestSource, State, cancel::cancel, jobs},
     notify::{relay, webhooks},
     plan::decide::{Decision, decide, modify},
     ports::clock::Clock,
@@ -199,7 +199,7 @@ async fn submit_document(installation: &Arc<Installation>, document: usize) -> O
         let submission = Submission {
             tenant: tenant(),
             user: None,
-            source: "simulation".into(),
+            source: RequestSource::Cli,
             name: format!("d{document}.pdf"),
             file: path,
             password,
@@ -302,13 +302,13 @@ fn password_of(installation: &Installation, job: &JobId) -> Option<Secret> {
 
 async fn redrive_all(installation: &Arc<Installation>) {
     let dead_letters = dead_letters::waiting(&installation.inspector().store, 1000).await.unwrap_or_default();
-    for letter in dead_letters {
+    for dead_letter in dead_letters {
         // The password of a failed job was deleted: the redrive has to give it again.
-        let password = match &letter.value.subject {
+        let password = match &dead_letter.value.subject {
             Subject::Job { job } => password_of(installation, job),
             _ => None,
         };
-        let id = letter.value.id;
+        let id = dead_letter.value.id;
         let redriven = move |app: Arc<App>| {
             async move { redrive(&app.recovery, &id, "person", password).await.is_ok() }.boxed()
         };

@@ -109,24 +109,34 @@ pub const MODELS: usize = 4;
 
 impl RunPlan {
     pub fn from_seed(seed: u64) -> Self {
+        let mut plan = Self::from_seed_v6(seed);
+        plan.add_asked_waits(&mut StdRng::seed_from_u64(seed.rotate_left(15)));
+        plan
+    }
+
+    /// An earlier version of [`RunPlan::from_seed`].
+    pub fn from_seed_v6(seed: u64) -> Self {
         let mut plan = Self::from_seed_v5(seed);
         plan.add_quotas(&mut StdRng::seed_from_u64(seed.rotate_left(30)));
         plan.add_budget(seed);
         plan
     }
 
-    /// An earlier version of [`RunPlan::from_seed`].
+    /// An earlier version of [`RunPlan::from_seed_v6`].
     pub fn from_seed_v5(seed: u64) -> Self {
         let mut plan = Self::from_seed_v4(seed);
         plan.add_pace(&mut StdRng::seed_from_u64(seed.rotate_left(50)));
         plan
     }
 
-    /// A budget for some runs, of a few calls at once and some tens in all. It draws nothing, so that other seeds
-    /// keep their meaning.
+    /// A budget of each job or of the tenant for some runs, of a few calls at once and some tens in all. It draws
+    /// nothing, so that other seeds keep their meaning.
     fn add_budget(&mut self, seed: u64) {
-        if seed % 16 == 11 {
-            self.set("BUDGET_USD", format!("0.{:03}", 30 + seed / 16 % 90));
+        let budget = format!("0.{:03}", 30 + seed / 16 % 90);
+        match seed % 16 {
+            9 => self.set("TENANT_BUDGET_USD", budget),
+            11 => self.set("BUDGET_USD", budget),
+            _ => {}
         }
     }
 
@@ -361,6 +371,19 @@ impl RunPlan {
         for model in 0..rng.random_range(1..=MODELS) {
             let window = Window { from: Duration::ZERO, until: self.timeout };
             let kind = ModelFault::HasQuota { calls, per };
+            self.faults.push(PlannedFault::Model { model, window, kind });
+        }
+    }
+
+    /// Models of which some calls fail and ask for a pause, in some runs.
+    fn add_asked_waits(&mut self, rng: &mut StdRng) {
+        if !rng.random_ratio(1, 8) {
+            return;
+        }
+        for model in 0..rng.random_range(1..=MODELS) {
+            let window = Window { from: Duration::ZERO, until: seconds(rng, 1, self.timeout.as_secs()) };
+            let (one_in, wait) = (*pick(rng, &[3, 10, 30]), seconds(rng, 1, 40));
+            let kind = ModelFault::FailsAndAsksToWait { one_in, wait };
             self.faults.push(PlannedFault::Model { model, window, kind });
         }
     }

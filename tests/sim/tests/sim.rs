@@ -51,6 +51,7 @@ fn seeds_that_failed_once_pass_now() {
             RunPlan::from_seed_v3(seed),
             RunPlan::from_seed_v4(seed),
             RunPlan::from_seed_v5(seed),
+            RunPlan::from_seed_v6(seed),
             RunPlan::from_seed(seed),
         ] {
             let verdict = run(&plan, None, false);
@@ -60,7 +61,7 @@ fn seeds_that_failed_once_pass_now() {
 }
 
 /// A seed that catches each variant, as `./everypage dev sim --broken-variants` prints it, and what it reports.
-const CAUGHT_BY: [(BrokenVariant, u64, &str); 32] = [
+const CAUGHT_BY: [(BrokenVariant, u64, &str); 36] = [
     (BrokenVariant::NoFencing, 3, "settled again"),
     (BrokenVariant::UnconditionalFinalize, 54, "is not stored"),
     (BrokenVariant::UnconditionalSlots, 15, "over the limit"),
@@ -81,11 +82,13 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 32] = [
     (BrokenVariant::FallbackTextLost, 0, "text not available"),
     (BrokenVariant::UnconditionalAccounts, 111, "is not stored"),
     (BrokenVariant::UnconditionalBudgets, 11, "settled in its budget"),
+    (BrokenVariant::ReservationsKept, 11, "is still reserved"),
     (BrokenVariant::PaymentsWithoutKeys, 6, "was taken"),
     (BrokenVariant::GivesUpEarly, 66, "could have read it"),
     (BrokenVariant::WaitsPastDeadline, 66, "could have read it"),
     (BrokenVariant::SlotsPerProcess, 15, "over the limit"),
-    (BrokenVariant::LoserSettles, 20, "was answered and not recorded"),
+    (BrokenVariant::HedgesPerProcess, 364, "calls were doubled"),
+    (BrokenVariant::LoserSettles, 42, "had answered first"),
     (BrokenVariant::LostPageCallsDropped, 610, "was answered and not recorded"),
     (BrokenVariant::WaitingCallsDropped, 88, "is in no result"),
     (BrokenVariant::RoundCallsDropped, 66, "was answered and not recorded"),
@@ -93,6 +96,8 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 32] = [
     (BrokenVariant::VisibilityNotExtended, 86, "delivered again while in work"),
     (BrokenVariant::LatePagesLeft, 93, "is in no version"),
     (BrokenVariant::NoticesLost, 7, "no person was notified"),
+    (BrokenVariant::PausesIgnored, 5, "called during a pause"),
+    (BrokenVariant::CallsRecordedTwice, 66, "was recorded 2 times"),
 ];
 
 /// Seeds that are tried where a change of the code has moved what the recorded one finds.
