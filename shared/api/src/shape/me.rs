@@ -11,7 +11,7 @@ pub struct Me {
     pub user: String,
     pub role: Role,
     /// The version of Everypage.
-    #[schema(example = "0.1.0")]
+    #[schema(example = "0.2.0")]
     pub version: String,
     /// The name of the installation (`ENVIRONMENT`).
     pub environment: String,
