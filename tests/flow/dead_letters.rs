@@ -262,7 +262,7 @@ async fn failed_while_publishing(harness: &Harness) -> JobId {
     let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
     assert!(process.kill_after(&id, Duration::from_secs(10)).await.is_none());
     let job = process.job(&id).await;
-    results::publish(&process.app.store, process.app.blobs.as_ref(), &job, 1, Cause::Deadline).await.unwrap();
+    results::publish(&process.app.finisher, &job, 1, Cause::Deadline).await.unwrap();
     let failure = Failure { code: "unreachable".into(), reason: "the disk is full".into() };
     fail(&process.app.dead_letters, &id, failure).await.unwrap();
     id

@@ -2,7 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everypage_core::{ports::vision::VisionError, prepare::recognized_page, source::Source};
+use everypage_core::{
+    document::TableStyle,
+    finish::{format::Format, produce},
+    ports::vision::VisionError,
+    prepare::recognized_page,
+    source::Source,
+};
 use everypage_testkit::{
     ocr::{FakeOcr, RECOGNIZED},
     pdf::FakeDocument,
@@ -189,4 +195,58 @@ async fn ocr_can_be_off_always_on_or_without_its_languages() {
                 .all(|page| page.has_text || page.fallback_reason.is_some() || settings[0].1 == "off")
         );
     }
+}
+
+const SCANNED: &str = "The quay was built in 1894 and cost the council 12,500 pounds; herons and gulls still watch \
+    the fishing boats from its northern end every evening in summer.";
+
+fn settled_after(milliseconds: u64, text: &str) -> Reply {
+    Reply::AnswerAfter(Duration::from_millis(milliseconds), text.to_owned())
+}
+
+/// Two of the pages are read before idle OCR gets to them, two while it is at them, and one takes the models a minute.
+#[tokio::test(start_paused = true)]
+async fn scans_that_a_fast_model_read_are_checked_while_others_are_still_read() {
+    for (checks, expected) in
+        [("on", [Some(1.0), Some(0.0), Some(1.0), Some(1.0), Some(1.0)]), ("off", [None; 5])]
+    {
+        let mut harness = Harness::new(&[("CHECK_ANSWERS", checks), ("HEDGE", "off")]);
+        let ocr = FakeOcr::new(harness.clock.clone(), Duration::from_secs(2)).reading(SCANNED);
+        harness.ocr = Arc::new(ocr);
+        harness.vision.set_behaviour(|_, page| match page {
+            2 => settled_after(100, "Something else was written here by a model that saw no page"),
+            5 => settled_after(60_000, SCANNED),
+            _ => settled_after(100, SCANNED),
+        });
+        let process = harness.start("a");
+        let id = process.submit(&FakeDocument::scan(5)).await.unwrap().job.id;
+        let job = process.finish(&id).await;
+        let document = process.result(&job).await;
+        // Nothing is rejected after it was accepted.
+        assert_eq!(sources(&document), [Source::AI; 5]);
+        let confidence: Vec<_> =
+            document.pages.iter().map(|page| page.confidence.map(|share| share.get())).collect();
+        assert_eq!(confidence, expected, "CHECK_ANSWERS={checks}");
+        assert!(seconds(harness.clock.as_ref()) < 63.0, "{}", seconds(harness.clock.as_ref()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_words_of_ocr_are_a_format_of_the_result() {
+    let mut harness = Harness::new(&NO_KEYS);
+    harness.ocr = Arc::new(FakeOcr::new(harness.clock.clone(), Duration::from_secs(1)).reading("Quay walls"));
+    let process = harness.start("a");
+    let mut document = FakeDocument::scan(2);
+    document.pages[0] = FakeDocument::mixed(1).pages[0].clone();
+    let id = process.submit(&document).await.unwrap().job.id;
+    let job = process.finish(&id).await;
+    let made = produce::read(&process.app.preparer, &job, Format::Words, TableStyle::default(), None).await;
+    let text = String::from_utf8(made.unwrap().unwrap()).unwrap();
+    let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+    assert_eq!((&line["page"], &line["source"]), (&2.into(), &"ocr".into()));
+    let expected = serde_json::json!([
+        { "text": "Quay", "box": [50, 100, 85, 112], "line": 0, "confidence": 0.9 },
+        { "text": "walls", "box": [90, 100, 125, 112], "line": 0, "confidence": 0.9 },
+    ]);
+    assert_eq!(line["words"], expected);
 }

@@ -3,7 +3,6 @@
 use std::{
     future,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
 };
 
 use everypage_core::{
@@ -19,11 +18,9 @@ use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// How often a page that is being recognized is looked up: an AI may have read it meanwhile.
-const PAGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Recognizes the pages of a job that need it and that no AI has read, and returns when none is left. `ai_is_done`
-/// is signalled once every page that was sent is settled. Never fails the job: without OCR it has what it has.
+/// Recognizes the pages of a job that need it and that no AI has read, and returns when none is left. As long as pages
+/// are with a model, it continues with those that a model has read, which are checked by it. `ai_is_done` is signalled
+/// once every page that was sent is settled. Never fails the job: without OCR it has what it has.
 pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &CancellationToken) {
     let found = match recognize::pending(&app.finisher, job).await {
         Ok(found) => found,
@@ -32,19 +29,52 @@ pub(crate) async fn recognize_pages(app: &App, job: &Job, ai_is_done: &Cancellat
             return;
         }
     };
-    let is_unavailable = AtomicBool::new(false);
-    stream::iter(&found)
+    let is_available = each(app, &found, |page| async {
+        if is_read_by_ai(app, job, page.page).await {
+            return true;
+        }
+        tokio::select! {
+            biased;
+            () = until_nothing_needs(app, job, page.page, ai_is_done) => true,
+            is_available = recognize_one(app, job, page, ai_is_done) => is_available,
+        }
+    })
+    .await;
+    if is_available {
+        tokio::select! {
+            biased;
+            () = ai_is_done.cancelled() => {}
+            () = recognize_unchecked(app, job, ai_is_done) => {}
+        }
+    }
+}
+
+/// Recognizes the pages that an AI has read.
+async fn recognize_unchecked(app: &App, job: &Job, ai_is_done: &CancellationToken) {
+    match recognize::unchecked(&app.finisher, job).await {
+        Ok(found) => {
+            each(app, &found, |page| recognize_one(app, job, page, ai_is_done)).await;
+        }
+        Err(error) => warn!(%error, "pages for OCR not listed"),
+    }
+}
+
+/// Works on as many pages at once as OCR has processes; false once a page finds that there is no OCR, which ends it.
+async fn each<'a, F: Future<Output = bool>>(
+    app: &App,
+    found: &'a [StoredPage],
+    work: impl Fn(&'a StoredPage) -> F,
+) -> bool {
+    let is_available = AtomicBool::new(true);
+    stream::iter(found)
         .for_each_concurrent(app.preparer.ocr.parallel_pages(), |page| async {
-            if is_unavailable.load(Ordering::Relaxed) {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = read_by_ai(app, job, page.page, ai_is_done) => {}
-                done = recognize_one(app, job, page, ai_is_done) => is_unavailable.store(!done, Ordering::Relaxed),
+            if is_available.load(Ordering::Relaxed) {
+                let done = work(page).await;
+                is_available.fetch_and(done, Ordering::Relaxed);
             }
         })
         .await;
+    is_available.into_inner()
 }
 
 /// False if no page can be recognized here.
@@ -54,22 +84,20 @@ async fn recognize_one(app: &App, job: &Job, page: &StoredPage, ai_is_done: &Can
     recognize::recognize(&app.finisher, job, page, priority).await
 }
 
-/// Returns when an AI has read the page.
-async fn read_by_ai(app: &App, job: &Job, page: PageNumber, ai_is_done: &CancellationToken) {
-    loop {
-        let is_last = ai_is_done.is_cancelled();
-        match pages::find(&app.store, &job.id, page).await {
-            Ok(Some(kept)) if kept.value.outcome.as_ref().is_some_and(Settlement::is_ai) => return,
-            Ok(_) => {}
-            Err(fault) => warn!(%fault, "page not read"),
-        }
-        if is_last {
-            return future::pending().await;
-        }
-        tokio::select! {
-            biased;
-            () = ai_is_done.cancelled() => {}
-            () = app.store.clock.sleep(PAGE_POLL_INTERVAL) => {}
+/// Returns when no page is with a model any more, if an AI has read this one: the result would wait for its check.
+async fn until_nothing_needs(app: &App, job: &Job, page: PageNumber, ai_is_done: &CancellationToken) {
+    ai_is_done.cancelled().await;
+    if !is_read_by_ai(app, job, page).await {
+        future::pending().await
+    }
+}
+
+async fn is_read_by_ai(app: &App, job: &Job, page: PageNumber) -> bool {
+    match pages::find(&app.store, &job.id, page).await {
+        Ok(found) => found.is_some_and(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai)),
+        Err(fault) => {
+            warn!(%fault, "page not read");
+            false
         }
     }
 }

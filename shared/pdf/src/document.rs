@@ -174,7 +174,7 @@ impl Document {
         let Ok(list) = self.parse(layer.page) else { return false };
         let Ok(text) = TextContent::extract(&list, Area::from(list.bounds())) else { return false };
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
-        let added: usize = layer.spans.iter().map(|span| letters(&span.text)).sum();
+        let added: usize = layer.spans.iter().map(|span| span.texts().map(letters).sum::<usize>()).sum();
         let own = self.text(layer.page).map_or(0, |text| letters(&text));
         text.characters.has_text() && !text.characters.is_garbage() && own * 2 >= added
     }

@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    document::{Block, Confidence},
+    document::{Block, Confidence, PageBox, PageWord},
     ports::{
         clock::Clock,
         ocr::{Ocr, OcrError, OcrReading, OcrRequest},
@@ -25,6 +25,7 @@ pub struct FakeOcr {
     clock: Arc<dyn Clock>,
     time: Duration,
     fails: bool,
+    text: String,
     installed: Vec<String>,
     asked: Mutex<Vec<Vec<String>>>,
     started: AtomicUsize,
@@ -38,6 +39,7 @@ impl FakeOcr {
             clock,
             time,
             fails: false,
+            text: RECOGNIZED.into(),
             installed: vec!["eng".into()],
             asked: Mutex::default(),
             started: AtomicUsize::new(0),
@@ -48,6 +50,11 @@ impl FakeOcr {
     /// Has the data of these languages.
     pub fn with_languages(self, names: &[&str]) -> Self {
         Self { installed: names.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    /// Reads this on every page, in one line.
+    pub fn reading(self, text: &str) -> Self {
+        Self { text: text.to_owned(), ..self }
     }
 
     /// The languages of each request.
@@ -88,7 +95,14 @@ impl Ocr for FakeOcr {
         if self.fails {
             return Err(OcrError::Page("it crashed".into()));
         }
-        let block = Block { text: RECOGNIZED.into(), ..Block::default() };
-        Ok(OcrReading { blocks: vec![block], confidence: Confidence::new(0.9) })
+        let block = Block { text: self.text.clone(), ..Block::default() };
+        let word = |(at, text): (i32, &str)| PageWord {
+            text: text.to_owned(),
+            area: PageBox([50 + 40 * at, 100, 85 + 40 * at, 112]),
+            confidence: Confidence::new(0.9),
+            ..PageWord::default()
+        };
+        let words = (0..).zip(self.text.split_whitespace()).map(word).collect();
+        Ok(OcrReading { blocks: vec![block], words, confidence: Confidence::new(0.9) })
     }
 }

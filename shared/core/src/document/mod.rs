@@ -9,13 +9,17 @@ mod block;
 mod html_table;
 mod kind;
 mod markdown;
+mod placement;
 mod structure;
+mod word;
 
 pub use block::{Block, BlockKind, BlockStyle, Cell, PageBox, Table, plain_text};
 pub use html_table::with_html_tables;
 pub use kind::DocumentKind;
 pub use markdown::{TableStyle, markdown};
+pub use placement::{LayerSpan, place};
 pub use structure::{Findings, PageBlocks};
+pub use word::PageWord;
 
 /// Whether the text layer is enough to read a page, or a vision model should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

@@ -108,7 +108,7 @@ async fn publish(finisher: &Finisher, job: &Job) -> Result<Job, StepError> {
         Some(Halt::Cancelled) => Cause::Cancelled,
     };
     let version = 1;
-    let published = results::publish(&finisher.store, finisher.blobs.as_ref(), job, version, cause).await?;
+    let published = results::publish(finisher, job, version, cause).await?;
     let kept = jobs::advance(&finisher.store, Actor::Finalize, &job.id, |now| match (now.state, now.halt) {
         (State::Approved, Some(Halt::Cancelled)) => {
             vec![JobEvent::Cancelled { result: Some(published.clone()) }]

@@ -43,8 +43,7 @@ pub async fn publish(finisher: &Finisher, id: &JobId) -> Result<Job, StepError> 
         let Some(latest) = &job.result else { return Ok(job) };
         let version = latest.version + 1;
         let cause = if latest.metadata.timeout_occurred { Cause::Deadline } else { Cause::Settled };
-        let published =
-            results::publish(&finisher.store, finisher.blobs.as_ref(), &job, version, cause).await?;
+        let published = results::publish(finisher, &job, version, cause).await?;
         let pages_digest = seal(&finisher.store, finisher.blobs.as_ref(), id).await?;
         jobs::advance(&finisher.store, Actor::Finalize, id, |now| {
             let next = now.result.as_ref().is_some_and(|result| result.version + 1 == version);

@@ -14,6 +14,7 @@ pub mod recognize;
 pub mod result;
 pub mod results;
 pub mod retention;
+mod text_layer;
 pub mod verify;
 pub mod verify_aggregate;
 

@@ -1,16 +1,25 @@
 //! A result in any of its formats: stored, rendered now, or made from the document.
 
+use std::pin::pin;
+
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+
 use super::{
     format::{Format, Make},
     result::{PageResult, ResultDocument},
-    results,
+    results, text_layer,
 };
 use crate::{
-    document::{Block, Table, TableStyle},
+    document::{Classification, PageWord, TableStyle},
     job::{Job, StepError},
-    ports::pdf::{LayerSpan, PageLayer},
-    prepare::{self, Preparer},
+    ports::pdf::PageLayer,
+    prepare::{self, Preparer, recognized_words},
+    source::TextSource,
 };
+
+const CONCURRENT_READS: usize = 16;
+/// Words of a document that are placed one by one: what a request to the parser holds.
+const MAX_WORDS: usize = 1_000_000;
 
 /// A published version's bytes; the latest without a `version`. `None` when there is none.
 pub async fn read(
@@ -40,70 +49,54 @@ pub async fn produce(
 ) -> Result<Vec<u8>, StepError> {
     match format.make() {
         Make::Stored(render) | Make::OnDemand(render) => Ok(render(document, tables)),
-        Make::FromSource => prepare::searchable(preparer, job, &layers(document)).await,
+        Make::FromWords(render) => {
+            let pages: Vec<_> = words(preparer, job, document).try_collect().await?;
+            Ok(render(document, &pages))
+        }
+        Make::FromSource => {
+            let layers = layers(preparer, job, document).await?;
+            prepare::searchable(preparer, job, &layers).await
+        }
     }
 }
 
 /// The text of each page, and where it is as far as that is known. The parser leaves out pages that have sound
 /// text of their own.
-fn layers(document: &ResultDocument) -> Vec<PageLayer> {
-    let pages = document.pages.iter().filter(|page| page.has_text);
-    let layers = pages.map(|page| PageLayer { page: page.page, spans: spans(page) });
-    layers.filter(|layer| !layer.spans.is_empty()).collect()
+async fn layers(
+    preparer: &Preparer,
+    job: &Job,
+    document: &ResultDocument,
+) -> Result<Vec<PageLayer>, StepError> {
+    let mut known = 0;
+    let mut layers = Vec::new();
+    let mut words = pin!(words(preparer, job, document));
+    while let Some((page, words)) = words.try_next().await? {
+        // A document with more of them has a coarser layer from there on.
+        let is_small = known + words.len() <= MAX_WORDS;
+        known += if is_small { words.len() } else { 0 };
+        layers.extend(text_layer::layer(page, if is_small { &words } else { &[] }));
+    }
+    Ok(layers)
 }
 
-fn spans(page: &PageResult) -> Vec<LayerSpan> {
-    let blocks: Vec<LayerSpan> = page.blocks.iter().flat_map(block_spans).collect();
-    if !blocks.is_empty() {
-        return blocks;
-    }
-    // What an AI wrote is Markdown without places.
-    let text = page.text.lines().filter_map(without_markup).collect::<Vec<_>>().join("\n");
-    if text.is_empty() { Vec::new() } else { vec![LayerSpan { text, area: None }] }
+/// The pages of a result in order, each with the words that OCR found on it.
+fn words<'a>(
+    preparer: &'a Preparer,
+    job: &'a Job,
+    document: &'a ResultDocument,
+) -> impl Stream<Item = Result<(&'a PageResult, Vec<PageWord>), StepError>> + 'a {
+    let blobs = preparer.blobs.as_ref();
+    stream::iter(&document.pages)
+        .map(move |page| async move {
+            let words = match may_be_recognized(page) {
+                true => recognized_words(blobs, &job.id, page.page).await?,
+                false => vec![],
+            };
+            Ok((page, words))
+        })
+        .buffered(CONCURRENT_READS)
 }
 
-fn block_spans(block: &Block) -> Vec<LayerSpan> {
-    let whole = |text: String| LayerSpan { text, area: Some(block.area) };
-    match &block.table {
-        Some(Table { rows, .. }) => {
-            let cells = rows.iter().flatten().filter(|cell| !cell.text.trim().is_empty());
-            cells
-                .map(|cell| LayerSpan { text: cell.text.clone(), area: cell.area.or(Some(block.area)) })
-                .collect()
-        }
-        None if block.text.trim().is_empty() => Vec::new(),
-        None => vec![whole(block.text.clone())],
-    }
-}
-
-/// A line of Markdown as plain words; `None` where only markup is on it.
-fn without_markup(line: &str) -> Option<String> {
-    let line = line.trim().trim_start_matches(['#', '>']).trim_start();
-    let is_rule = line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '=' | '*' | '_' | '`' | '~'));
-    if is_rule {
-        return None;
-    }
-    let plain = line.replace("**", "").replace("__", "").replace('|', " ").replace('`', "");
-    let words: Vec<&str> = plain.split_whitespace().collect();
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markup_is_left_out_of_the_text_layer() {
-        for (line, expected) in [
-            ("## Costs", Some("Costs")),
-            ("| a | **b** |", Some("a b")),
-            ("| --- | :-: |", None),
-            ("```", None),
-            ("", None),
-            ("plain  words", Some("plain words")),
-            ("> quoted", Some("quoted")),
-        ] {
-            assert_eq!(without_markup(line).as_deref(), expected, "{line}");
-        }
-    }
+fn may_be_recognized(page: &PageResult) -> bool {
+    page.classification == Classification::HasGraphics || page.source.text == TextSource::Ocr
 }

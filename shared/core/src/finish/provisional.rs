@@ -29,7 +29,7 @@ pub async fn provisional(
     if job.survey.is_none() || job.result.is_some() {
         return Ok(None);
     }
-    let inputs = results::inputs(store, blobs, job).await?;
+    let inputs = results::inputs(store, blobs, job, false).await?;
     Ok(Some(assemble(job, store.clock.now(), inputs)))
 }
 

@@ -1,7 +1,8 @@
 //! Which pages OCR is to recognize, and when, on both backends: those without a sound text layer that no AI has read
 //! and that were not recognized before.
 //!
-//! On one machine idle cores recognize them while models work. On AWS that is done where it is needed: for pages
+//! On one machine idle cores recognize them while models work, and then pages that a model has read, as long as others
+//! are still with a model: what the models wrote is compared with it. On AWS that is done where it is needed: for pages
 //! that were given up before the deadline, and shortly before the deadline for pages that no model has read yet.
 
 use std::{
@@ -20,6 +21,7 @@ use crate::{
     prepare::{self, Recognition, StoredPage},
     read::{outcome::Settlement, pages},
     settings::OcrPages,
+    tenants,
     time::{until, within},
 };
 
@@ -41,6 +43,25 @@ async fn pending_among(
     job: &Job,
     is_asked: impl Fn(PageNumber) -> bool,
 ) -> Result<Vec<StoredPage>, StepError> {
+    let is_unread = |outcome: Option<&Settlement>| !outcome.is_some_and(Settlement::is_ai);
+    unrecognized(finisher, job, is_asked, is_unread).await
+}
+
+/// The pages of a job that an AI read and nothing was compared with, in order. None where answers are not checked.
+pub async fn unchecked(finisher: &Finisher, job: &Job) -> Result<Vec<StoredPage>, StepError> {
+    if !tenants::settings(&finisher.preparer.tenants, &job.received.tenant).await?.check_answers {
+        return Ok(vec![]);
+    }
+    unrecognized(finisher, job, |_| true, |outcome| outcome.is_some_and(Settlement::is_unchecked)).await
+}
+
+/// The pages that OCR may read and has not read yet, of those that were settled as wanted.
+async fn unrecognized(
+    finisher: &Finisher,
+    job: &Job,
+    is_asked: impl Fn(PageNumber) -> bool,
+    is_wanted: impl Fn(Option<&Settlement>) -> bool,
+) -> Result<Vec<StoredPage>, StepError> {
     let may_need = job.survey.as_ref().is_some_and(|survey| match survey.ocr {
         OcrPages::Off => false,
         OcrPages::Auto => survey.has_graphics > 0,
@@ -57,12 +78,10 @@ async fn pending_among(
         return Ok(found);
     }
     let touched = pages::some(&finisher.store, &job.id, &numbers).await?;
-    let is_read = |page: &PageNumber| {
-        touched.get(page).is_some_and(|page| page.outcome.as_ref().is_some_and(Settlement::is_ai))
-    };
+    let outcome = |page: PageNumber| touched.get(&page).and_then(|page| page.outcome.as_ref());
     let checks: Vec<_> = found
         .into_iter()
-        .filter(|page| !is_read(&page.page))
+        .filter(|page| is_wanted(outcome(page.page)))
         .map(|page| async move {
             let done = prepare::is_recognized(blobs, &job.id, page.page).await?;
             Ok::<_, StepError>((!done).then_some(page))

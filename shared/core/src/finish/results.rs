@@ -8,6 +8,7 @@ use crate::{
     document::{Reason, TableStyle},
     events::Store,
     finish::{
+        Finisher,
         provisional::PageSoFar,
         result::{Cause, PageInput, ResultDocument, assemble},
     },
@@ -16,10 +17,14 @@ use crate::{
     job::{Job, ResultRef, StepCode, StepError},
     keys::blob,
     plan::propose::manifest,
-    ports::blobs::{Blobs, Stored},
-    prepare::{add_recognized, stored_ranges},
-    read::{outcome::Settlement, pages},
+    ports::{
+        blobs::{Blobs, Stored},
+        vision::Finish,
+    },
+    prepare::{StoredPage, add_recognized, stored_ranges},
+    read::{answer::judge, outcome::Settlement, pages, reference::Reference},
     source::TextSource,
+    tenants,
 };
 
 fn key(job: &Job, version: u32, format: Format) -> String {
@@ -29,13 +34,13 @@ fn key(job: &Job, version: u32, format: Format) -> String {
 /// Publishes `version` from what is stored now. Of two publishers of one version the first wins and both
 /// return its work: the JSON decides, the other formats are rendered from it.
 pub async fn publish(
-    store: &Store,
-    blobs: &dyn Blobs,
+    finisher: &Finisher,
     job: &Job,
     version: u32,
     cause: Cause,
 ) -> Result<ResultRef, StepError> {
-    let made = make(store, blobs, job, version, cause).await?;
+    let blobs = finisher.blobs.as_ref();
+    let made = make(finisher, job, version, cause).await?;
     invariants::assert(|| super::invariants::whole(&made));
     let bytes = format::json(&made);
     let (document, bytes) = match blobs.put_new(&key(job, version, Format::Json), bytes.clone()).await? {
@@ -57,19 +62,26 @@ fn parse(bytes: &[u8]) -> Result<ResultDocument, StepError> {
 }
 
 async fn make(
-    store: &Store,
-    blobs: &dyn Blobs,
+    finisher: &Finisher,
     job: &Job,
     version: u32,
     cause: Cause,
 ) -> Result<ResultDocument, StepError> {
-    let inputs = inputs(store, blobs, job).await?.into_iter().map(|(input, _)| input);
+    let (store, blobs) = (&finisher.store, finisher.blobs.as_ref());
+    let settings = tenants::settings(&finisher.preparer.tenants, &job.received.tenant).await?;
+    let inputs = inputs(store, blobs, job, settings.check_answers).await?.into_iter().map(|(input, _)| input);
     let document = (job.received.document.name.clone(), job.received.document.sha256.clone());
     Ok(assemble(job.id.clone(), version, document, store.clock.now(), cause, inputs))
 }
 
-/// Reads what is stored of every page of the job, in order.
-pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Result<Vec<PageSoFar>, StepError> {
+/// Reads what is stored of every page of the job, in order. With `checks_answers`, what an AI read before the page
+/// was recognized is compared with what OCR found since.
+pub(super) async fn inputs(
+    store: &Store,
+    blobs: &dyn Blobs,
+    job: &Job,
+    checks_answers: bool,
+) -> Result<Vec<PageSoFar>, StepError> {
     let sent: HashSet<PageNumber> = match &job.plan {
         Some(plan) if plan.ai_pages > 0 => {
             manifest(blobs, plan).await?.iter().map(|message| message.page_id).collect()
@@ -81,11 +93,12 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
     let mut inputs = Vec::new();
     let ranges = job.survey.as_ref().map(|survey| survey.ranges.as_slice()).unwrap_or_default();
     let mut stored = stored_ranges(blobs, &job.id, ranges).await?;
-    let is_read_by_ai = |page| {
-        records.get(&page).is_some_and(|kept| kept.value.outcome.as_ref().is_some_and(Settlement::is_ai))
+    let needs_recognized = |page| match records.get(&page).and_then(|kept| kept.value.outcome.as_ref()) {
+        Some(outcome) if outcome.is_ai() => checks_answers && outcome.is_unchecked(),
+        Some(_) | None => true,
     };
     let ocr = job.survey.as_ref().map(|survey| survey.ocr).unwrap_or_default();
-    add_recognized(blobs, &job.id, ocr, &mut stored, |page| !is_read_by_ai(page)).await?;
+    add_recognized(blobs, &job.id, ocr, &mut stored, needs_recognized).await?;
     for (range, stored) in ranges.iter().zip(stored) {
         let mut stored = stored.unwrap_or_default().into_iter().peekable();
         for page in range.pages.pages(u32::MAX) {
@@ -94,7 +107,8 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
             let settled = match &record {
                 Some(record) => {
                     let text = pages::text(blobs, record).await?;
-                    record.outcome.clone().map(|outcome| (outcome, text))
+                    let own = found.as_ref().filter(|own| checks_answers && own.is_recognized);
+                    record.outcome.clone().map(|outcome| (checked(outcome, text.as_deref(), own), text))
                 }
                 None => None,
             };
@@ -126,6 +140,19 @@ pub(super) async fn inputs(store: &Store, blobs: &dyn Blobs, job: &Job) -> Resul
         }
     }
     Ok(inputs)
+}
+
+/// The outcome with the share of `own` text that the AI's has, if it was not compared with it before. It is settled:
+/// nothing rejects it now.
+fn checked(mut outcome: Settlement, text: Option<&str>, own: Option<&StoredPage>) -> Settlement {
+    if outcome.is_unchecked()
+        && let Some(reference) = own.and_then(Reference::of)
+    {
+        let reference = Reference { is_sound: false, ..reference };
+        let judged = text.map(|text| judge(text, Finish::Complete, Some(&reference)));
+        outcome.confidence = judged.and_then(Result::ok).flatten();
+    }
+    outcome
 }
 
 async fn stored(

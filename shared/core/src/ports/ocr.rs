@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::document::{Block, Confidence, PageBox, PageImage};
+use crate::document::{Block, Confidence, PageBox, PageImage, PageWord};
 
 /// What is to be recognized.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub enum OcrPriority {
 pub struct OcrReading {
     /// In reading order, on the page as it is in the file, whichever way it lies.
     pub blocks: Vec<Block>,
+    /// What the blocks are made of, in their order.
+    pub words: Vec<PageWord>,
     /// How sure the engine is of its words.
     pub confidence: Confidence,
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{ImageStyle, PageBox, PageReading},
+    document::{ImageStyle, LayerSpan, PageReading},
     ids::{PageNumber, TenantId},
     secret::Secret,
 };
@@ -74,15 +74,8 @@ pub struct ReadOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageLayer {
     pub page: PageNumber,
+    /// In the order of the text.
     pub spans: Vec<LayerSpan>,
-}
-
-/// A part of a page's text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayerSpan {
-    pub text: String,
-    /// Where it is on the page; without it, anywhere.
-    pub area: Option<PageBox>,
 }
 
 /// Why a document as a whole can't be processed. The text is shown to the caller.

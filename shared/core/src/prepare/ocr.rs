@@ -7,19 +7,20 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tracing::warn;
 
 use crate::{
     document::{
-        Block, Confidence, ImageColor, ImageFormat, ImageStyle, PageImage, PageReading, Reason, plain_text,
+        Block, Confidence, ImageColor, ImageFormat, ImageStyle, PageImage, PageReading, PageWord, Reason,
+        plain_text,
     },
     ids::{JobId, PageNumber},
     job::{Job, StepCode, StepError, encode},
     keys::blob,
     ports::{
         blobs::Blobs,
-        ocr::{OcrError, OcrPriority, OcrRequest},
+        ocr::{OcrError, OcrPriority, OcrReading, OcrRequest},
         pdf::{ReadOptions, RenderPages},
     },
     prepare::{
@@ -43,7 +44,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A scan whose text layer has fewer letters is recognized: that is a stamp or a page number, not the page.
 const MIN_LAYER_LETTERS: usize = 200;
 
-/// What was recognized on a page, as it is stored.
+/// What was recognized on a page, as it is stored, without its words: most readers need none of them.
 #[derive(Serialize, Deserialize)]
 struct Recognized {
     blocks: Vec<Block>,
@@ -51,6 +52,21 @@ struct Recognized {
     /// Why there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
+}
+
+/// What is stored of a page.
+#[derive(Serialize)]
+struct WithWords {
+    #[serde(flatten)]
+    page: Recognized,
+    words: Vec<PageWord>,
+}
+
+/// The words of a stored page; an older version stored none.
+#[derive(Deserialize)]
+struct Words {
+    #[serde(default)]
+    words: Vec<PageWord>,
 }
 
 /// How the recognition of a page ended.
@@ -118,8 +134,8 @@ pub async fn recognize_page(
         return Ok(Recognition::Unavailable(error.to_string()));
     }
     let languages = &with_those_of_text(preparer, job, languages).await?;
-    let recognized = match image(preparer, job, page.page).await? {
-        None => failed("the page could not be rendered".into()),
+    let (page, words) = match image(preparer, job, page.page).await? {
+        None => (failed("the page could not be rendered".into()), vec![]),
         Some(image) => {
             let start = preparer.store.clock.now();
             let request =
@@ -127,18 +143,20 @@ pub async fn recognize_page(
             let read = preparer.ocr.recognize(request).await;
             OCR_SECONDS.record([], until(start, preparer.store.clock.now()).as_secs_f64());
             match read {
-                Ok(read) => Recognized { blocks: read.blocks, confidence: read.confidence, fault: None },
+                Ok(OcrReading { blocks, words, confidence }) => {
+                    (Recognized { blocks, confidence, fault: None }, words)
+                }
                 Err(error @ OcrError::Unavailable(_)) => {
                     return Ok(Recognition::Unavailable(error.to_string()));
                 }
                 Err(OcrError::Page(reason)) => {
                     warn!(page = page.page.get(), reason, "page not recognized");
-                    failed(reason)
+                    (failed(reason), vec![])
                 }
             }
         }
     };
-    preparer.blobs.put_new(&key, encode(&recognized)?).await?;
+    preparer.blobs.put_new(&key, encode(&WithWords { page, words })?).await?;
     Ok(Recognition::Stored)
 }
 
@@ -188,6 +206,23 @@ async fn recognized(
     job: &JobId,
     page: PageNumber,
 ) -> Result<Option<Recognized>, StepError> {
+    stored(blobs, job, page).await
+}
+
+/// The words that were recognized on a page by now, in the order of its text.
+pub async fn recognized_words(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    page: PageNumber,
+) -> Result<Vec<PageWord>, StepError> {
+    Ok(stored::<Words>(blobs, job, page).await?.map(|stored| stored.words).unwrap_or_default())
+}
+
+async fn stored<T: DeserializeOwned>(
+    blobs: &dyn Blobs,
+    job: &JobId,
+    page: PageNumber,
+) -> Result<Option<T>, StepError> {
     let key = blob::page_ocr(job, page);
     let Some(bytes) = blobs.get(&key).await? else { return Ok(None) };
     serde_json::from_slice(&bytes)
@@ -312,6 +347,16 @@ mod tests {
             assert_eq!(needs_ocr(OcrPages::Always, &page), always, "{reason:?} {text}");
             assert!(!needs_ocr(OcrPages::Off, &page));
         }
+    }
+
+    #[test]
+    fn words_are_stored_beside_the_page_and_older_pages_have_none() {
+        let word = PageWord { text: "quay".into(), line: 3, ..PageWord::default() };
+        let bytes = encode(&WithWords { page: found("quay"), words: vec![word.clone()] }).unwrap();
+        assert_eq!(serde_json::from_slice::<Words>(&bytes).unwrap().words, [word]);
+        assert_eq!(plain_text(&serde_json::from_slice::<Recognized>(&bytes).unwrap().blocks), "quay");
+        let older = encode(&found("quay")).unwrap();
+        assert_eq!(serde_json::from_slice::<Words>(&older).unwrap().words, []);
     }
 
     #[test]

@@ -300,6 +300,11 @@ impl Settlement {
         self.source == Source::AI
     }
 
+    /// Whether an AI's text was accepted without anything to compare it with.
+    pub fn is_unchecked(&self) -> bool {
+        self.is_ai() && self.confidence.is_none()
+    }
+
     pub fn cost(&self) -> MicroUsd {
         let mut total = MicroUsd::default();
         for call in &self.calls {

@@ -1,7 +1,7 @@
 //! From recognized words to the layout's input: lines of glyphs on the page.
 
 use everypage_core::{
-    document::{Confidence, PageBox},
+    document::{Block, Confidence, PageBox, PageWord},
     ports::ocr::OcrReading,
 };
 
@@ -11,7 +11,7 @@ use crate::{
         self,
         content::{Direction, FontStyle, Glyph, GlyphLine, PageContent},
     },
-    page::Area,
+    page::{Area, Sheet},
 };
 
 /// More words are not on a page.
@@ -35,10 +35,45 @@ pub(super) fn dpi(width_px: u32, page: PageBox) -> u32 {
 }
 
 /// Reads the layout of a page from its words.
-pub(super) fn layout(found: Page, page: PageBox) -> OcrReading {
+pub(super) fn layout(mut found: Page, page: PageBox) -> OcrReading {
     let confidence = confidence(&found.words);
-    let content = content(found, page);
-    OcrReading { blocks: layout::read(content).blocks, confidence }
+    found.words.truncate(MAX_WORDS);
+    found.words.retain(|word| !is_noise(word));
+    let scale = 72.0 / dpi(found.width, page) as f32;
+    let blocks = layout::read(content(&found, scale)).blocks;
+    let words = in_order_of(&blocks, &found.words, scale);
+    OcrReading { blocks, words, confidence }
+}
+
+/// The words in the order of the blocks, and of the cells of a table, in which they are.
+fn in_order_of(blocks: &[Block], words: &[Word], scale: f32) -> Vec<PageWord> {
+    let areas: Vec<PageBox> = blocks
+        .iter()
+        .flat_map(|block| {
+            let cells = block.table.iter().flat_map(|table| table.rows.iter().flatten());
+            cells.filter_map(|cell| cell.area).chain([block.area])
+        })
+        .collect();
+    let place = |word: &PageWord| {
+        let area = word.area;
+        let (x, y) = ((area.left() + area.right()) / 2, (area.top() + area.bottom()) / 2);
+        let is_here = |area: &PageBox| {
+            (area.left()..=area.right()).contains(&x) && (area.top()..=area.bottom()).contains(&y)
+        };
+        areas.iter().position(is_here).unwrap_or(areas.len())
+    };
+    let mut words: Vec<PageWord> = words
+        .iter()
+        .map(|word| PageWord {
+            text: word.text.clone(),
+            area: layout::page_box(&points(word.area, scale)),
+            line: word.line,
+            confidence: Confidence::new(word.confidence),
+            turns: word.turns % 4,
+        })
+        .collect();
+    words.sort_by_cached_key(place);
+    words
 }
 
 /// The mean of the words' confidences, by their letters.
@@ -54,15 +89,11 @@ fn is_noise(word: &Word) -> bool {
     word.confidence < MIN_CONFIDENCE || (!has_letters && word.confidence < MIN_MARK_CONFIDENCE)
 }
 
-fn content(found: Page, page: PageBox) -> PageContent {
-    let Page { width, height, mut words } = found;
-    words.truncate(MAX_WORDS);
-    words.retain(|word| !is_noise(word));
-    let dpi = dpi(width, page) as f32;
-    let scale = 72.0 / dpi;
+fn content(found: &Page, scale: f32) -> PageContent {
+    let Page { width, height, words } = found;
     // An image has whole pixels, and may be a point larger than its page.
-    let sheet = Sheet { width: width as f32 * scale, height: height as f32 * scale };
-    let body = body_size(&words);
+    let sheet = Sheet { width: *width as f32 * scale, height: *height as f32 * scale };
+    let body = body_size(words);
     let lines = words
         .chunk_by(|a, b| a.line == b.line && a.turns == b.turns)
         .filter_map(|line| glyph_line(line, &sheet, scale, body))
@@ -77,38 +108,6 @@ fn body_size(words: &[Word]) -> f32 {
         *letters.entry(word.points).or_default() += word.text.chars().count();
     }
     letters.into_iter().max_by_key(|(_, letters)| *letters).map_or(10.0, |(points, _)| points as f32).max(1.0)
-}
-
-/// A page, in points.
-struct Sheet {
-    width: f32,
-    height: f32,
-}
-
-impl Sheet {
-    /// Where an area is once the page is turned clockwise `turns` times.
-    fn upright(&self, area: Area, turns: u8) -> Area {
-        let Area { x0, y0, x1, y1 } = area;
-        let (w, h) = (self.width, self.height);
-        match turns % 4 {
-            1 => Area::new(h - y1, x0, h - y0, x1),
-            2 => Area::new(w - x1, h - y1, w - x0, h - y0),
-            3 => Area::new(y0, w - x1, y1, w - x0),
-            _ => area,
-        }
-    }
-
-    /// The reverse of [`Sheet::upright`].
-    fn original(&self, area: Area, turns: u8) -> Area {
-        let Area { x0, y0, x1, y1 } = area;
-        let (w, h) = (self.width, self.height);
-        match turns % 4 {
-            1 => Area::new(y0, h - x1, y1, h - x0),
-            2 => Area::new(w - x1, h - y1, w - x0, h - y0),
-            3 => Area::new(w - y1, x0, w - y0, x1),
-            _ => area,
-        }
-    }
 }
 
 /// The glyphs of a line, all on one baseline: so a slight skew does not tear it apart.

@@ -11,6 +11,7 @@ mod grid;
 mod recorder;
 mod render;
 mod shape;
+mod sheet;
 mod structure;
 mod text_quality;
 
@@ -22,3 +23,4 @@ pub(crate) use figures::{Cluster, clusters};
 pub(crate) use geometry::Area;
 pub(crate) use graphics::{Drawing, Graphics};
 pub(crate) use render::render;
+pub(crate) use sheet::Sheet;

@@ -2,12 +2,13 @@
 
 mod fit;
 mod font;
+mod line;
 
 use std::fmt::Write as _;
 
 use everypage_core::{
-    document::PageBox,
-    ports::pdf::{LayerSpan, PageLayer},
+    document::{LayerSpan, PageBox},
+    ports::pdf::PageLayer,
 };
 use mupdf::{
     Buffer, Matrix,
@@ -18,6 +19,7 @@ use self::{fit::Area, font::Glyphs};
 use crate::{
     document::message,
     image::{ImageFile, Picture},
+    page::{self, Sheet},
 };
 
 /// The name of the font in each page's resources.
@@ -96,17 +98,51 @@ fn content(glyphs: &mut Glyphs, spans: &[LayerSpan], (width, height): (f32, f32)
     let page = [width * MARGIN, height * MARGIN, width * (1.0 - MARGIN), height * (1.0 - MARGIN)];
     let mut out = String::new();
     for span in spans {
-        let area = span.area.filter(|area| !area.is_empty()).map_or(page, area);
-        for line in fit::lines(&span.text, area) {
-            let (hex, fit::Line { x, baseline, size, stretch, .. }) = (glyphs.encode(&line.text), &line);
-            // Rendering mode 3 paints nothing; y goes down here, so the text is turned over.
-            let _ = writeln!(
-                out,
-                "BT 3 Tr /{FONT} {size:.2} Tf {stretch:.2} Tz 1 0 0 -1 {x:.2} {baseline:.2} Tm <{hex}> Tj ET"
-            );
+        match span {
+            LayerSpan::Line { words, turns } => {
+                write_line(&mut out, glyphs, words, *turns, Sheet { width, height });
+            }
+            LayerSpan::Text { text, area: place } => {
+                let area = place.filter(|area| !area.is_empty()).map_or(page, area);
+                for line in fit::lines(text, area) {
+                    let (hex, fit::Line { x, baseline, size, stretch, .. }) =
+                        (glyphs.encode(&line.text), &line);
+                    // Rendering mode 3 paints nothing; y goes down here, so the text is turned over.
+                    let _ = writeln!(
+                        out,
+                        "BT 3 Tr /{FONT} {size:.2} Tf {stretch:.2} Tz 1 0 0 -1 {x:.2} {baseline:.2} Tm <{hex}> Tj ET"
+                    );
+                }
+            }
         }
     }
     out
+}
+
+/// Words in their boxes, on the page turned upright.
+fn write_line(out: &mut String, glyphs: &mut Glyphs, words: &[(String, PageBox)], turns: u8, sheet: Sheet) {
+    let upright = |area: &PageBox| {
+        let [x0, y0, x1, y1] = self::area(*area);
+        sheet.upright(page::Area::new(x0, y0, x1, y1), turns)
+    };
+    let words: Vec<(&str, page::Area)> =
+        words.iter().map(|(text, area)| (text.as_str(), upright(area))).collect();
+    let Some(line) = line::line(&words) else { return };
+    let [a, b, c, d, e, f] = sheet.matrix(turns);
+    let (size, slope) = (line.size, line.slope);
+    let _ = write!(out, "q {a} {b} {c} {d} {e:.2} {f:.2} cm BT 3 Tr /{FONT} {size:.2} Tf ");
+    for word in &line.words {
+        let (hex, stretch) = (glyphs.encode(&word.text), word.stretch);
+        let _ = write!(
+            out,
+            "1 {slope:.4} {slope:.4} -1 {:.2} {:.2} Tm {stretch:.2} Tz <{hex}> Tj ",
+            word.x, word.y
+        );
+        if let Some(stretch) = word.space {
+            let _ = write!(out, "{stretch:.2} Tz <{}> Tj ", glyphs.encode(" "));
+        }
+    }
+    out.push_str("ET Q\n");
 }
 
 fn area(area: PageBox) -> Area {

@@ -11,5 +11,6 @@ mod isolation;
 mod ocr;
 mod pictures;
 mod refusals;
+mod searchable;
 mod support;
 mod text;

@@ -15,14 +15,14 @@ use everypage_pdf::{OcrProgram, ReadMode, TesseractOcr};
 use crate::support::open;
 
 /// `None` if the program is not built; `./test` builds it and then requires it.
-fn engine() -> Option<TesseractOcr> {
+pub(crate) fn engine() -> Option<TesseractOcr> {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_everypage-pdf-child")).with_file_name("everypage-ocr");
     let required = std::env::var_os("EVERYPAGE_TEST_OCR").is_some();
     assert!(program.exists() || !required, "{} is missing", program.display());
     program.exists().then(|| TesseractOcr::new(OcrProgram::new(program)))
 }
 
-fn languages() -> Vec<String> {
+pub(crate) fn languages() -> Vec<String> {
     vec!["eng".to_owned()]
 }
 

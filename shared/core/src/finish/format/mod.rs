@@ -5,11 +5,12 @@ mod json;
 mod markdown;
 mod pdf;
 mod text;
+mod words;
 
 use std::str::FromStr;
 
-use super::result::ResultDocument;
-use crate::document::TableStyle;
+use super::result::{PageResult, ResultDocument};
+use crate::document::{PageWord, TableStyle};
 
 /// One row of the table of formats.
 pub struct Spec {
@@ -23,6 +24,8 @@ pub struct Spec {
 }
 
 pub type Render = fn(&ResultDocument, TableStyle) -> Vec<u8>;
+/// Takes the pages of the result in order, each with the words that OCR found on it.
+pub type RenderWords = fn(&ResultDocument, &[(&PageResult, Vec<PageWord>)]) -> Vec<u8>;
 
 /// How a format comes about.
 #[derive(Clone, Copy)]
@@ -31,6 +34,8 @@ pub enum Make {
     Stored(Render),
     /// Rendered whenever it is asked for.
     OnDemand(Render),
+    /// Rendered from the result and what OCR stored, whenever it is asked for.
+    FromWords(RenderWords),
     /// Made from the document and its result whenever it is asked for.
     FromSource,
 }
@@ -59,6 +64,7 @@ formats! {
     Markdown => markdown::SPEC,
     Json => json::SPEC,
     Chunks => chunks::SPEC,
+    Words => words::SPEC,
     Pdf => pdf::SPEC,
 }
 
@@ -106,7 +112,7 @@ impl Format {
     pub fn render(self, document: &ResultDocument, tables: TableStyle) -> Option<Vec<u8>> {
         match self.make() {
             Make::Stored(render) | Make::OnDemand(render) => Some(render(document, tables)),
-            Make::FromSource => None,
+            Make::FromWords(_) | Make::FromSource => None,
         }
     }
 
