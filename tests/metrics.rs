@@ -457,6 +457,8 @@ async fn prometheus_renders_every_metric_as_text() {
         r#"everypage_provider_cost_usd_total{provider="openai",model="gpt-5.4"} 0.002"#,
         r#"everypage_job_duration_seconds_count{status="success"} 1"#,
         r#"everypage_queue_depth{priority="urgent"} 0"#,
+        r#"everypage_jobs_waiting{priority="normal"} 0"#,
+        "everypage_jobs_open 0",
         "everypage_breakers_open 0",
         "everypage_dlq_depth 0",
         "# TYPE everypage_provider_cost_usd_total counter",

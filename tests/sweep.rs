@@ -278,7 +278,7 @@ async fn events_of_a_process_without_a_heartbeat_are_published() {
     let gone = harness.start("gone");
     nodes::record_heartbeat(&gone.app.store).await.unwrap();
     gone.submit(&FakeDocument::mixed(2)).await.unwrap();
-    let (stored, process) = (2, harness.start("b"));
+    let (stored, process) = (3, harness.start("b"));
     nodes::record_heartbeat(&process.app.store).await.unwrap();
     assert_eq!(
         relay::relay_silent(&process.app.publisher, NODE_TIMEOUT).await.unwrap(),
@@ -303,10 +303,10 @@ async fn events_of_a_process_whose_heartbeats_failed_are_published() {
     harness.clock.sleep(NODE_TIMEOUT).await;
     // Deleted as silent, although it stores more events before it dies.
     let process = harness.start("b");
-    assert_eq!(sweep(&process.app.recovery).await.events, 2);
+    assert_eq!(sweep(&process.app.recovery).await.events, 3);
     gone.submit(&FakeDocument::mixed(3)).await.unwrap();
     harness.clock.sleep(NODE_TIMEOUT).await;
-    assert_eq!(sweep(&process.app.recovery).await.events, 2);
+    assert_eq!(sweep(&process.app.recovery).await.events, 3);
 }
 
 #[tokio::test(start_paused = true)]

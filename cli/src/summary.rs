@@ -66,8 +66,7 @@ pub fn origin_lines(document: &ResultDocument) -> Vec<String> {
 /// `success, 12 pages in 3.4 s, $0.0123`.
 pub fn headline(job: &Job) -> String {
     let metadata = job.result.as_ref().map(|result| &result.metadata);
-    let took =
-        job.finished_at.map(|finished| human::between(job.acked_at.unwrap_or(job.received_at), finished));
+    let took = job.finished_at.map(|finished| human::between(job.run_started_at(), finished));
     let work = match (metadata, took) {
         (Some(metadata), Some(took)) => {
             let pages = human::count(metadata.total_pages as usize, "page", "pages");

@@ -8,8 +8,8 @@ mod scenarios;
 use std::{collections::BTreeSet, time::Duration};
 
 use everypage_core::{
-    dead_letters, event::Aggregate, events::trail, ids::JobId, job::State, job::jobs, notify::relay,
-    ports::clock::Clock,
+    admission::line, dead_letters, event::Aggregate, events::trail, ids::JobId, job::State, job::jobs,
+    notify::relay, ports::clock::Clock,
 };
 use everypage_testkit::faulty::{Faults, Mode};
 use everypage_tests::{
@@ -51,6 +51,8 @@ async fn check(run: &Run, process: &Process, id: &JobId, lost: usize, what: &str
     // The remaining messages are settled, and then no lease is held.
     process.work_for(Duration::from_secs(400)).await;
     assert!(harness.queue.is_empty(), "{what}: messages are left");
+    // As a process that lives long does: the seat of a process that was killed in between.
+    process.app.admission.recover().await.unwrap();
     let job = process.job(id).await;
     invariants::trail_verifies(&process.app, &job).await;
     let _ = relay::relay(&process.app.publisher, &process.app.store.node).await;
@@ -58,6 +60,7 @@ async fn check(run: &Run, process: &Process, id: &JobId, lost: usize, what: &str
     let trail = trail::read(&process.app.store, &Aggregate::Job(id.clone())).await.unwrap();
     invariants::published_in_order(&harness.bus.events(), &trail);
     assert_eq!(jobs::open(&process.app.store).await.unwrap().len(), 0, "{what}: jobs are still open");
+    assert_eq!(line::waiting(&process.app.store).await.unwrap(), [], "{what}: jobs still wait");
 }
 
 /// The number of port calls of a run without faults, which takes every step that the scenario is for.

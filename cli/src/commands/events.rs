@@ -190,7 +190,10 @@ fn details(event: &Event) -> String {
     let named = |name: &str, path: &str| text(path).map(|value| format!("{name} {value}"));
     let facts: Vec<Option<String>> = match event.kind.as_str() {
         "job.received" => vec![text("/document/name"), named("by", "/source")],
-        "job.acked" => vec![deadline(event)],
+        "job.acked" => {
+            vec![text("/place").map_or_else(|| deadline(event), |place| Some(format!("place {place}")))]
+        }
+        "job.admitted" => vec![deadline(event)],
         "job.understood" => vec![named("pages", "/document_pages"), named("with graphics", "/has_graphics")],
         "job.proposed" | "job.modified" => vec![
             named("for AI", "/ai_pages").or_else(|| named("for AI", "/plan/ai_pages")),

@@ -296,6 +296,11 @@ async fn show(context: &Context, app: &App, job: &Job, listing: Listing) -> Resu
             "finished",
             format!("{} (after {})", human::time(finished), human::between(job.received_at, finished)),
         )),
+        None if job.is_waiting() => {
+            let ahead =
+                app.admission.ahead(job).await?.map_or_else(String::new, |ahead| format!("; {ahead}"));
+            rows.push(("waiting", format!("for room, as more documents than MAX_OPEN_JOBS are open{ahead}")));
+        }
         None => rows.push(("deadline", human::time(job.deadline))),
     }
     rows.push((

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everypage_core::job::jobs;
+use everypage_core::{admission::line, job::jobs};
 use futures::future::join_all;
 
 use crate::{
@@ -20,7 +20,8 @@ pub async fn run(context: &Context) -> Result<Exit, Problem> {
     let local = Arc::new(open_local(context.settings()?, context.data()?, context.traces.clone()).await?);
     let backend = Backend::Local(local.clone());
     let screen = &context.screen;
-    let open = jobs::open(&backend.app().store).await?;
+    let mut open = jobs::open(&backend.app().store).await?;
+    open.extend(line::waiting(&backend.app().store).await?);
     if open.is_empty() {
         screen.note("no unfinished job");
     }

@@ -138,8 +138,9 @@ pub struct JobAnswer {
     pages_done: Option<usize>,
     /// When the document was submitted.
     created_at: String,
-    /// When the result is published at the latest.
-    deadline: String,
+    /// When the result is published at the latest; absent while the document waits for room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<String>,
 }
 
 /// A part of a document's text.
@@ -368,7 +369,7 @@ impl McpServer {
             pages_done: total_pages.map(|_| done as usize),
             total_pages,
             created_at: job.received_at.to_string(),
-            deadline: job.deadline.to_string(),
+            deadline: job.known_deadline().map(|deadline| deadline.to_string()),
         })
     }
 
@@ -382,6 +383,14 @@ impl McpServer {
             return Ok((total.into(), total.into(), format!("{total} of {total} pages done")));
         }
         let store = &self.backend.app().store;
+        if job.is_waiting() {
+            let ahead = self.backend.app().admission.ahead(job).await?;
+            return Ok((
+                0.0,
+                0.0,
+                ahead.map_or_else(|| "queued".to_owned(), |ahead| format!("queued; {ahead}")),
+            ));
+        }
         Ok(match JobPages::new(job, count_pages(store, job).await?) {
             Some(pages) => (pages.done as f64, pages.total as f64, pages.line(store.clock.now())),
             None => (0.0, 0.0, "opening the document".to_owned()),

@@ -1,6 +1,6 @@
-//! One tenant's slow pages do not hold up another tenant's document.
+//! One tenant's slow pages, or its hundreds of documents, do not hold up another tenant's.
 
-use everypage_testkit::http::Answer;
+use everypage_testkit::{http::Answer, sample_pdf};
 use rustix::process::Signal;
 
 use crate::{
@@ -73,6 +73,56 @@ async fn slow_drawings_of_one_tenant_do_not_delay_the_document_of_another() {
     };
     let metadata = &done["result"]["metadata"];
     assert_eq!((&metadata["timeout_occurred"], &metadata["total_pages"]), (&false.into(), &12.into()));
+    served.signal(Signal::TERM);
+    served.ended().await.code(0);
+}
+
+#[tokio::test]
+async fn hundreds_of_documents_of_two_tenants_at_once_all_finish_and_no_more_are_open_than_there_is_room() {
+    const ROOM: usize = 8;
+    let bench = Bench::new(&[])
+        .await
+        .with("MAX_OPEN_JOBS", "8")
+        .with("OCR", "off")
+        .with("OPENAI_API_KEY", "")
+        .with("ANTHROPIC_API_KEY", "")
+        .with("RATE_LIMIT", "0");
+    let keys = [key(&bench, "many").await, key(&bench, "few").await];
+    let served = Served::start(&bench).await;
+    let document = sample_pdf::with_pictures(1);
+    let mut submitted = [0, 0];
+    for (key, count, of) in [(&keys[0], 150, 0), (&keys[1], 50, 1)] {
+        for _ in 0..count {
+            submit(&served, key, &document).await;
+            submitted[of] += 1;
+        }
+    }
+    // The ids of a tenant's jobs with a status; a list may be divided into pages.
+    let with_status = async |key: &str, status: &str| {
+        let (mut ids, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let list = get(&served, key, &format!("/v1/jobs?status={status}&limit=100{cursor}")).await.json();
+            let items = list["items"].as_array().unwrap();
+            ids.extend(items.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
+            match list["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return ids,
+            }
+        }
+    };
+    let mut done = [0, 0];
+    while done != submitted {
+        for (of, key) in keys.iter().enumerate() {
+            let open = with_status(key, "processing").await.len();
+            // A list is read while jobs end and others start.
+            assert!(open <= 2 * ROOM, "{open} documents of one tenant are open");
+            done[of] = with_status(key, "success").await.len();
+        }
+        for key in &keys {
+            assert_eq!(with_status(key, "failed").await, Vec::<String>::new());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
     served.signal(Signal::TERM);
     served.ended().await.code(0);
 }

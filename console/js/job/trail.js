@@ -22,7 +22,9 @@ function describe({ type, data, aggregate }, day) {
     case 'job.received':
       return `Received ${data.document.name} through ${data.source}`;
     case 'job.acked':
-      return `Accepted; deadline ${timeOfDay(data.deadline, day)}`;
+      return data.place ? 'Accepted' : `Accepted; deadline ${timeOfDay(data.deadline, day)}`;
+    case 'job.admitted':
+      return `Work started; deadline ${timeOfDay(data.deadline, day)}`;
     case 'job.understood':
       return `${plural(data.document_pages, 'page')}: ${data.text_only} text only, ${data.has_graphics} with graphics`;
     case 'job.proposed':

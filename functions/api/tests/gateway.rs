@@ -113,7 +113,7 @@ async fn a_document_can_be_submitted_in_the_body() {
     posted["body"] = json!(BASE64.encode(FakeDocument::mixed(2).bytes()));
     let accepted = answer(&process, posted).await;
     assert_eq!(accepted["statusCode"], json!(202), "{accepted}");
-    assert_eq!(body(&accepted)["status"], json!("queued"));
+    assert_eq!(body(&accepted)["status"], json!("processing"));
 }
 
 #[tokio::test(start_paused = true)]

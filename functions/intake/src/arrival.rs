@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use aws_lambda_events::s3::{S3Event, S3EventRecord};
+use aws_lambda_events::{
+    s3::{S3Event, S3EventRecord},
+    sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent},
+};
 use everypage_aws::{Stack, UploadedObject};
 use everypage_core::{
     app::App,
@@ -29,6 +32,31 @@ use tracing::{info, warn};
 
 /// The name of the option with the document's password.
 const PASSWORD: &str = "password";
+
+/// Accepts the objects of notifications from the arrivals queue. Those that failed are reported, and SQS delivers
+/// them again.
+pub async fn handle_queued(stack: &Stack, arrivals: SqsEvent) -> Result<Value, FailedStep> {
+    let mut response = SqsBatchResponse::default();
+    for message in arrivals.records {
+        if let Err(error) = accept_queued(stack, message.body.as_deref().unwrap_or_default()).await {
+            warn!(code = error.code, reason = error.reason, "upload not accepted yet");
+            let mut failure = BatchItemFailure::default();
+            failure.item_identifier = message.message_id.unwrap_or_default();
+            response.batch_item_failures.push(failure);
+        }
+    }
+    serde_json::to_value(response).map_err(FailedStep::unknown_event)
+}
+
+async fn accept_queued(stack: &Stack, body: &str) -> Result<(), FailedStep> {
+    let body: Value = serde_json::from_str(body).map_err(FailedStep::unknown_event)?;
+    // S3 sends this event when a notification is configured.
+    if body["Event"] == "s3:TestEvent" {
+        return Ok(());
+    }
+    let notification = serde_json::from_value(body).map_err(FailedStep::unknown_event)?;
+    handle(stack, notification).await.map(drop)
+}
 
 /// Accepts all objects of a notification, even if one of them fails. The error of that one is returned
 /// to Lambda, which retries the notification.

@@ -10,8 +10,13 @@ use everypage_aws::Stack;
 use everypage_function::FailedStep;
 use serde_json::{Value, json};
 
-/// Handles an S3 notification or a step of the state machine.
+/// Handles notifications of the arrivals queue, or a step of the state machine.
 pub async fn handle(stack: &Stack, event: Value) -> Result<Value, FailedStep> {
+    if event["Records"][0]["eventSource"] == "aws:sqs" {
+        let arrivals = serde_json::from_value(event).map_err(FailedStep::unknown_event)?;
+        return arrival::handle_queued(stack, arrivals).await;
+    }
+    // A notification that S3 sent to the function itself, before the stack had an arrivals queue.
     if event.get("Records").is_some() {
         let notification = serde_json::from_value(event).map_err(FailedStep::unknown_event)?;
         return arrival::handle(stack, notification).await;

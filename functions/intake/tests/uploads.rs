@@ -16,8 +16,8 @@ use everypage_aws::Stack;
 use everypage_core::{
     dead_letters,
     digest::sha256_hex,
-    ids::{JobId, Priority},
-    job::passwords,
+    ids::{JobId, Priority, TenantId},
+    job::{jobs, passwords},
     notices::send,
     secret::Secret,
 };
@@ -119,6 +119,25 @@ async fn each_version_of_an_overwritten_object_becomes_its_own_job() {
         assert_eq!(job_of(&stack, version).await, Some(id), "notified twice, one job");
     }
     assert_eq!(job_of(&stack, "deleted").await, None);
+}
+
+#[tokio::test]
+async fn notifications_come_through_the_queue_and_only_those_that_failed_are_reported() {
+    let process = Harness::new(&[]).start("a");
+    let (stack, bucket) = stack(&process).await;
+    bucket.put(KEY, "v1", FakeDocument::mixed(1).bytes());
+    let message = |id: &str, body: &str| json!({ "messageId": id, "eventSource": "aws:sqs", "body": body });
+    let upload = notification("v1").to_string();
+    let event = json!({ "Records": [
+        message("test", r#"{"Service":"Amazon S3","Event":"s3:TestEvent"}"#),
+        message("upload", &upload),
+        message("twice", &upload),
+        message("garbage", "not JSON"),
+    ] });
+    let output = handle(&stack, event).await.unwrap();
+    assert_eq!(output, json!({ "batchItemFailures": [{ "itemIdentifier": "garbage" }] }));
+    let jobs = jobs::list(&process.app.store, &TenantId::new("acme"), 10).await.unwrap();
+    assert_eq!(jobs.len(), 1, "notified twice, one job");
 }
 
 #[tokio::test]

@@ -45,7 +45,8 @@ impl Api {
     /// The job as callers see it, with its current progress.
     pub(crate) async fn view(&self, job: Job) -> Result<shape::Job, Problem> {
         let progress = shape::progress(&self.app, &job).await?;
-        Ok(shape::Job::from(job).at(progress))
+        let ahead = self.app.admission.ahead(&job).await?;
+        Ok(shape::Job::from(job).at(progress).behind(ahead))
     }
 
     /// Makes a worker take the messages that were sent for a job that has ended.

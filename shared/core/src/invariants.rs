@@ -21,11 +21,12 @@ pub(crate) fn assert(checked: impl FnOnce() -> Checked) {
     }
 }
 
-/// The store holds no valid lease, slot or password; for checks after all work has ended.
+/// The store holds no valid lease, slot, seat or password; for checks after all work has ended.
 pub fn nothing_is_held<'a>(items: impl IntoIterator<Item = &'a Item>, now: Timestamp) -> Checked {
     for Item { draft, .. } in items {
         let at = || format!("{}/{}", draft.key.partition, draft.key.sort);
         check(draft.key.sort != record::PASSWORD, || format!("a password was not deleted: {}", at()))?;
+        check(draft.key.partition != record::SEATS, || format!("a seat was not given back: {}", draft.body))?;
         let body = || serde_json::from_str::<serde_json::Value>(&draft.body).unwrap_or_default();
         let leases: Vec<Lease> = match &draft.key {
             key if key.partition.starts_with(record::SLOTS) => {

@@ -2,7 +2,7 @@
 
 use crate::{
     event::Aggregate,
-    ids::{DeadLetterId, ErasureId, JobId, PageNumber, PurchaseId, TenantId},
+    ids::{DeadLetterId, ErasureId, JobId, PageNumber, Priority, PurchaseId, TenantId},
     ports::records::Key,
     providers::target::Target,
 };
@@ -20,10 +20,12 @@ use crate::{
 /// | `job#J` | `upload#ID` | the uploaded object that became the job |
 /// | `job#J` | `countdown` | the ranges that have pages to settle |
 /// | `job#J` | `countdown#0000000033` | the pages of one range that are not settled |
+/// | `job#J` | `due` | when it is admitted whatever the room, while it waits |
 /// | `job#J` | `wake` | on AWS, the token of the step that waits for the pages or a decision |
 /// | `idempotency#T` | a key | the job that a request made |
 /// | `upload#ID` | `upload` | an announced upload, or an object that arrived unannounced |
 /// | `tenant#T` | `overrides` | the tenant's own values of some settings |
+/// | `tenant#T` | `place#2` | the place in line of the tenant's last document of a level |
 /// | `tenant#T` | `administration` / `event#…` | where its trail of acts of administration ends, and the trail |
 /// | `tenant#T` | `apikey#ID` | which record holds the API key with that id |
 /// | `tenant#T` | `webhook` / `webhook#ID` | a webhook: URL, event types, sealed secret; without id, `default` |
@@ -42,6 +44,8 @@ use crate::{
 /// | `pace` | a target | its in-flight limit and pause |
 /// | `slots#…` | `0000000000` | a group of 32 in-flight slots of a target |
 /// | `hedges` | `credit` | calls of all processes that are not used up by doubled ones |
+/// | `seats` | `0000000000` | jobs that are admitted and have not ended, a group of them |
+/// | `admission` | `turn` | how far the line of waiting jobs has come |
 /// | `nodes` | a node | when a process that stores events was last seen |
 /// | `dead#…` | `dead` / `event#…` | a dead letter and its trail |
 pub mod record {
@@ -69,6 +73,7 @@ pub mod record {
     pub const PACES: &str = "pace";
     pub const HEDGES: &str = "hedges";
     pub const NODES: &str = "nodes";
+    pub const SEATS: &str = "seats";
 
     pub fn job_partition(job: &JobId) -> String {
         format!("job#{job}")
@@ -98,6 +103,10 @@ pub mod record {
     /// The countdown of the range that starts with page `first`.
     pub fn range_countdown(job: &JobId, first: PageNumber) -> Key {
         Key::new(job_partition(job), format!("countdown#{:010}", first.get()))
+    }
+
+    pub fn due(job: &JobId) -> Key {
+        Key::new(job_partition(job), "due")
     }
 
     /// What is spent of the job's budget.
@@ -140,6 +149,11 @@ pub mod record {
     /// What is spent of the tenant's budget for a month.
     pub fn tenant_expenses(tenant: &TenantId, month: &str) -> Key {
         Key::new(tenant_partition(tenant), format!("expenses#{month}"))
+    }
+
+    /// The place in line of the tenant's last document of a level.
+    pub fn last_place(tenant: &TenantId, level: Priority) -> Key {
+        Key::new(tenant_partition(tenant), format!("place#{}", level.level()))
     }
 
     pub fn administration(tenant: &TenantId) -> Key {
@@ -233,6 +247,15 @@ pub mod record {
         Key::new(HEDGES, "credit")
     }
 
+    /// A group of seats.
+    pub fn seats(group: u32) -> Key {
+        Key::new(SEATS, format!("{group:010}"))
+    }
+
+    pub fn admission_turn() -> Key {
+        Key::new("admission", "turn")
+    }
+
     pub fn node(node: &str) -> Key {
         Key::new(NODES, node)
     }
@@ -265,7 +288,12 @@ pub mod record {
 pub mod index {
     use super::*;
 
+    /// Jobs that are admitted and have not ended.
     pub const OPEN_JOBS: &str = "jobs#open";
+    /// Jobs that wait for admission, in the order of the line.
+    pub const WAITING_JOBS: &str = "jobs#waiting";
+    /// Those of them that have a deadline, by when they are admitted whatever the room.
+    pub const DUE_JOBS: &str = "jobs#due";
     /// Jobs that have ended, until their content is removed.
     pub const ENDED_JOBS: &str = "jobs#ended";
     pub const API_KEYS: &str = "apikeys";
@@ -287,6 +315,11 @@ pub mod index {
     pub const ENDED_NOTICES: &str = "notices#ended";
     /// Followed by the node that stored the events.
     pub const OUTBOX: &str = "outbox#";
+
+    /// Where a level starts in the line: higher ones are before it.
+    pub fn level(level: Priority) -> String {
+        format!("{}#", Priority::Urgent.level() - level.level())
+    }
 
     pub fn jobs(tenant: &TenantId) -> String {
         format!("jobs#{tenant}")

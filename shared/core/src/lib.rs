@@ -28,6 +28,7 @@
 //! (`breakers.rs`) the store of its records, and a verb (`finalize.rs`) a use case that reads,
 //! decides and writes.
 
+pub mod admission;
 pub mod app;
 pub mod backoff;
 pub mod billing;

@@ -269,6 +269,7 @@ impl LocalBackend {
             () = send::run(&self.app.notices) => {}
             () = retention::run(&self.app.finisher) => {}
             () = self.delete_expired_records() => {}
+            never = self.app.admission.run() => match never {},
             () = everypage_core::billing::drift::run(&self.app.store) => {}
             () = drive => {}
         }

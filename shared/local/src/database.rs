@@ -43,16 +43,19 @@ CREATE TABLE IF NOT EXISTS messages (
     job TEXT NOT NULL, name TEXT NOT NULL UNIQUE, lane INTEGER NOT NULL, body TEXT NOT NULL,
     visible_at INTEGER NOT NULL, receive_count INTEGER NOT NULL DEFAULT 0,
     delayed INTEGER NOT NULL DEFAULT 0, held INTEGER NOT NULL DEFAULT 0,
-    crashes INTEGER NOT NULL DEFAULT 0, alone INTEGER NOT NULL DEFAULT 0
+    crashes INTEGER NOT NULL DEFAULT 0, alone INTEGER NOT NULL DEFAULT 0,
+    tenant TEXT NOT NULL DEFAULT '', place INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS messages_job ON messages (job, visible_at);
-CREATE INDEX IF NOT EXISTS messages_lane ON messages (lane DESC, id);
+CREATE INDEX IF NOT EXISTS messages_turn ON messages (lane DESC, place, id);
+CREATE INDEX IF NOT EXISTS messages_tenant ON messages (lane, tenant, place);
+CREATE INDEX IF NOT EXISTS messages_received ON messages (lane, place) WHERE receive_count > 0;
 CREATE INDEX IF NOT EXISTS messages_suspect ON messages (crashes) WHERE crashes >= 2;
 CREATE TABLE IF NOT EXISTS drives (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 ";
 
 /// Written into the file; a file of a newer version is refused rather than misread.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// Brings a file of version 1 to version 2: messages may be delayed, and know which processes had them.
 const MIGRATION_FROM_1: &str = "
@@ -62,7 +65,14 @@ ALTER TABLE messages ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN alone INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// The second part, on the tables as they are then: jobs that have ended are listed by when they did, for
+/// Brings a file of version 2 to version 3: messages have their place among those of other tenants.
+const MIGRATION_FROM_2: &str = "
+ALTER TABLE messages ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+DROP INDEX IF EXISTS messages_lane;
+";
+
+/// The second part of the way from version 1, on the tables as they are then: jobs that have ended are listed by when they did, for
 /// `DATA_RETENTION`.
 const LISTING_FROM_1: &str = "
 UPDATE items SET state_partition = 'jobs#ended',
@@ -106,7 +116,11 @@ impl Database {
         // New and old files only: SQLite refuses a write without waiting for the busy timeout when another
         // process commits between the write's read of the file and its lock.
         if version < SCHEMA_VERSION {
-            let (before, after) = if version == 1 { (MIGRATION_FROM_1, LISTING_FROM_1) } else { ("", "") };
+            let (before, after) = match version {
+                0 => (String::new(), ""),
+                1 => (format!("{MIGRATION_FROM_1}{MIGRATION_FROM_2}"), LISTING_FROM_1),
+                _ => (MIGRATION_FROM_2.to_owned(), ""),
+            };
             let all = format!("BEGIN;{before}{SCHEMA}{after}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;");
             connection.execute_batch(&all).map_err(fault)?;
         }

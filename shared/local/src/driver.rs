@@ -200,6 +200,9 @@ impl Driver {
         if job.state.is_terminal() {
             return Ok(job);
         }
+        if job.is_waiting() {
+            return self.wait_for_admission(id).await;
+        }
         let cause = match job.halt {
             Some(Halt::Cancelled) => Cause::Cancelled,
             Some(Halt::Deadline) => Cause::Deadline,
@@ -277,6 +280,17 @@ impl Driver {
     async fn render_images(&self, job: &Job, range: &PageRange) {
         if let Err(error) = self.step(|| prepare::render_range(&self.app.preparer, job, range)).await {
             warn!(%error, "images not rendered");
+        }
+    }
+
+    /// Waits until the job is admitted, or cancelled: it was redriven while it was still driven here.
+    async fn wait_for_admission(&self, id: &JobId) -> Result<Job, StepError> {
+        loop {
+            let job = jobs::load(&self.app.store, id).await?.value;
+            if !job.is_waiting() {
+                return Ok(job);
+            }
+            self.app.store.clock.sleep(JOB_POLL_INTERVAL).await;
         }
     }
 

@@ -10,7 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    ids::{JobId, Priority},
+    ids::{JobId, Priority, TenantId},
+    job::message::PartialMessage,
     ports::{
         Fault,
         clock::Clock,
@@ -22,7 +23,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::database::Database;
 
-/// Every fifth receive takes the oldest messages first, whatever their lane: lower lanes never starve.
+/// Every fifth receive takes the oldest messages first, whatever their lane: lower lanes never starve. In the others
+/// tenants of one lane take turns.
 const FAIR_RECEIVE_INTERVAL: u64 = 5;
 
 /// Processes that died while they had a message, among others: from then on it is a suspect. Suspects are
@@ -137,7 +139,7 @@ impl SqliteQueue {
                 db.prepare_cached(
                     "SELECT job FROM messages WHERE job NOT IN (SELECT job FROM drives)
                      UNION SELECT substr(partition, 5) FROM items
-                     WHERE state_partition IN ('jobs#open', 'jobs#waiting') AND sort = 'job'
+                     WHERE state_partition = 'jobs#open' AND sort = 'job'
                      AND substr(partition, 5) NOT IN (SELECT job FROM drives)",
                 )?
                 .query_map([], |row| Ok(JobId::new(row.get::<_, String>(0)?)))?
@@ -213,6 +215,19 @@ fn with_suspects(
     Ok(visible)
 }
 
+/// The place of a tenant's next message in a lane: behind its own last one, and not before what the lane has reached.
+/// So the messages of a tenant with many stand one behind the other, and those of others stand beside them.
+fn next_place(db: &Connection, lane: u8, tenant: &str) -> rusqlite::Result<i64> {
+    let number = |sql: &str, of: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<Option<i64>> {
+        db.prepare_cached(sql)?.query_row(of, |row| row.get(0))
+    };
+    let last = "SELECT MAX(place) FROM messages WHERE lane = ?1 AND tenant = ?2";
+    let last = number(last, &[&lane, &tenant])?.map_or(0, |last| last + 1);
+    let reached = "SELECT COALESCE((SELECT MAX(place) FROM messages WHERE lane = ?1 AND receive_count > 0),
+                                   (SELECT MIN(place) FROM messages WHERE lane = ?1))";
+    Ok(last.max(number(reached, &[&lane])?.unwrap_or(0)))
+}
+
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     let (id, count): (i64, u32) = (row.get("id")?, row.get("receive_count")?);
     let level: u8 = row.get("lane")?;
@@ -239,19 +254,23 @@ impl Queue for SqliteQueue {
         self.database
             .write(move |db| {
                 let mut insert = db.prepare_cached(
-                    "INSERT OR IGNORE INTO messages (job, name, lane, body, visible_at, delayed)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "INSERT OR IGNORE INTO messages (job, name, lane, body, visible_at, delayed, tenant, place)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 )?;
                 for message in &messages {
                     let visible_at = after(now, message.delay).as_millisecond();
                     let (job, lane) = (message.job.as_str(), message.lane.level());
+                    let tenant = PartialMessage::of(&message.body).tenant;
+                    let tenant = tenant.as_ref().map_or("", TenantId::as_str);
                     insert.execute(params![
                         job,
                         message.name,
                         lane,
                         message.body,
                         visible_at,
-                        !message.delay.is_zero()
+                        !message.delay.is_zero(),
+                        tenant,
+                        next_place(db, lane, tenant)?
                     ])?;
                 }
                 Ok(())
@@ -262,7 +281,7 @@ impl Queue for SqliteQueue {
     async fn receive(&self, max: usize, visibility: Duration) -> Result<Vec<Delivery>, Fault> {
         let receive = self.receives.fetch_add(1, Ordering::Relaxed) + 1;
         let is_fair = receive.is_multiple_of(FAIR_RECEIVE_INTERVAL);
-        let order = if is_fair { "messages.id" } else { "lane DESC, messages.id" };
+        let order = if is_fair { "messages.id" } else { "lane DESC, place, messages.id" };
         let (owner, now) = (self.owner.clone(), self.clock.now());
         let hidden_until = after(now, visibility).as_millisecond();
         let now = now.as_millisecond();

@@ -19,7 +19,7 @@ use everypage_core::{
     document::PageReading,
     ids::{JobId, PageNumber, Priority},
     job,
-    keys::record,
+    keys::{self, record},
     ports::{
         Fault,
         blobs::{Blobs, LocalFile, Stored},
@@ -75,10 +75,13 @@ pub enum BrokenVariant {
     NoticesLost,
     PausesIgnored,
     CallsRecordedTwice,
+    SeatsKept,
+    LineNotListed,
+    UnconditionalSeats,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 39] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -115,6 +118,9 @@ impl BrokenVariant {
         Self::NoticesLost,
         Self::PausesIgnored,
         Self::CallsRecordedTwice,
+        Self::SeatsKept,
+        Self::LineNotListed,
+        Self::UnconditionalSeats,
     ];
 
     pub fn description(self) -> &'static str {
@@ -155,6 +161,9 @@ impl BrokenVariant {
             Self::NoticesLost => "notices are not stored with what they are about",
             Self::PausesIgnored => "a pause of a model is not read",
             Self::CallsRecordedTwice => "the calls of a page's first round are recorded twice",
+            Self::SeatsKept => "the seat of a job that has ended is not given back",
+            Self::LineNotListed => "documents that wait for room are not found",
+            Self::UnconditionalSeats => "a seat is taken without checking whose turn it is",
         }
     }
 }
@@ -208,6 +217,9 @@ impl BrokenPort<dyn Records> {
             }
             BrokenVariant::UnconditionalSlots => key.partition.starts_with("slots#"),
             BrokenVariant::UnconditionalAccounts => key.partition.starts_with("account#"),
+            BrokenVariant::UnconditionalSeats => {
+                key.partition == record::SEATS || *key == record::admission_turn()
+            }
             BrokenVariant::UnconditionalBudgets => key.sort.starts_with("expenses"),
             _ => false,
         }
@@ -287,6 +299,11 @@ impl BrokenPort<dyn Records> {
             }
             Change::Delete { key, .. }
                 if self.variant == BrokenVariant::PasswordsKept && key.sort == "secret" =>
+            {
+                None
+            }
+            Change::Delete { key, .. }
+                if self.variant == BrokenVariant::SeatsKept && key.partition == record::SEATS =>
             {
                 None
             }
@@ -389,6 +406,9 @@ impl Records for BrokenPort<dyn Records> {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
+        if self.variant == BrokenVariant::LineNotListed && partition == keys::index::WAITING_JOBS {
+            return Ok(Listing::default());
+        }
         self.inner.list_index(index, partition, after, descending, limit).await
     }
 

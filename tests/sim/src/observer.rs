@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
+    admission::seats::Group,
     event::Event,
     ids::JobId,
     job::{Halt, Job, State, invariants as job_invariants},
@@ -68,6 +69,8 @@ pub struct Expected {
     /// The maximum difference between two clocks.
     pub max_clock_difference: Duration,
     pub breaker: BreakerPolicy,
+    /// How many jobs may have seats.
+    pub open_jobs: usize,
     pub max_in_flight: InFlightLimit,
     /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
     pub cooldown: Option<Duration>,
@@ -506,6 +509,15 @@ impl Observer {
         }
     }
 
+    /// No more jobs are admitted than there is room for.
+    async fn no_more_than_the_seats(&self) -> Result<Result<(), String>, Fault> {
+        let groups = self.records.list(record::SEATS, "", None, 1000).await?.items;
+        let groups = groups.iter().filter_map(|item| serde_json::from_str::<Group>(&item.draft.body).ok());
+        let taken: usize = groups.map(|group| group.jobs.len()).sum();
+        let limit = self.expected.open_jobs;
+        Ok(if taken <= limit { Ok(()) } else { Err(format!("{taken} jobs have seats, of {limit}")) })
+    }
+
     fn stored_calls(&self, draft: &Draft) {
         let body: Value = serde_json::from_str(&draft.body).unwrap_or_default();
         let lists = [&body["earlier_calls"], &body["outcome"]["calls"], &body["calls"]];
@@ -652,6 +664,9 @@ impl Records for ObservedStore {
                 if let Change::Put { draft, .. } = change {
                     self.observer.stored(&self.node, before.as_ref(), draft);
                 }
+            }
+            if batch.changes.iter().any(|change| change.key().partition == record::SEATS) {
+                self.observer.check("admission", self.observer.no_more_than_the_seats().await?);
             }
         }
         Ok(written)

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everypage_core::{
+    admission::line,
     app::App,
     billing::{
         account::{self, AccountEvent},
@@ -155,7 +156,8 @@ async fn wait_until_idle(installation: &Arc<Installation>, tasks: &mut JoinSet<(
         if now >= faults_end {
             installation.repair();
         }
-        let open = jobs::open(&inspector.store).await.unwrap_or_default();
+        let mut open = jobs::open(&inspector.store).await.unwrap_or_default();
+        open.extend(line::waiting(&inspector.store).await.unwrap_or_default());
         let no_purchase = purchases::list_active(&inspector.store, 1).await.is_ok_and(|open| open.is_empty());
         if tasks.is_empty()
             && now >= faults_end

@@ -52,6 +52,7 @@ fn seeds_that_failed_once_pass_now() {
             RunPlan::from_seed_v4(seed),
             RunPlan::from_seed_v5(seed),
             RunPlan::from_seed_v6(seed),
+            RunPlan::from_seed_v7(seed),
             RunPlan::from_seed(seed),
         ] {
             let verdict = run(&plan, None, false);
@@ -61,7 +62,7 @@ fn seeds_that_failed_once_pass_now() {
 }
 
 /// A seed that catches each variant, as `./everypage dev sim --broken-variants` prints it, and what it reports.
-const CAUGHT_BY: [(BrokenVariant, u64, &str); 36] = [
+const CAUGHT_BY: [(BrokenVariant, u64, &str); 39] = [
     (BrokenVariant::NoFencing, 3, "settled again"),
     (BrokenVariant::UnconditionalFinalize, 54, "is not stored"),
     (BrokenVariant::UnconditionalSlots, 15, "over the limit"),
@@ -98,6 +99,9 @@ const CAUGHT_BY: [(BrokenVariant, u64, &str); 36] = [
     (BrokenVariant::NoticesLost, 7, "no person was notified"),
     (BrokenVariant::PausesIgnored, 5, "called during a pause"),
     (BrokenVariant::CallsRecordedTwice, 66, "was recorded 2 times"),
+    (BrokenVariant::SeatsKept, 2, "a seat was not given back"),
+    (BrokenVariant::LineNotListed, 2, "never ended"),
+    (BrokenVariant::UnconditionalSeats, 2, "jobs have seats"),
 ];
 
 /// Seeds that are tried where a change of the code has moved what the recorded one finds.

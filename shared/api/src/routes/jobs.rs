@@ -114,7 +114,7 @@ pub async fn delete(
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", operation_id = "cancel_job", tag = "jobs", params(("id" = String, Path, description = "The id of the job")),
     responses(
         (status = 202, description = "The job stops", body = Job),
-        (status = 200, description = "The job had ended", body = Job)))]
+        (status = 200, description = "The job has ended", body = Job)))]
 pub async fn cancel(
     State(api): State<Api>,
     Known(caller): Known,

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use everypage_core::{
+    admission::Ahead,
     document::Reason,
     job::{self, RequestSource, State},
     providers::target::{Provider, Tier},
@@ -75,7 +76,7 @@ pub struct Options {
     #[schema(example = 2.5)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// The time from acceptance to the result.
+    /// The time to the result: from acceptance if the caller set it, else from the start of the work.
     #[schema(example = "5m")]
     pub deadline: String,
     /// How long a page is retried: `deadline`, a time, or `0` for one round.
@@ -164,6 +165,16 @@ impl From<job::Failure> for Failure {
     }
 }
 
+/// The line of documents that wait for room.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InLine {
+    /// Documents that are likely to be started before this one. Those of other tenants take turns with it.
+    #[schema(example = 412)]
+    pub ahead: u32,
+    /// Whether there may be more: from 1,000 on they are not counted.
+    pub or_more: bool,
+}
+
 /// Routes of the job.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Links {
@@ -202,6 +213,9 @@ pub struct Job {
     /// The status in words.
     #[schema(example = "every page has its text")]
     pub message: String,
+    /// What is ahead of a document that waits for room. Absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<InLine>,
     pub document: Document,
     pub options: Options,
     /// The user that submitted the document.
@@ -211,10 +225,10 @@ pub struct Job {
     pub source: RequestSource,
     /// When the document was submitted.
     pub created_at: Timestamp,
-    /// When work on the document started.
+    /// When work on the document started; absent while it waits for room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the result is published at the latest.
+    /// When the result is published at the latest; absent while it waits for room and its time has not begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// When the job ended.
@@ -250,6 +264,13 @@ impl Job {
     pub fn at(self, progress: u8) -> Self {
         Self { progress: Some(progress), ..self }
     }
+
+    /// With what is ahead of it in line, if it waits.
+    pub fn behind(self, ahead: Option<Ahead>) -> Self {
+        let Some(ahead) = ahead else { return self };
+        let queue = InLine { ahead: ahead.documents, or_more: ahead.or_more };
+        Self { message: format!("{}; {ahead}", self.message), queue: Some(queue), ..self }
+    }
 }
 
 /// An accepted document.
@@ -270,6 +291,9 @@ impl From<job::Job> for Job {
             _ if job.is_over() => Some(100),
             _ => None,
         };
+        let started_at =
+            job.acked_at.filter(|_| !job.is_waiting()).map(|acked| job.admitted_at.unwrap_or(acked));
+        let deadline = job.known_deadline();
         Self {
             links: Links {
                 pages: Some(format!("{place}/pages")),
@@ -283,6 +307,7 @@ impl From<job::Job> for Job {
             trace_id: Some(job.trace().trace_id()),
             progress,
             message: message(&job),
+            queue: None,
             document: Document {
                 name: job.received.document.name,
                 bytes: Some(job.received.document.bytes),
@@ -292,8 +317,8 @@ impl From<job::Job> for Job {
             user: job.received.user,
             source: job.received.source,
             created_at: job.received_at,
-            started_at: job.acked_at,
-            deadline: job.acked_at.map(|_| job.deadline),
+            started_at,
+            deadline,
             finished_at: job.finished_at,
             pages: job.survey.map(|survey| Pages {
                 document: survey.document_pages,

@@ -23,7 +23,7 @@ pub use account::{Account, Cause, LedgerEntry, Purchase, PurchaseStep};
 pub use breaker::{Breaker, BreakerState};
 pub use dead_letter::{DeadLetter, Estimate, Purged, RedriveFailure, Redriven, Subject};
 pub use event::{Event, EventMetadata};
-pub use job::{Document, Failure, Job, Links, Options, Pages, Plan, Status, Submitted};
+pub use job::{Document, Failure, InLine, Job, Links, Options, Pages, Plan, Status, Submitted};
 pub use list::{
     BreakerList, DeadLetterList, EventList, JobList, LedgerEntryList, List, NoticeList, PageList,
     PurchaseList, WebhookDeliveryList, WebhookList,

@@ -61,6 +61,7 @@ impl Job {
             redrives: 0,
             correlation_id: None,
             trace_id: None,
+            queue: None,
             upload: None,
             id: upload.id,
         }

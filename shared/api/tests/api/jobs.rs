@@ -17,11 +17,11 @@ async fn a_job_shows_its_status_and_progress_from_start_to_end() {
         .set_behaviour(|target, page| Reply::AnswerAfter(Duration::from_secs(10), read_by(target, page)));
     let id = service.job("", &FakeDocument::mixed(8)).await;
     let path = format!("/v1/jobs/{id}");
-    let queued = service.get(user(), &path).await;
-    assert_eq!((queued.text("/status"), queued.at("/progress")), ("queued".into(), 0.into()));
-    assert_eq!(queued.text("/state"), "ACKED");
-    assert_eq!(queued.text("/deadline"), "2026-11-16T00:05:00Z");
-    assert_eq!(queued.at("/links/result"), serde_json::Value::Null);
+    let admitted = service.get(user(), &path).await;
+    assert_eq!((admitted.text("/status"), admitted.at("/progress")), ("processing".into(), 0.into()));
+    assert_eq!(admitted.text("/state"), "ACKED");
+    assert_eq!(admitted.text("/deadline"), "2026-11-16T00:05:00Z");
+    assert_eq!(admitted.at("/links/result"), serde_json::Value::Null);
     assert_eq!(service.get(user(), &format!("{path}/pages")).await.items().len(), 0);
 
     service.process.kill_after(&JobId::new(&id), Duration::from_secs(25)).await;
@@ -106,7 +106,7 @@ async fn jobs_are_listed_newest_first_paginated_and_by_status() {
     }
     assert_eq!(all(&service, "status=rejected").await, Vec::<String>::new());
     let listed = service.get(user(), "/v1/jobs?limit=1").await;
-    assert_eq!(listed.text("/items/0/status"), "queued");
+    assert_eq!(listed.text("/items/0/status"), "processing");
 }
 
 /// The ids of a whole list.
@@ -163,6 +163,32 @@ async fn a_cancelled_job_stops_and_may_be_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_waits_says_what_is_ahead_of_it() {
+    let service = Service::new(&[("MAX_OPEN_JOBS", "1")]);
+    let first = service.job("", &FakeDocument::graphics(1)).await;
+    service.job("", &FakeDocument::graphics(2)).await;
+    let last = service.job("", &FakeDocument::graphics(3)).await;
+    let path = format!("/v1/jobs/{last}");
+    let waiting = service.get(user(), &path).await;
+    assert_eq!((waiting.text("/status"), waiting.text("/state")), ("queued".into(), "ACKED".into()));
+    assert_eq!(waiting.at("/queue"), serde_json::json!({"ahead": 1, "or_more": false}));
+    assert_eq!(waiting.text("/message"), "queued; 1 document is ahead");
+    // Its time has not begun.
+    assert_eq!((waiting.at("/deadline"), waiting.at("/started_at")), Default::default());
+    let timed = service.job("?deadline=10m", &FakeDocument::graphics(4)).await;
+    let timed = service.get(user(), &format!("/v1/jobs/{timed}")).await;
+    assert_eq!(timed.text("/deadline"), "2026-11-16T00:10:00Z");
+
+    service.process.finish(&JobId::new(&first)).await;
+    service.harness.advance(Duration::from_secs(5)).await;
+    let next = service.get(user(), &path).await;
+    assert_eq!(next.text("/message"), "queued; no document is ahead");
+    service.post(user(), &format!("{path}/cancel"), "").await;
+    let cancelled = service.get(user(), &path).await;
+    assert_eq!((cancelled.text("/status"), cancelled.at("/queue")), ("cancelled".into(), Default::default()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_are_paginated_job_first_then_pages() {
     let service = Service::new(&[]);
     let id = service.finished(&FakeDocument::graphics(4)).await;
@@ -174,6 +200,7 @@ async fn events_are_paginated_job_first_then_pages() {
         [
             "job.received",
             "job.acked",
+            "job.admitted",
             "job.understood",
             "job.proposed",
             "job.approved",

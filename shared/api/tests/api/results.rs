@@ -130,7 +130,7 @@ async fn a_missing_result_has_a_reason() {
     let service = Service::new(&[]);
     let id = service.job("", &FakeDocument::graphics(1)).await;
     let early = service.get(user(), &format!("/v1/jobs/{id}/result")).await;
-    early.is_problem(409, "result_not_ready").says("queued");
+    early.is_problem(409, "result_not_ready").says("processing");
     assert_eq!(early.header("retry-after"), "2");
     service.post(user(), &format!("/v1/jobs/{id}/heal"), "").await.is_problem(409, "nothing_to_heal");
     let id = service.job("", &FakeDocument::default()).await;

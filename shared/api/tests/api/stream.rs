@@ -90,7 +90,7 @@ async fn a_stream_of_a_job_runs_to_its_end_and_can_be_resumed() {
         (3, 1, 0),
         "{received:?}"
     );
-    assert_eq!(received.jobs.first().unwrap()["status"], "queued");
+    assert_eq!(received.jobs.first().unwrap()["status"], "processing");
     assert_eq!(received.jobs.last().unwrap()["status"], "success");
     assert_eq!(received.jobs.last().unwrap()["progress"], 100);
     // A client that was disconnected receives the remaining events.

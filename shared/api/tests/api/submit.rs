@@ -44,7 +44,7 @@ async fn a_pdf_in_the_body_becomes_a_job_of_the_caller() {
     let answer = service.submit(user(), query, &FakeDocument::mixed(3)).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(answer.header("location"), format!("/v1/jobs/{}", answer.text("/id")));
-    assert_eq!(answer.text("/status"), "queued");
+    assert_eq!(answer.text("/status"), "processing");
     assert_eq!(answer.text("/document/name"), "report 2026.pdf");
     assert_eq!(answer.at("/repeated"), false);
     assert_eq!(

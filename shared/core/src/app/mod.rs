@@ -13,6 +13,7 @@ pub use retrying::Retrying;
 use tokio::sync::{Notify, watch};
 
 use crate::{
+    admission::Admission,
     billing::Billing,
     dead_letters::DeadLetters,
     events::{Store, outbox::Outbox},
@@ -84,6 +85,7 @@ pub struct App {
     pub eraser: Eraser,
     pub dead_letters: DeadLetters,
     pub interrupts: Interrupts,
+    pub admission: Admission,
     pub intake: Intake,
     pub preparer: Preparer,
     pub planner: Planner,
@@ -116,7 +118,8 @@ impl App {
         let (vault, vision) = (ports.vault, ports.vision);
         let tenants = Tenants::new(store.clone(), settings.clone());
         let notices = Notices { store: store.clone(), tenants: tenants.clone(), notifiers: ports.notifiers };
-        let dead_letters = DeadLetters { store: store.clone() };
+        let admission = Admission::new(store.clone(), flow.clone(), settings.clone());
+        let dead_letters = DeadLetters { store: store.clone(), admission: admission.clone() };
         let interrupts = Interrupts::default();
         let billing = Billing {
             store: store.clone(),
@@ -135,7 +138,7 @@ impl App {
         let intake = Intake {
             store: store.clone(),
             blobs: blobs.clone(),
-            flow: flow.clone(),
+            admission: admission.clone(),
             vault: vault.clone(),
             tenants: tenants.clone(),
             settings: settings.clone(),
@@ -156,9 +159,11 @@ impl App {
             vision: vision.clone(),
             tenants: tenants.clone(),
             settings: settings.clone(),
+            admission: admission.clone(),
         };
         let finisher = Finisher {
             store: store.clone(),
+            admission: admission.clone(),
             blobs: blobs.clone(),
             queue: queue.clone(),
             settings: settings.clone(),
@@ -198,6 +203,7 @@ impl App {
         };
         let recovery = Recovery {
             store: store.clone(),
+            admission: admission.clone(),
             blobs: blobs.clone(),
             queue: queue.clone(),
             flow: flow.clone(),
@@ -225,6 +231,7 @@ impl App {
             eraser,
             dead_letters,
             interrupts,
+            admission,
             intake,
             preparer,
             planner,

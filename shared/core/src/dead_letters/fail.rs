@@ -17,6 +17,8 @@ pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> R
     loop {
         let job = jobs::load(&dead_letters.store, id).await?;
         if job.value.is_over() {
+            // The process that failed it may have died before it gave the seat back.
+            dead_letters.admission.leave(id).await;
             return Ok(job.value);
         }
         let dead_letter = NewDeadLetter::of_job(&job.value, reason.clone());
@@ -26,6 +28,7 @@ pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> R
             jobs::advance_once(&dead_letters.store, Actor::Finalize, &job, &events, more).await?
         {
             add::added(&dead_letter);
+            dead_letters.admission.leave(id).await;
             return Ok(failed.value);
         }
     }

@@ -5,7 +5,7 @@ pub mod fail;
 mod purge;
 mod store;
 
-use crate::events::Store;
+use crate::{admission::Admission, events::Store};
 
 pub use purge::purge;
 pub use store::*;
@@ -14,4 +14,5 @@ pub use store::*;
 #[derive(Clone)]
 pub struct DeadLetters {
     pub store: Store,
+    pub admission: Admission,
 }

@@ -24,10 +24,22 @@ use crate::{
 /// Largest difference between the clocks of two processes.
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5);
 
-/// Brings a job to its end from any state. `cause` is why it ends now; a halt that was recorded before
-/// (a cancel before the deadline) takes precedence.
+/// Brings a job to its end from any state, and gives its seat to another. `cause` is why it ends now; a halt that
+/// was recorded before (a cancel before the deadline) takes precedence.
 pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
+    let ended = end(finisher, id, cause).await?;
+    if ended.state.is_terminal() {
+        finisher.admission.leave(id).await;
+    }
+    Ok(ended)
+}
+
+async fn end(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let job = jobs::load(&finisher.store, id).await?.value;
+    // Its time has not begun.
+    if job.is_waiting() && cause != Cause::Cancelled {
+        return Ok(job);
+    }
     let cause = match cause {
         // Workers whose clocks are ahead left the last pages to the deadline.
         Cause::Settled

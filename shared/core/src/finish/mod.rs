@@ -21,6 +21,7 @@ pub mod verify_aggregate;
 use std::sync::Arc;
 
 use crate::{
+    admission::Admission,
     events::Store,
     job::Interrupts,
     plan::Planner,
@@ -33,6 +34,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Finisher {
     pub store: Store,
+    pub admission: Admission,
     pub blobs: Arc<dyn Blobs>,
     pub queue: Arc<dyn Queue>,
     pub settings: Arc<Settings>,

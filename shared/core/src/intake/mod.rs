@@ -10,8 +10,9 @@ pub mod uploads;
 use std::sync::Arc;
 
 use crate::{
+    admission::Admission,
     events::Store,
-    ports::{blobs::Blobs, flow::Flow, vault::Vault},
+    ports::{blobs::Blobs, vault::Vault},
     settings::Settings,
     tenants::Tenants,
 };
@@ -21,7 +22,7 @@ use crate::{
 pub struct Intake {
     pub store: Store,
     pub blobs: Arc<dyn Blobs>,
-    pub flow: Arc<dyn Flow>,
+    pub admission: Admission,
     pub vault: Arc<dyn Vault>,
     pub tenants: Tenants,
     pub settings: Arc<Settings>,

@@ -137,6 +137,7 @@ impl OptionOverrides {
             tier: self.tier.unwrap_or(default.tier),
             provider: self.provider.or(listed).unwrap_or(default.provider),
             job_timeout_ms: self.deadline.map_or(default.job_timeout_ms, milliseconds),
+            deadline_given: self.deadline.is_some() || default.deadline_given,
             priority: self.priority.unwrap_or(default.priority),
             patience: self.patience.unwrap_or(default.patience),
             failover: self.failover.clone().unwrap_or(default.failover),

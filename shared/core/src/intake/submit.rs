@@ -8,8 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tracing::warn;
 
 use crate::{
+    admission::line,
     digest::{hex, sha256_hex},
     event::Actor,
     ids::{CorrelationId, JobId, TenantId},
@@ -86,7 +88,7 @@ impl From<ActError> for SubmitError {
     }
 }
 
-/// Creates the job, or finds the job of the same request, and starts its flow.
+/// Creates the job, or finds the job of the same request, and starts its flow if there is room for it.
 ///
 /// When it has returned, the job is durable. If it fails, at most an unused copy of the file is left.
 pub async fn submit(intake: &Intake, submission: Submission) -> Result<Submitted, SubmitError> {
@@ -142,10 +144,7 @@ pub async fn submit_as(
         if let Some(chosen) = &chosen
             && let Some(created) = jobs::find(&intake.store, chosen).await?
         {
-            if !created.value.state.is_terminal() {
-                intake.flow.start(&created.value.flow_start()).await?;
-            }
-            return Ok(Submitted { job: created.value, existed: true });
+            return Ok(Submitted { job: proceed(intake, created.value).await?, existed: true });
         }
         let now = intake.store.clock.now();
         let known = jobs::find_idempotency(&intake.store, &key).await?;
@@ -158,13 +157,8 @@ pub async fn submit_as(
             // idempotency key, the caller gets the earlier job.
             let ended_badly = matches!(job.state, State::Cancelled | State::Failed | State::Rejected);
             if caller_key.is_some() || !ended_badly {
-                // The process that created it may have crashed before it started the flow; starting it twice is
-                // harmless.
-                if !job.state.is_terminal() {
-                    intake.flow.start(&job.flow_start()).await?;
-                }
                 let existed = job.id != id;
-                return Ok(Submitted { job, existed });
+                return Ok(Submitted { job: proceed(intake, job).await?, existed });
             }
         }
         intake.blobs.put_file(&blob::source(&id), &submission.file).await?;
@@ -185,11 +179,18 @@ pub async fn submit_as(
             idempotency_key: request.clone(),
             traceparent: submission.traceparent,
         };
-        let deadline = after(now, submission.options.job_timeout());
-        let events = [JobEvent::Received(received), JobEvent::Acked { deadline }];
+        // Unless the caller gave a deadline, the time runs from admission.
+        let time = match submission.options.deadline_given {
+            true => submission.options.job_timeout(),
+            false => intake.settings.max_deadline,
+        };
+        let place = line::take_place(&intake.store, &submission.tenant, submission.options.priority).await?;
+        let acked = JobEvent::Acked { deadline: after(now, time), place: Some(place) };
+        let events = [JobEvent::Received(received), acked];
         let (job, mut changes) =
             jobs::changes(&intake.store, Actor::Intake, None, &id, &correlation, &events)
                 .map_err(unexpected)?;
+        changes.extend(line::due_change(&job)?);
         let record = Idempotency {
             job: id.clone(),
             fingerprint: fingerprint.clone(),
@@ -202,9 +203,8 @@ pub async fn submit_as(
         }
         match intake.store.write(changes).await? {
             Written::Applied => {
-                intake.flow.start(&job.flow_start()).await?;
                 job_telemetry::submitted(&intake.store, &job, arrived_at);
-                return Ok(Submitted { job, existed: false });
+                return Ok(Submitted { job: admit(intake, job).await, existed: false });
             }
             // The request arrived twice concurrently; the other one created the job.
             Written::Refused { .. } if chosen.is_none() => {
@@ -214,6 +214,30 @@ pub async fn submit_as(
             Written::Refused { .. } => {}
         }
     }
+}
+
+/// Admits a job that was accepted, if there is room for it. After a fault it waits: it is durable, and admitted
+/// later.
+async fn admit(intake: &Intake, job: Job) -> Job {
+    match intake.admission.admit(Some(&job)).await {
+        Ok(admitted) => admitted.into_iter().find(|one| one.id == job.id).unwrap_or(job),
+        Err(fault) => {
+            warn!(%fault, job = %job.id, "not admitted yet");
+            job
+        }
+    }
+}
+
+/// Continues a job that was created before: the process that created it may have died before it admitted it or
+/// started its flow. Starting it twice is harmless.
+async fn proceed(intake: &Intake, job: Job) -> Result<Job, Fault> {
+    if job.is_waiting() {
+        return Ok(admit(intake, job).await);
+    }
+    if !job.state.is_terminal() {
+        intake.admission.flow.start(&job.flow_start()).await?;
+    }
+    Ok(job)
 }
 
 fn unexpected(error: JobError) -> SubmitError {

@@ -1,4 +1,5 @@
-//! Cancels a job at its caller's request. The pages read so far are still published.
+//! Cancels a job at its caller's request. The pages read so far are still published; a job that waits for
+//! admission ends at once.
 
 use crate::{
     event::Actor,
@@ -7,6 +8,7 @@ use crate::{
     job::{
         Interrupts, Job, JobEvent,
         jobs::{self, JobError},
+        passwords,
     },
     ports::flow::Flow,
 };
@@ -20,16 +22,24 @@ pub async fn cancel(
     job: &JobId,
     by: &str,
 ) -> Result<Job, JobError> {
-    let job_record = jobs::advance(store, Actor::Cancel, job, |job| {
+    let cancelled = loop {
+        let found = jobs::load(store, job).await?;
         // After `deadline_reached` the job is being published: a cancel has no effect.
-        if job.is_over() || job.halt.is_some() {
-            vec![]
-        } else {
-            vec![JobEvent::CancelRequested { by: by.to_owned() }]
+        if found.value.is_over() || found.value.halt.is_some() {
+            break found.value;
         }
-    })
-    .await?;
+        let mut events = vec![JobEvent::CancelRequested { by: by.to_owned() }];
+        let mut more = vec![];
+        if found.value.is_waiting() {
+            // It has no flow that would end it.
+            events.push(JobEvent::Cancelled { result: None });
+            more.extend(passwords::delete_change(store, job).await?);
+        }
+        if let Some(stored) = jobs::advance_once(store, Actor::Cancel, &found, &events, more).await? {
+            break stored.value;
+        }
+    };
     interrupts.interrupt(job);
     flow.wake(job).await?;
-    Ok(job_record.value)
+    Ok(cancelled)
 }

@@ -154,7 +154,15 @@ pub enum JobEvent {
     #[serde(rename = "job.received")]
     Received(Received),
     #[serde(rename = "job.acked")]
-    Acked { deadline: Timestamp },
+    Acked {
+        deadline: Timestamp,
+        /// Its place in line, where it waits until it is admitted; without one, work starts at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<u64>,
+    },
+    /// There is room for it: work starts.
+    #[serde(rename = "job.admitted")]
+    Admitted { deadline: Timestamp },
     #[serde(rename = "job.understood")]
     Understood(Survey),
     #[serde(rename = "job.proposed")]
@@ -193,7 +201,12 @@ pub enum JobEvent {
     #[serde(rename = "job.failed")]
     Failed(Failure),
     #[serde(rename = "job.redriven")]
-    Redriven { deadline: Timestamp, by: String },
+    Redriven {
+        deadline: Timestamp,
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<u64>,
+    },
     #[serde(rename = "job.healed")]
     Healed { result: ResultRef, pages_digest: String },
     /// Document, text, images and results were removed; the trail stays.
@@ -220,7 +233,8 @@ impl JobEvent {
             Self::Audited { .. } => Some(State::Audited),
             Self::Cancelled { .. } => Some(State::Cancelled),
             Self::Failed(_) => Some(State::Failed),
-            Self::DeadlineReached {}
+            Self::Admitted { .. }
+            | Self::DeadlineReached {}
             | Self::DeadlineMoved { .. }
             | Self::CancelRequested { .. }
             | Self::Healed { .. }

@@ -63,6 +63,11 @@ fn draft(job: &Job) -> Result<Draft, Fault> {
             format!("{:.3}#{}", job.received_at, job.id),
         )),
         state_index: match (open, job.finished_at) {
+            (true, _) if job.is_waiting() => {
+                let (level, place) = (index::level(job.priority()), job.place.unwrap_or_default());
+                let sort = format!("{level}{place:015}#{:.3}#{}", job.received_at, job.id);
+                Some(IndexEntry::new(index::WAITING_JOBS, sort))
+            }
             (true, _) => Some(IndexEntry::new(index::OPEN_JOBS, format!("{:.3}#{}", job.deadline, job.id))),
             (false, Some(at)) if job.content_removed_at.is_none() => {
                 Some(IndexEntry::new(index::ENDED_JOBS, format!("{at:.3}#{}", job.id)))
@@ -184,7 +189,7 @@ pub async fn list(store: &Store, tenant: &TenantId, limit: usize) -> Result<Vec<
     listing.items.iter().map(|item| Ok(decode(item)?.value)).collect()
 }
 
-/// Every job that is not in a terminal state, by deadline.
+/// Every job that is admitted and not in a terminal state, by deadline.
 pub async fn open(store: &Store) -> Result<Vec<Job>, Fault> {
     let all =
         read_index(store.records.as_ref(), Index::State, index::OPEN_JOBS, None, usize::MAX, |_: &Job| true)

@@ -49,7 +49,14 @@ pub struct Job {
     pub received_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acked_at: Option<Timestamp>,
-    /// When the result is published, whether or not all pages were read.
+    /// Its place in line, while it waits for admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+    /// When work on it started, if it waited before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admitted_at: Option<Timestamp>,
+    /// When the result is published, whether or not all pages were read. While it waits, a limit: unless its
+    /// caller gave the deadline, its time runs from admission.
     pub deadline: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
@@ -95,6 +102,8 @@ impl Job {
                 correlation_id: correlation.clone(),
                 received_at: at,
                 acked_at: None,
+                place: None,
+                admitted_at: None,
                 deadline: Timestamp::MAX,
                 finished_at: None,
                 survey: None,
@@ -121,7 +130,11 @@ impl Job {
             if to == State::Acked && redriven != (job.state == State::Failed) {
                 return Err(Illegal::Transition { from: job.state, to });
             }
+            if to == State::Understood && job.is_waiting() {
+                return Err(Illegal::Event { from: job.state, event: "job.understood" });
+            }
             next.state = to;
+            next.place = None;
             if to.is_terminal() || to == State::Executed {
                 next.finished_at.get_or_insert(at);
             }
@@ -131,8 +144,17 @@ impl Job {
         }
         match event {
             JobEvent::Received(_) => {}
-            JobEvent::Acked { deadline } => {
+            JobEvent::Acked { deadline, place } => {
                 next.acked_at = Some(at);
+                next.deadline = *deadline;
+                next.place = *place;
+            }
+            JobEvent::Admitted { deadline } => {
+                if !job.is_waiting() || job.halt.is_some() {
+                    return Err(Illegal::Event { from: job.state, event: "job.admitted" });
+                }
+                next.place = None;
+                next.admitted_at = Some(at);
                 next.deadline = *deadline;
             }
             JobEvent::Understood(survey) => next.survey = Some(survey.clone()),
@@ -158,9 +180,11 @@ impl Job {
             JobEvent::Executed(result) => next.result = Some(result.clone()),
             JobEvent::Cancelled { result } => next.result.clone_from(result),
             JobEvent::Failed(failure) => next.failure = Some(failure.clone()),
-            JobEvent::Redriven { deadline, .. } => {
+            JobEvent::Redriven { deadline, place, .. } => {
                 next.redrives += 1;
                 next.deadline = *deadline;
+                next.place = *place;
+                next.admitted_at = None;
                 next.failure = None;
                 next.finished_at = None;
                 next.halt = None;
@@ -212,7 +236,9 @@ impl Job {
 
     pub fn status(&self) -> Status {
         match self.state {
-            State::Received | State::Acked => Status::Queued,
+            State::Received => Status::Queued,
+            State::Acked if self.is_waiting() => Status::Queued,
+            State::Acked => Status::Processing,
             State::Proposed if self.awaits_approval() => Status::AwaitingApproval,
             State::Understood | State::Proposed | State::Approved | State::Modified => Status::Processing,
             State::Executed | State::Audited => Status::Success,
@@ -229,6 +255,28 @@ impl Job {
     /// The plan's priority, which a person may have modified; before there is a plan, the requested one.
     pub fn priority(&self) -> Priority {
         self.plan.as_ref().and_then(|plan| plan.priority).unwrap_or(self.received.options.priority)
+    }
+
+    /// It is accepted, and there was no room for it yet.
+    pub fn is_waiting(&self) -> bool {
+        self.state == State::Acked && self.place.is_some()
+    }
+
+    /// Work on it is going on, or about to. A plan that waits for a person needs no seat, and does without one
+    /// once it is approved.
+    pub fn needs_seat(&self) -> bool {
+        !self.state.is_terminal() && !self.is_waiting() && !self.awaits_approval()
+    }
+
+    /// Its caller gave the deadline, which counts from acceptance. After a redrive it counts from admission.
+    pub fn has_given_deadline(&self) -> bool {
+        self.received.options.deadline_given && self.redrives == 0
+    }
+
+    /// Its deadline; `None` while it waits and its time has not begun.
+    pub fn known_deadline(&self) -> Option<Timestamp> {
+        let has_begun = !self.is_waiting() || self.has_given_deadline();
+        self.acked_at.filter(|_| has_begun).map(|_| self.deadline)
     }
 
     /// Its result is published, or it ended without one.
@@ -269,8 +317,12 @@ impl Job {
         self.deadline.checked_sub(ahead).unwrap_or(self.deadline)
     }
 
-    /// When the current run started: at acceptance, or at the last redrive.
+    /// When the current run started: at admission. A job of a version without admission started when it was
+    /// accepted, or redriven.
     pub fn run_started_at(&self) -> Timestamp {
+        if let Some(at) = self.admitted_at {
+            return at;
+        }
         match self.redrives {
             0 => self.acked_at.unwrap_or(self.received_at),
             // The redrive set a new deadline.

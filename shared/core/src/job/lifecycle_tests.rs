@@ -25,6 +25,7 @@ fn received() -> JobEvent {
             provider: Provider::OpenAi,
             image: ImageStyle::default(),
             job_timeout_ms: 300_000,
+            deadline_given: false,
             priority: Priority::Normal,
             patience: Default::default(),
             failover: Default::default(),
@@ -74,7 +75,7 @@ fn every_event() -> Vec<JobEvent> {
     let at = Timestamp::UNIX_EPOCH;
     vec![
         received(),
-        JobEvent::Acked { deadline: at },
+        JobEvent::Acked { deadline: at, place: None },
         JobEvent::Understood(survey()),
         JobEvent::Proposed(plan(1)),
         JobEvent::Modified { plan: plan(2), deadline: at, by: "ann".into(), calls: None },
@@ -86,9 +87,11 @@ fn every_event() -> Vec<JobEvent> {
         JobEvent::Audited { credits: 1, cost_micro_usd: MicroUsd(5), pages_digest: "d".into() },
         JobEvent::Cancelled { result: None },
         JobEvent::Failed(Failure { code: "not_a_pdf".into(), reason: "no".into() }),
-        JobEvent::Redriven { deadline: at, by: "ann".into() },
+        JobEvent::Redriven { deadline: at, by: "ann".into(), place: Some(2) },
         JobEvent::Healed { result: result(2), pages_digest: "e".into() },
         JobEvent::DeadlineMoved { deadline: at, by: "ann".into() },
+        JobEvent::Acked { deadline: at, place: Some(1) },
+        JobEvent::Admitted { deadline: at },
     ]
 }
 
@@ -169,6 +172,44 @@ fn a_job_is_cancelled_or_timed_out_once_and_only_while_it_runs() {
 }
 
 #[test]
+fn a_job_that_waits_is_admitted_once_and_not_opened_before() {
+    let events = every_event();
+    let mut trail = Trail::new();
+    trail.apply(&events[0]).unwrap();
+    trail.apply(&events[16]).unwrap();
+    assert_eq!(trail.job.as_ref().unwrap().status(), Status::Queued);
+    assert!(trail.apply(&events[2]).is_err(), "work before admission");
+    trail.apply(&events[17]).unwrap();
+    let admitted = trail.job.clone().unwrap();
+    assert_eq!((admitted.status(), admitted.is_waiting()), (Status::Processing, false));
+    assert_eq!(admitted.run_started_at(), Timestamp::UNIX_EPOCH);
+    assert!(trail.apply(&events[17]).is_err(), "admitted twice");
+    trail.apply(&events[2]).unwrap();
+}
+
+#[test]
+fn a_cancelled_job_is_not_admitted() {
+    let events = every_event();
+    let mut trail = Trail::new();
+    for index in [0, 16, 8] {
+        trail.apply(&events[index]).unwrap();
+    }
+    assert!(trail.apply(&events[17]).is_err());
+}
+
+#[test]
+fn a_job_of_a_version_without_admission_has_started_when_it_was_accepted() {
+    let events = every_event();
+    let mut trail = Trail::new();
+    for index in [0, 1] {
+        trail.apply(&events[index]).unwrap();
+    }
+    let job = trail.job.clone().unwrap();
+    assert_eq!((job.is_waiting(), job.run_started_at()), (false, Timestamp::UNIX_EPOCH));
+    assert!(trail.apply(&events[17]).is_err(), "it did not wait");
+}
+
+#[test]
 fn a_deadline_moves_only_while_the_job_runs() {
     let events = every_event();
     let mut trail = Trail::new();
@@ -185,7 +226,7 @@ fn a_deadline_moves_only_while_the_job_runs() {
 proptest! {
     /// After any sequence of events, a job changed by legal transitions only and its trail rebuilds it.
     #[test]
-    fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..16, 0..60)) {
+    fn replaying_the_trail_gives_the_stored_job(picks in prop::collection::vec(0usize..18, 0..60)) {
         let events = every_event();
         let mut trail = Trail::new();
         for pick in picks {

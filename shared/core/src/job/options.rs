@@ -56,6 +56,9 @@ pub struct JobOptions {
     pub provider: Provider,
     pub image: ImageStyle,
     pub job_timeout_ms: u64,
+    /// The caller set that time: it runs from acceptance. Else it runs from admission.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deadline_given: bool,
     pub priority: Priority,
     #[serde(default)]
     pub patience: Patience,
@@ -80,6 +83,7 @@ impl JobOptions {
             provider: settings.first_provider(),
             image: settings.image,
             job_timeout_ms: settings.job_timeout.as_millis() as u64,
+            deadline_given: false,
             priority: settings.priority,
             patience: settings.patience,
             failover: FailoverList::default(),
@@ -109,9 +113,11 @@ impl JobOptions {
         Duration::from_millis(self.job_timeout_ms)
     }
 
-    /// A hash of these options: a request with the same document and the same options is a repetition.
+    /// A hash of these options: a request with the same document and the same options is a repetition, whether the
+    /// caller or the settings chose them.
     pub fn fingerprint(&self) -> String {
-        sha256_hex(serde_json::to_string(self).expect("options are strings, numbers and names").as_bytes())
+        let chosen = Self { deadline_given: false, ..self.clone() };
+        sha256_hex(serde_json::to_string(&chosen).expect("options are strings, numbers and names").as_bytes())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Gauges: states that are measured when a scrape or the sweep asks for them.
 
 use crate::{
+    admission::{line, seats},
     billing::{drift, purchases},
     dead_letters, erasures,
     events::Store,
@@ -12,12 +13,16 @@ use crate::{
     telemetry::metrics::{self, MAX_COUNTED_DEAD_LETTERS},
 };
 
-/// Measures queue depth, dead letters, open breakers, sagas that need a person and accounts that
+/// Measures queue depth, open and waiting jobs, dead letters, open breakers, sagas that need a person and accounts that
 /// differ from their trails. Called by the sweep
 /// where there is one, and before each scrape.
 pub async fn measure(store: &Store, queue: &dyn Queue, breakers: &Breakers) -> Result<(), Fault> {
     for (lane, waiting) in queue.depths().await? {
         metrics::queue_depth(lane, waiting);
+    }
+    metrics::jobs_open(seats::taken(&seats::all(store).await?));
+    for (level, count) in line::count(store).await? {
+        metrics::jobs_waiting(level, count);
     }
     let all_breakers = breakers::all(breakers).await?;
     metrics::breakers_open(all_breakers.iter().filter(|(_, breaker)| breaker.state != State::Closed).count());

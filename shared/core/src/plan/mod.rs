@@ -8,6 +8,7 @@ pub mod route;
 use std::sync::Arc;
 
 use crate::{
+    admission::Admission,
     events::Store,
     ports::{blobs::Blobs, flow::Flow, vision::Vision},
     settings::Settings,
@@ -23,4 +24,5 @@ pub struct Planner {
     pub vision: Arc<dyn Vision>,
     pub tenants: Tenants,
     pub settings: Arc<Settings>,
+    pub admission: Admission,
 }

@@ -25,8 +25,17 @@ use crate::{
     tenants,
 };
 
-/// Proposes a plan for an understood job, and approves it unless a person has to.
+/// Proposes a plan for an understood job, and approves it unless a person has to. A job that waits for one, or was
+/// rejected, gives its seat to another.
 pub async fn propose(planner: &Planner, job: &Job) -> Result<Job, StepError> {
+    let proposed = propose_plan(planner, job).await?;
+    if !proposed.needs_seat() {
+        planner.admission.leave(&job.id).await;
+    }
+    Ok(proposed)
+}
+
+async fn propose_plan(planner: &Planner, job: &Job) -> Result<Job, StepError> {
     if job.state != State::Understood {
         return Ok(job.clone());
     }

@@ -6,6 +6,7 @@ pub mod sweep;
 use std::sync::Arc;
 
 use crate::{
+    admission::Admission,
     billing::Billing,
     dead_letters::DeadLetters,
     events::Store,
@@ -21,6 +22,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Recovery {
     pub store: Store,
+    pub admission: Admission,
     pub blobs: Arc<dyn Blobs>,
     pub queue: Arc<dyn Queue>,
     pub flow: Arc<dyn Flow>,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    admission::line,
     dead_letters::{self, DeadLetter, DeadLetterEvent, Subject},
     event::Actor,
     events::Store,
@@ -113,16 +114,25 @@ async fn restart(
             ])
             .await?;
     }
-    let now = recovery.store.clock.now();
-    let kept = jobs::advance(&recovery.store, Actor::Operator, id, |job| match job.state {
-        State::Failed => {
-            let deadline = after(now, job.received.options.job_timeout());
-            vec![JobEvent::Redriven { deadline, by: by.to_owned() }]
-        }
-        _ => vec![],
-    })
-    .await?;
-    recovery.flow.start(&kept.value.flow_start()).await?;
+    let failed = jobs::load(&recovery.store, id).await?.value;
+    if failed.state == State::Failed {
+        let (tenant, level) = (&failed.received.tenant, failed.received.options.priority);
+        let place = line::take_place(&recovery.store, tenant, level).await?;
+        // Its time runs from admission.
+        let deadline = after(recovery.store.clock.now(), recovery.settings.max_deadline);
+        jobs::advance(&recovery.store, Actor::Operator, id, |job| match job.state {
+            State::Failed => vec![JobEvent::Redriven { deadline, by: by.to_owned(), place: Some(place) }],
+            _ => vec![],
+        })
+        .await?;
+    }
+    // Also one that was redriven before: the process may have died here.
+    let job = jobs::load(&recovery.store, id).await?.value;
+    if job.is_waiting() {
+        recovery.admission.admit(Some(&job)).await?;
+    } else {
+        recovery.flow.start(&job.flow_start()).await?;
+    }
     Ok(())
 }
 

@@ -4,6 +4,8 @@
 //! - A job whose flow died, or was never started, is started or finalized; where its document was not opened
 //!   before the deadline, a flow is started that opens it. One whose pages are all settled
 //!   continues, if its flow was not notified.
+//! - Documents that wait are admitted, where a seat is free or they are due, and seats that a dead process did not
+//!   give back are freed.
 //! - A message that the queue itself gave up becomes a dead letter, and its page falls back.
 //! - Pages that were read late are published, if the process that was to do it died.
 //! - Events that a dead process left unpublished are published.
@@ -67,6 +69,8 @@ const REPAIR_TIME: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub started: usize,
+    /// Jobs that were admitted.
+    pub admitted: usize,
     /// Jobs whose flows were reminded of a decision.
     pub reminded: usize,
     pub finalized: usize,
@@ -88,8 +92,9 @@ pub struct Swept {
 
 pub async fn sweep(recovery: &Recovery) -> Swept {
     let mut swept = Swept::default();
-    let (repaired, dead, healed, relayed, webhooks, purchases, erasures, noticed, expired) = tokio::join!(
+    let (repaired, admitted, dead, healed, relayed, webhooks, purchases, erasures, noticed, expired) = tokio::join!(
         repair_jobs(recovery),
+        recovery.admission.recover(),
         collect_dead_messages(recovery),
         heal::take_over(&recovery.finisher),
         relay::relay_silent(&recovery.publisher, NODE_TIMEOUT),
@@ -106,6 +111,10 @@ pub async fn sweep(recovery: &Recovery) -> Swept {
             (swept.finalized, swept.faults) = (count(Repair::Finalized), count(Repair::NotYet));
         }
         Err(fault) => missed(&mut swept, "open jobs", &fault),
+    }
+    match admitted {
+        Ok(count) => swept.admitted = count,
+        Err(fault) => missed(&mut swept, "waiting jobs", &fault),
     }
     match dead {
         Ok(count) => swept.dead_letters = count,
@@ -197,7 +206,7 @@ async fn repair(recovery: &Recovery, job: &Job) -> Result<Repair, StepError> {
     let Some(job) = jobs::find(&recovery.store, &job.id).await?.map(|kept| kept.value) else {
         return Ok(Repair::Nothing);
     };
-    if job.state.is_terminal() {
+    if job.state.is_terminal() || job.is_waiting() {
         return Ok(Repair::Nothing);
     }
     let cause = match job.halt {
@@ -257,7 +266,9 @@ fn is_overdue(job: &Job, now: Timestamp) -> bool {
 }
 
 fn was_not_started(job: &Job, now: Timestamp) -> bool {
-    matches!(job.state, State::Received | State::Acked) && after(job.received_at, FLOW_TIMEOUT) <= now
+    matches!(job.state, State::Received | State::Acked)
+        && !job.is_waiting()
+        && after(job.run_started_at(), FLOW_TIMEOUT) <= now
 }
 
 /// Its pages were sent, and the process that settled the last one may have died before it notified the flow.

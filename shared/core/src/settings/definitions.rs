@@ -63,7 +63,7 @@ impl Reader<'_> {
             "JOB_TIMEOUT",
             Some("DOCUMENT_PROCESSING_TIMEOUT"),
             300_000,
-            "time from acceptance of a job to its result; pages without AI text by then get MuPDF's",
+            "time from admission of a job, when work on it starts, to its result; pages without AI text by then get MuPDF's",
         );
         let max_deadline = self.duration(
             "MAX_DEADLINE",
@@ -250,6 +250,11 @@ impl Reader<'_> {
                     "upper bound of concurrent calls to one model, by all workers together; auto finds what the provider takes",
                 )
                 .map_or(MaxInflight::Auto, |limit: usize| MaxInflight::AtMost(limit as u32)),
+            open_jobs: self.bounded_or_auto(
+                "MAX_OPEN_JOBS",
+                100_000,
+                "documents that are worked on at a time; the others wait in line, by priority and fairly between tenants; auto is 64 on one machine, and follows the size of a stack",
+            ),
             patience: self.parsed(
                 "PATIENCE",
                 Patience::default(),

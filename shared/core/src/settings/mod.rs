@@ -228,6 +228,8 @@ pub struct Settings {
     /// Follows the in-flight limits if unset.
     pub worker_concurrency: Option<usize>,
     pub max_inflight_per_model: MaxInflight,
+    /// Documents that are worked on at a time; see [`Settings::max_open_jobs`].
+    pub open_jobs: Option<usize>,
     pub patience: Patience,
     pub hedging: Hedging,
     pub breaker: BreakerPolicy,
@@ -335,6 +337,13 @@ impl Settings {
             raised.push(format!("MAX_FILE_BYTES is {value}; accepted: up to {limit}"));
         }
         if raised.is_empty() { Ok(settings) } else { Err(raised) }
+    }
+
+    /// How many documents are admitted and have not ended; the others wait.
+    pub fn max_open_jobs(&self) -> usize {
+        /// On one machine: more would only share its cores and in-flight limits among them.
+        const AUTO: usize = 64;
+        self.open_jobs.unwrap_or(AUTO)
     }
 
     /// Whether `TENANTS` lists the tenant, or is not set.

@@ -17,7 +17,7 @@
 //! | `everypage_page_confidence` | | how far the text that a model read agrees with the page's own text, 0 to 1; pages without text to compare it with do not count |
 //! | `everypage_breakers_open` | | breakers that are open or half open now |
 //! | `everypage_pages_processed_total` | `result` | pages, by the source of their text: `ai`, `mupdf`, `mupdf_fallback`, `mupdf_timeout_fallback`, and the same for `ocr`. Counted when the result is published, once per page; a page that heals is counted again, as `ai` |
-//! | `everypage_job_duration_seconds` | `status` | time from acceptance (of a redriven job: from its redrive) to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
+//! | `everypage_job_duration_seconds` | `status` | time from admission to the end of the job: `success`, `failed`, `rejected`, `cancelled` |
 //! | `everypage_credits_reserved_total` | | credits reserved for jobs; not recorded while credits are unlimited |
 //! | `everypage_credits_settled_total` | | credits that jobs spent |
 //! | `everypage_saga_duration_seconds` | `saga`, `status` | time from the start of a saga to its end; sagas are purchases of credits (`purchase`) and erasures of tenants (`erasure`): `completed`, `compensated`, `manual`, `resolved` |
@@ -28,6 +28,8 @@
 //! | `everypage_operation_processing_seconds` | `type`, `priority`, `status` | time that one operation took: `open`, `text` and `images` of a document, a delivery of a `page`, an attempt at a `webhook`; by the priority of its job or event; `done`, `failed`, or `returned` for a page that comes back later |
 //! | `everypage_ocr_seconds` | | time that OCR took for a page, the wait for an idle core included; not on AWS |
 //! | `everypage_accounts_drifted` | | accounts that differ from their trails and wait for a repair |
+//! | `everypage_jobs_open` | | documents that are admitted and have not ended: at most `MAX_OPEN_JOBS`, and those that are due |
+//! | `everypage_jobs_waiting` | `priority` | documents that wait for room; counted up to 1,000, the higher priorities first |
 //! | `everypage_queue_depth` | `priority` | page messages that are waiting or being processed, by lane; on AWS, SQS reports this itself |
 //! | `everypage_dlq_added_total` | `reason` | dead letters that were added: a document that failed (`job`), a page that was given up for an error of ours (`gave_up`), because its worker died each time (`crashed`) or after an error of an unknown kind (`unknown`), a message or upload that can't be read (`unreadable`), a message that no server accepted (`webhook`) |
 //! | `everypage_dlq_depth` | | dead letters that wait for an operator; [`MAX_COUNTED_DEAD_LETTERS`] means that many or more |
@@ -246,6 +248,10 @@ pub(crate) static ACCOUNTS_DRIFTED: Metric<0> = Metric::new(
     &[],
     "Accounts that differ from their trails and wait for a repair",
 );
+pub(crate) static JOBS_OPEN: Metric<0> =
+    Metric::new("everypage_jobs_open", Kind::Gauge, &[], "Documents that are admitted and have not ended");
+pub(crate) static JOBS_WAITING: Metric<1> =
+    Metric::new("everypage_jobs_waiting", Kind::Gauge, &["priority"], "Documents that wait for room");
 pub(crate) static QUEUE_DEPTH: Metric<1> = Metric(Definition {
     // SQS reports it without a request every minute.
     on_aws: false,
@@ -276,7 +282,7 @@ pub(crate) static DLQ_DEPTH: Metric<0> =
 pub const NAMESPACE: &str = "Everypage";
 
 /// Every metric.
-pub static ALL: [&Definition; 26] = [
+pub static ALL: [&Definition; 28] = [
     &PROVIDER_REQUESTS.0,
     &PROVIDER_LATENCY.0,
     &PROVIDER_TOKENS.0,
@@ -299,6 +305,8 @@ pub static ALL: [&Definition; 26] = [
     &TIMEOUTS.0,
     &RETRIES.0,
     &ACCOUNTS_DRIFTED.0,
+    &JOBS_OPEN.0,
+    &JOBS_WAITING.0,
     &QUEUE_DEPTH.0,
     &OPERATIONS.0,
     &DLQ_ADDED.0,
@@ -369,6 +377,14 @@ pub(crate) fn dead_letter_added(reason: &'static str) {
 /// Counts a retry of a storage, queue or flow call.
 pub(crate) fn retried() {
     RETRIES.count([], 1);
+}
+
+pub(crate) fn jobs_open(seats: usize) {
+    JOBS_OPEN.set([], seats as f64);
+}
+
+pub(crate) fn jobs_waiting(level: Priority, count: usize) {
+    JOBS_WAITING.set([level.name().into()], count as f64);
 }
 
 pub(crate) fn queue_depth(lane: Priority, waiting: u64) {

@@ -51,6 +51,35 @@ async fn receive(queue: &SqliteQueue) -> Vec<Delivery> {
     queue.receive(100, VISIBILITY).await.unwrap()
 }
 
+/// A page message of a tenant, as far as the queue reads it.
+fn of_tenant(tenant: &str, n: usize) -> Outgoing {
+    Outgoing {
+        name: format!("{tenant}{n}"),
+        job: JobId::new("j"),
+        lane: Priority::Normal,
+        body: format!("{{\"tenant\":\"{tenant}\",\"page_id\":{n}}}"),
+        delay: Duration::ZERO,
+    }
+}
+
+#[tokio::test]
+async fn tenants_of_one_lane_take_turns() {
+    let mut processes = Processes::new();
+    let queue = processes.start().await;
+    queue.send(&(0..50).map(|n| of_tenant("many", n)).collect::<Vec<_>>()).await.unwrap();
+    let first = queue.receive(10, VISIBILITY).await.unwrap();
+    assert_eq!(first.len(), 10);
+    // Of those that are in progress, the first takes long: what it has reached counts, not where it stands.
+    for done in &first[1..] {
+        queue.delete(&done.receipt).await.unwrap();
+    }
+    queue.receive(10, VISIBILITY).await.unwrap();
+    queue.send(&(0..20).map(|n| of_tenant("few", n)).collect::<Vec<_>>()).await.unwrap();
+    let received = queue.receive(20, VISIBILITY).await.unwrap();
+    let few = received.iter().filter(|delivery| delivery.body.contains("few")).count();
+    assert!((9..=11).contains(&few), "{few} of 20 are of the tenant with few");
+}
+
 #[tokio::test]
 async fn a_killed_process_is_not_the_fault_of_its_pages() {
     let mut processes = Processes::new();

@@ -83,15 +83,17 @@ const BY_COMMAND_LINE: [&str; 3] = ["get_caller_identity", "get_queue_url", "hea
 /// Permissions that AWS itself needs, or that a call above needs on further resources.
 type Grant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const PLATFORM: [Grant; 7] = [
+const PLATFORM: [Grant; 9] = [
     ("xray:PutTraceSegments", &["*"], &ALL_FUNCTIONS),
     ("xray:PutTelemetryRecords", &["*"], &ALL_FUNCTIONS),
     ("kms:Decrypt", KEY_OF_BUCKET_AND_TOPIC, &ALL_FUNCTIONS),
     ("kms:GenerateDataKey", KEY_OF_BUCKET_AND_TOPIC, &ALL_FUNCTIONS),
-    // Lambda polls the lanes for the worker, and stores notifications that intake failed to process.
+    // Lambda polls the lanes for the worker, and the notifications of uploads for intake.
     ("sqs:ReceiveMessage", LANES, &["Worker"]),
     ("sqs:DeleteMessage", LANES, &["Worker"]),
-    ("sqs:SendMessage", &["UploadsDeadLetters.Arn"], &["Intake"]),
+    ("sqs:ReceiveMessage", &["ArrivalsQueue.Arn"], &["Intake"]),
+    ("sqs:DeleteMessage", &["ArrivalsQueue.Arn"], &["Intake"]),
+    ("sqs:GetQueueAttributes", &["ArrivalsQueue.Arn"], &["Intake"]),
 ];
 
 #[test]

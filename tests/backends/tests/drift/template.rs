@@ -151,15 +151,39 @@ fn models_and_money_are_parameters() {
 #[test]
 fn the_queues_redrive_policy_has_the_receive_count_of_the_code() {
     let (template, settings) = (template(), Settings::read(|_| None).unwrap().settings);
-    let counts: Vec<&str> =
-        template.lines().filter_map(|line| line.split("maxReceiveCount: ").nth(1)).collect();
     let expected = settings.max_receive_count.to_string();
-    assert_eq!(counts.len(), Priority::ALL.len(), "a redrive policy for each lane");
-    assert!(counts.iter().all(|count| count.trim_end_matches(['}', ' ']) == expected), "{counts:?}");
     for lane in Priority::ALL {
         let queue = block(&template, &format!("  {lane:?}Queue:"));
+        assert_eq!(queue["maxReceiveCount"], expected, "{lane:?}");
         assert_eq!(queue["VisibilityTimeout"], "!Ref WorkerTimeoutSeconds", "{lane:?}");
         assert!(template.contains(&format!("  {lane:?}DeadLetters:")), "{lane:?}");
+    }
+}
+
+#[test]
+fn uploads_reach_intake_through_their_own_queue_one_at_a_time() {
+    let template = template();
+    let (queue, function) = (block(&template, "  ArrivalsQueue:"), block(&template, "  IntakeFunction:"));
+    let number = |value: &String| value.parse::<u64>().unwrap();
+    assert_eq!(number(&queue["VisibilityTimeout"]), 6 * number(&function["Timeout"]));
+    assert_eq!(number(&queue["maxReceiveCount"]), 20);
+    assert_eq!(queue["deadLetterTargetArn"], "!GetAtt UploadsDeadLetters.Arn");
+    assert_eq!(function["Queue"], "!GetAtt ArrivalsQueue.Arn");
+    assert_eq!(function["BatchSize"], "1");
+    assert_eq!(function["FunctionResponseTypes"], "[ReportBatchItemFailures]");
+    let bucket = block(&template, "  Bucket:");
+    assert_eq!(bucket["Queue"], "!GetAtt ArrivalsQueue.Arn");
+    assert_eq!(bucket["DependsOn"], "ArrivalsQueuePolicy");
+    let policy = template.split("  ArrivalsQueuePolicy:").nth(1).unwrap();
+    let policy = policy.split("\n\n").next().unwrap();
+    for needed in ["s3.amazonaws.com", "aws:SourceArn", "aws:SourceAccount", "sqs:SendMessage"] {
+        assert!(policy.contains(needed), "{needed}");
+    }
+    // The size of the stack decides how many documents are open.
+    for (scale, open) in [("small", 100), ("medium", 500), ("large", 2000)] {
+        let line =
+            template.lines().find(|line| line.trim_start().starts_with(&format!("{scale}: {{"))).unwrap();
+        assert!(line.contains(&format!("OpenJobs: '{open}'")), "{line}");
     }
 }
 
