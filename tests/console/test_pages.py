@@ -73,6 +73,26 @@ def test_the_text_is_rendered_and_linked_with_its_outlines(tab, calm):
     expect(rendered.locator(".heading").first).to_be_visible()
 
 
+def test_a_rebuilt_table_is_drawn_and_can_be_had_as_html(tab, calm):
+    page = tab(calm).open()
+    job = choose(page, 14)
+    is_now(page, "Done")
+    go(page, f"/jobs/{job}/pages/2")
+    table = page.get_by_label("Text of page 2").locator("table")
+    expect(table).to_be_visible()
+    expect(table.locator("tr").filter(has_text="Traffic by quarter").locator("td").last).to_have_text("4")
+
+    go(page, f"/jobs/{job}")
+    page.get_by_role("tab", name="Result").click()
+    result = page.locator("#panel-result pre")
+    expect(page.get_by_label("Tables")).to_be_hidden()
+    page.get_by_label("Format").select_option("markdown")
+    expect(result).to_contain_text("| Traffic by quarter | 4 |")
+    page.get_by_label("Tables").select_option("html")
+    expect(result).to_contain_text("<td>Traffic by quarter</td>")
+    expect(result).not_to_contain_text("| Traffic by quarter |")
+
+
 HOSTILE = """# Title <img src=x onerror=alert(1)>
 
 <script>alert(2)</script> **bold** and `code` and ~~gone~~ and [link](javascript:alert(3)) ![chart](https://example.org/a.png)
