@@ -63,6 +63,12 @@ for (const format of ["text", "markdown"] as const) {
   const text = ok(await api.GET("/v1/jobs/{id}/result", { params: { path: { id }, query: { format } }, parseAs: "text" }));
   assert.equal(typeof text, "string");
 }
+const result = { path: { id } };
+const chunks = ok(await api.GET("/v1/jobs/{id}/result", { params: { ...result, query: { format: "chunks" } }, parseAs: "text" }));
+if (typeof chunks !== "string") throw new Error("no lines");
+for (const line of chunks.trim().split("\n")) assert.equal(typeof JSON.parse(line).text, "string");
+const searchable: unknown = ok(await api.GET("/v1/jobs/{id}/result", { params: { ...result, query: { format: "pdf" } }, parseAs: "blob" }));
+assert.ok(searchable instanceof Blob && (await searchable.slice(0, 5).text()) === "%PDF-");
 const trail = ok(await api.GET("/v1/jobs/{id}/events", of(id)));
 assert.ok(typeof trail !== "string" && trail?.items[0]!.type === "job.received");
 ok(await api.GET("/v1/events", { params: { query: { limit: 5 } } }));
