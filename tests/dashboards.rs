@@ -4,8 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use everypage_core::telemetry::metrics::{ALL, Definition, Kind, NAMESPACE};
+use everypage_core::telemetry::metrics::{ALL, Definition, Kind};
 use serde_json::Value;
+
+/// Where CloudWatch keeps the metrics of one stack.
+const NAMESPACE: &str = "Everypage/${AWS::StackName}";
 
 const TEMPLATE: &str = include_str!("../infra/template.yaml");
 const GRAFANA: &str = include_str!("../infra/grafana.json");
@@ -83,14 +86,20 @@ fn plain(line: &[Value]) -> (&str, Vec<&str>) {
 /// `SEARCH('{namespace,label,…} MetricName="name"', …)`, labelled by its dimensions.
 fn searched(line: &Value) -> (&str, Vec<&str>) {
     let expression = line["expression"].as_str().unwrap();
-    let mut dimensions = between(expression, "SEARCH('{", "}").next().expect(expression).split(',');
-    assert_eq!(dimensions.next(), Some(NAMESPACE), "{expression}");
+    let mut dimensions = between(expression, "SEARCH('{", "} ").next().expect(expression).split(',');
+    let namespace = dimensions.next().map(|quoted| quoted.trim_matches('"'));
+    assert_eq!(namespace, Some(NAMESPACE), "{expression}");
     let dimensions: Vec<&str> = dimensions.collect();
     for shown in between(line["label"].as_str().unwrap(), "PROP('Dim.", "')") {
         assert!(dimensions.contains(&shown), "{expression}: no {shown}");
     }
     let name = between(expression, "MetricName=\"", "\"").next().expect(expression);
     (name, dimensions)
+}
+
+#[test]
+fn the_functions_emit_to_the_namespace_that_dashboard_and_alarms_read() {
+    assert!(TEMPLATE.contains(&format!("        METRICS_NAMESPACE: !Sub '{NAMESPACE}'\n")));
 }
 
 #[test]
@@ -102,9 +111,9 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
         let Some(name) = found.first() else { continue };
         let metric = defined(name);
         assert!(metric.on_aws, "{name} is not recorded on AWS");
-        if let Some((_, rest)) = line.split_once("Expression: SELECT ") {
+        if let Some((_, rest)) = line.split_once("Expression: !Sub SELECT ") {
             let from = rest.split_once(" FROM ").expect(line).1;
-            assert!(from.split(' ').next() == Some(NAMESPACE), "{line}");
+            assert_eq!(from.split(' ').next(), Some(format!("\"{NAMESPACE}\"").as_str()), "{line}");
             for condition in from.split_once(" WHERE ").map_or("", |(_, all)| all).split(" AND ") {
                 let Some((label, value)) = condition.split_once(" = ") else { continue };
                 let quoted = label.strip_prefix('"').and_then(|label| label.strip_suffix('"'));
@@ -112,7 +121,7 @@ fn every_metric_of_an_alarm_is_recorded_with_its_dimensions() {
                 assert_label(metric, label, value.trim_matches('\''));
             }
         } else {
-            assert!(line.contains(&format!("Namespace: {NAMESPACE}, MetricName: {name}, ")), "{line}");
+            assert!(line.contains(&format!("Namespace: !Sub '{NAMESPACE}', MetricName: {name}, ")), "{line}");
             let labels: Vec<&str> = between(line, "{Name: ", ",").collect();
             assert_eq!(labels, metric.labels, "{line}");
             for (label, value) in labels.iter().zip(between(line, "Value: ", "}")) {

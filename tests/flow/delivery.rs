@@ -19,6 +19,7 @@ use everypage_core::{
 use everypage_testkit::{
     clock::VirtualClock,
     faulty::{FaultInjector, Faults, Faulty, Injection},
+    ids::CountingIds,
     memory::MemoryBlobs,
     pdf::FakeDocument,
     vision::{Reply, read_by},
@@ -141,7 +142,8 @@ async fn a_short_retry_after_does_not_use_up_the_retries() {
     let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::default());
     let blobs: Arc<dyn Blobs> =
         Arc::new(Faulty::new(blobs, Arc::new(ThrottleWithShortRetryAfter { clock: clock.clone(), until })));
-    let retrying = Retrying::new(blobs, clock.clone(), [1, 4, 16].map(Duration::from_secs).to_vec());
+    let intervals = [1, 4, 16].map(Duration::from_secs).to_vec();
+    let retrying = Retrying::new(blobs, clock.clone(), Arc::new(CountingIds::default()), intervals);
     retrying.put_new("a", vec![1]).await.unwrap();
     assert_eq!(retrying.get("a").await.unwrap(), Some(vec![1]));
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use everypage_core::{
+    dead_letters,
     event::Aggregate,
     events::trail,
     finish::{heal, results, retention, verify::verify_job},
-    ids::TenantId,
+    ids::{JobId, Priority, TenantId},
     job::jobs,
+    ports::queue::{Outgoing, Queue},
     recover::sweep::sweep,
     tenants::administration,
 };
@@ -47,6 +49,29 @@ async fn content_is_removed_after_its_time_and_the_trail_stays() {
     assert_eq!(heal::send(&process.app.finisher, &id, DAY).await.unwrap_err().code(), "nothing_to_heal");
     assert_eq!(retention::remove_expired(&process.app.finisher).await.unwrap(), 0, "once");
     assert!(!process.submit(&document()).await.unwrap().existed, "the same request makes a new job");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_can_not_be_read_is_not_kept_longer_than_content() {
+    let harness = Harness::new(&[("DATA_RETENTION", "30d")]);
+    let process = harness.start("a");
+    let message = Outgoing {
+        name: "torn".into(),
+        job: JobId::new("j"),
+        lane: Priority::Normal,
+        body: r#"{"mupdf_text": "the words of the document"#.into(),
+        delay: Duration::ZERO,
+    };
+    harness.queue.send(&[message]).await.unwrap();
+    process.work_for(Duration::from_secs(1)).await;
+    let waiting = async || dead_letters::count_waiting(&process.app.store, 10).await.unwrap();
+    let is_kept = || harness.records.dump().iter().any(|item| item.draft.body.contains("the words"));
+    harness.advance(29 * DAY).await;
+    retention::remove_expired(&process.app.finisher).await.unwrap();
+    assert_eq!((waiting().await, is_kept()), (1, true));
+    harness.advance(2 * DAY).await;
+    retention::remove_expired(&process.app.finisher).await.unwrap();
+    assert_eq!((waiting().await, is_kept()), (0, false));
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,8 +89,8 @@ impl Instance {
     }
 
     async fn start_in(environment: Environment, make_readers: MakeReaders) -> Result<Self, StackError> {
-        let emf = Emf::install();
         let resources = StackResources::read(&environment).map_err(StackError::Settings)?;
+        let emf = Emf::install(&resources.metrics_namespace);
         let clients = Clients::connect(environment("AWS_ENDPOINT_URL"), environment("AWS_REGION")).await;
         let secrets = Stack::secrets(&clients, &resources).await?;
         let reading = Stack::settings(&secrets, &environment)?;

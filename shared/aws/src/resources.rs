@@ -16,12 +16,14 @@ pub struct StackResources {
     pub key: String,
     /// The secret with settings that must not be in an environment, such as API keys.
     pub secrets: Option<String>,
+    /// Where CloudWatch keeps the stack's metrics.
+    pub metrics_namespace: String,
     pub queues: BTreeMap<Priority, String>,
     pub dead_letter_queues: BTreeMap<Priority, String>,
 }
 
 /// The variables of [`StackResources::read`]; the template sets them for every function.
-pub const VARIABLES: [&str; 7] = [
+pub const VARIABLES: [&str; 8] = [
     "TABLE_NAME",
     "BUCKET_NAME",
     "STATE_MACHINE_ARN",
@@ -29,6 +31,7 @@ pub const VARIABLES: [&str; 7] = [
     "TOPIC_ARN",
     "KMS_KEY_ID",
     "SECRETS_ARN",
+    "METRICS_NAMESPACE",
 ];
 
 /// The variable with a lane's queue URL, such as `QUEUE_URL_URGENT`.
@@ -67,6 +70,7 @@ impl StackResources {
             topic: arn("sns", &format!("{stack}-notices")),
             key: format!("alias/{stack}"),
             secrets: None,
+            metrics_namespace: format!("Everypage/{stack}"),
             queues: queues(""),
             dead_letter_queues: queues("-dlq"),
         }
@@ -91,6 +95,7 @@ impl StackResources {
             topic: need("TOPIC_ARN"),
             key: need("KMS_KEY_ID"),
             secrets: given("SECRETS_ARN"),
+            metrics_namespace: need("METRICS_NAMESPACE"),
             queues: BTreeMap::new(),
             dead_letter_queues: BTreeMap::new(),
         };

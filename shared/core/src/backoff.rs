@@ -7,6 +7,12 @@ pub fn retry_pause(intervals: &[Duration], retry: usize) -> Option<Duration> {
     retry.checked_sub(1).and_then(|index| intervals.get(index)).copied()
 }
 
+/// A pause that is up to half longer, so that callers that failed together do not return together. `random_below`
+/// returns a number below its argument.
+pub fn spread(pause: Duration, random_below: impl FnOnce(u64) -> u64) -> Duration {
+    pause + Duration::from_millis(random_below(pause.as_millis() as u64 / 2 + 1))
+}
+
 /// How long a breaker stays open after it has opened `trips` times in a row: `base`, doubled each
 /// time, at most `cap`.
 pub fn cooldown(trips: u32, base: Duration, cap: Duration) -> Duration {
@@ -34,6 +40,14 @@ mod tests {
         assert_eq!(retry_pause(&list, 3), Some(Duration::from_secs(16)));
         assert_eq!(retry_pause(&list, 4), None);
         assert_eq!(retry_pause(&list, 0), None);
+    }
+
+    #[test]
+    fn a_spread_pause_is_at_most_half_longer_and_never_shorter() {
+        let pause = Duration::from_secs(4);
+        assert_eq!(spread(pause, |_| 0), pause);
+        assert_eq!(spread(pause, |bound| bound - 1), Duration::from_secs(6));
+        assert_eq!(spread(Duration::ZERO, |bound| bound - 1), Duration::ZERO);
     }
 
     proptest! {

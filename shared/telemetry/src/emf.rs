@@ -12,10 +12,7 @@ use std::{
     time::Duration,
 };
 
-use everypage_core::{
-    ports::clock::Clock,
-    telemetry::metrics::{ALL, NAMESPACE},
-};
+use everypage_core::{ports::clock::Clock, telemetry::metrics::ALL};
 use jiff::Timestamp;
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder,
@@ -33,6 +30,8 @@ const EMIT_INTERVAL: Duration = Duration::from_secs(30);
 /// Buffers what is recorded until it is emitted.
 #[derive(Clone)]
 pub struct Emf {
+    /// CloudWatch's name of the place where the metrics of one stack are.
+    namespace: Arc<str>,
     buffers: Arc<Mutex<HashMap<Key, Arc<Buffer>>>>,
     out: Arc<Mutex<dyn Write + Send>>,
 }
@@ -87,15 +86,15 @@ impl HistogramFn for Buffer {
 }
 
 impl Emf {
-    pub fn new(out: impl Write + Send + 'static) -> Self {
-        Self { buffers: Arc::default(), out: Arc::new(Mutex::new(out)) }
+    pub fn new(namespace: &str, out: impl Write + Send + 'static) -> Self {
+        Self { namespace: namespace.into(), buffers: Arc::default(), out: Arc::new(Mutex::new(out)) }
     }
 
     /// Starts to record this process's metrics and to emit them on standard output, from which Lambda
     /// takes its log. Where another recorder is installed already, that one stays and this emits
     /// nothing.
-    pub fn install() -> Self {
-        let emf = Self::new(std::io::stdout());
+    pub fn install(namespace: &str) -> Self {
+        let emf = Self::new(namespace, std::io::stdout());
         let _ = metrics::set_global_recorder(emf.clone());
         emf
     }
@@ -141,7 +140,7 @@ impl Emf {
         let mut documents = Vec::new();
         for (labels, mut metrics) in by_dimensions {
             while !metrics.is_empty() {
-                documents.push(document(now, &labels, &mut metrics));
+                documents.push(document(&self.namespace, now, &labels, &mut metrics));
             }
         }
         documents
@@ -164,7 +163,12 @@ impl Drop for EmitOnDrop<'_> {
 }
 
 /// Moves as much of `metrics` into one document as it may hold; the rest stays for the next.
-fn document(now: Timestamp, labels: &[&Label], metrics: &mut BTreeMap<&str, Vec<f64>>) -> Value {
+fn document(
+    namespace: &str,
+    now: Timestamp,
+    labels: &[&Label],
+    metrics: &mut BTreeMap<&str, Vec<f64>>,
+) -> Value {
     let mut members = Map::new();
     let mut definitions = Vec::new();
     metrics.retain(|name, values| {
@@ -181,7 +185,7 @@ fn document(now: Timestamp, labels: &[&Label], metrics: &mut BTreeMap<&str, Vec<
         members.insert(label.key().to_owned(), json!(label.value()));
     }
     let names: Vec<&str> = labels.iter().map(|label| label.key()).collect();
-    let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [names], "Metrics": definitions });
+    let directive = json!({ "Namespace": namespace, "Dimensions": [names], "Metrics": definitions });
     members.insert(
         "_aws".into(),
         json!({ "Timestamp": now.as_millisecond(), "CloudWatchMetrics": [directive] }),

@@ -72,7 +72,6 @@ impl DeployedStack {
                 "JobTimeout=3m".into(),
                 // Pages that wait for a slot poll four times a second, which would slow the emulator.
                 "MaxInflightPerModel=64".into(),
-                "ProtectData=false".into(),
             ],
         );
         let clients = Clients::connect(Some(endpoint.clone()), Some(REGION.into())).await;
@@ -166,6 +165,14 @@ impl DeployedStack {
         files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
     }
 
+    /// Kills every running process of a function without a chance to clean up.
+    pub fn kill(&self, function: &str) {
+        for process in self.processes(function) {
+            // The process may have ended already.
+            let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
+        }
+    }
+
     /// The logs of all functions.
     pub fn logs(&self) -> String {
         let files = std::fs::read_dir(self.folder().join("logs")).unwrap().flatten();
@@ -223,6 +230,7 @@ fn connect(clients: &Clients, outputs: &Value, payment_server: &FakePaymentServe
             "TOPIC_ARN" => "TopicArn",
             "KMS_KEY_ID" => "KeyArn",
             "SECRETS_ARN" => "ProviderKeysSecretArn",
+            "METRICS_NAMESPACE" => return Some(format!("Everypage/{NAME}")),
             name => {
                 return lanes(name, "QUEUE", "QueueUrl").or_else(|| lanes(name, "DLQ", "DeadLettersUrl"));
             }
@@ -283,10 +291,7 @@ impl TestBackend for DeployedStack {
     }
 
     async fn kill_workers(&self) {
-        for process in self.processes("worker") {
-            // The process may have ended already.
-            let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
-        }
+        self.kill("worker");
     }
 
     /// Does nothing: the queues invoke the workers.

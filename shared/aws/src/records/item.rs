@@ -9,7 +9,10 @@ use everypage_core::ports::{
 };
 use jiff::Timestamp;
 
-use super::SERVICE;
+use super::{
+    SERVICE,
+    index::{sharded, unsharded},
+};
 
 pub type Attributes = HashMap<String, AttributeValue>;
 
@@ -33,7 +36,7 @@ pub fn encode(draft: &Draft, version: u64, stamp: &str) -> Attributes {
     set("body", text(&draft.body));
     for (index, entry) in [("tenant", &draft.tenant_index), ("state", &draft.state_index)] {
         if let Some(entry) = entry {
-            set(&format!("{index}_pk"), text(&entry.partition));
+            set(&format!("{index}_pk"), text(&sharded(&entry.partition, &draft.key)));
             set(&format!("{index}_sk"), text(&entry.sort));
         }
     }
@@ -55,7 +58,7 @@ pub fn decode(attributes: &Attributes) -> Result<Item, Fault> {
     let number = |name: &str| attributes.get(name).and_then(|value| value.as_n().ok());
     let entry = |index: &str| {
         let partition = find(&format!("{index}_pk"))?;
-        Some(IndexEntry { partition, sort: find(&format!("{index}_sk"))? })
+        Some(IndexEntry::new(unsharded(&partition), find(&format!("{index}_sk"))?))
     };
     let expires = number("expires_ms").and_then(|ms| Timestamp::from_millisecond(ms.parse().ok()?).ok());
     Ok(Item {

@@ -1,20 +1,17 @@
 //! Records as items of one DynamoDB table.
 //!
-//! The table has string keys `pk` and `sk`, two sparse indexes that project all attributes, `tenant`
-//! (`tenant_pk`, `tenant_sk`) and `state` (`state_pk`, `state_sk`), and its time to live in
-//! `expires`. It is assumed to be billed per request, without provisioned capacity.
+//! The table has string keys `pk` and `sk`, two sparse indexes, `tenant` (`tenant_pk`, `tenant_sk`), which projects
+//! all attributes, and `work` (`state_pk`, `state_sk`), which projects keys, and its time to live in `expires`. It is
+//! assumed to be billed per request, without provisioned capacity.
 
+mod index;
 mod item;
 mod write;
 
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use aws_sdk_dynamodb::{
-    Client,
-    operation::query::builders::QueryFluentBuilder,
-    types::{AttributeValue, KeysAndAttributes},
-};
+use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder, types::KeysAndAttributes};
 use everypage_core::ports::{
     Fault,
     records::{Batch, Index, Item, Key, Listing, Records, Written},
@@ -66,7 +63,6 @@ impl DynamoRecords {
         query: QueryFluentBuilder,
         mut start: Option<Attributes>,
         limit: usize,
-        position: impl Fn(&Item) -> Option<String>,
     ) -> Result<Listing, Fault> {
         let mut items = Vec::new();
         loop {
@@ -85,7 +81,7 @@ impl DynamoRecords {
             }
             start = page.last_evaluated_key.filter(|key| !key.is_empty());
             if start.is_none() || items.len() >= limit {
-                let next = start.and(items.last()).and_then(position);
+                let next = start.and(items.last()).map(|item| item.draft.key.sort.clone());
                 return Ok(Listing { items, next });
             }
         }
@@ -133,7 +129,7 @@ impl Records for DynamoRecords {
                 .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
                 .expression_attribute_values(":prefix", text(prefix))
         };
-        self.query(query, start, limit, |item| Some(item.draft.key.sort.clone())).await
+        self.query(query, start, limit).await
     }
 
     async fn list_index(
@@ -144,33 +140,7 @@ impl Records for DynamoRecords {
         descending: bool,
         limit: usize,
     ) -> Result<Listing, Fault> {
-        let name = match index {
-            Index::Tenant => "tenant",
-            Index::State => "state",
-        };
-        let query = self
-            .client
-            .query()
-            .index_name(name)
-            .scan_index_forward(!descending)
-            .expression_attribute_values(":pk", text(partition));
-        let query = match after {
-            None => query.key_condition_expression(format!("{name}_pk = :pk")),
-            Some(after) => {
-                let beyond = if descending { "<" } else { ">" };
-                query
-                    .key_condition_expression(format!("{name}_pk = :pk AND {name}_sk {beyond} :after"))
-                    .expression_attribute_values(":after", AttributeValue::S(after.to_owned()))
-            }
-        };
-        self.query(query, None, limit, |item| {
-            let entry = match index {
-                Index::Tenant => item.draft.tenant_index.as_ref(),
-                Index::State => item.draft.state_index.as_ref(),
-            };
-            entry.map(|entry| entry.sort.clone())
-        })
-        .await
+        self.list_shards(index, partition, after, descending, limit).await
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Fault> {

@@ -60,12 +60,12 @@ fn key(name: &str, kind: KeyType) -> KeySchemaElement {
     KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap()
 }
 
-fn index(name: &str) -> GlobalSecondaryIndex {
+fn index(name: &str, attribute: &str, projection: ProjectionType) -> GlobalSecondaryIndex {
     GlobalSecondaryIndex::builder()
         .index_name(name)
-        .key_schema(key(&format!("{name}_pk"), KeyType::Hash))
-        .key_schema(key(&format!("{name}_sk"), KeyType::Range))
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .key_schema(key(&format!("{attribute}_pk"), KeyType::Hash))
+        .key_schema(key(&format!("{attribute}_sk"), KeyType::Range))
+        .projection(Projection::builder().projection_type(projection).build())
         .build()
         .unwrap()
 }
@@ -80,8 +80,8 @@ pub async fn table(clients: &Clients) -> String {
         .billing_mode(BillingMode::PayPerRequest)
         .key_schema(key("pk", KeyType::Hash))
         .key_schema(key("sk", KeyType::Range))
-        .global_secondary_indexes(index("tenant"))
-        .global_secondary_indexes(index("state"));
+        .global_secondary_indexes(index("tenant", "tenant", ProjectionType::All))
+        .global_secondary_indexes(index("work", "state", ProjectionType::KeysOnly));
     for attribute in ["pk", "sk", "tenant_pk", "tenant_sk", "state_pk", "state_sk"] {
         let defined = AttributeDefinition::builder().attribute_name(attribute);
         call = call.attribute_definitions(defined.attribute_type(ScalarAttributeType::S).build().unwrap());

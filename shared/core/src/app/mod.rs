@@ -98,12 +98,11 @@ pub struct App {
 impl App {
     pub fn new(ports: Ports, settings: Settings, node: impl Into<String>) -> Self {
         let settings = Arc::new(settings);
-        let (clock, pauses) = (&ports.clock, &settings.retry_intervals);
-        let blobs: Arc<dyn Blobs> = Arc::new(Retrying::new(ports.blobs, clock.clone(), pauses.clone()));
-        let queue: Arc<dyn Queue> = Arc::new(Retrying::new(ports.queue, clock.clone(), pauses.clone()));
-        let flow: Arc<dyn Flow> = Arc::new(Retrying::new(ports.flow, clock.clone(), pauses.clone()));
+        let blobs: Arc<dyn Blobs> = Arc::new(retrying(ports.blobs, &ports.clock, &ports.ids, &settings));
+        let queue: Arc<dyn Queue> = Arc::new(retrying(ports.queue, &ports.clock, &ports.ids, &settings));
+        let flow: Arc<dyn Flow> = Arc::new(retrying(ports.flow, &ports.clock, &ports.ids, &settings));
         let store = Store {
-            records: Arc::new(Retrying::new(ports.records.clone(), clock.clone(), pauses.clone())),
+            records: Arc::new(retrying(ports.records.clone(), &ports.clock, &ports.ids, &settings)),
             records_once: ports.records,
             clock: ports.clock.clone(),
             ids: ports.ids.clone(),
@@ -241,4 +240,13 @@ impl App {
             recovery,
         }
     }
+}
+
+fn retrying<P: ?Sized>(
+    port: Arc<P>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+    settings: &Settings,
+) -> Retrying<P> {
+    Retrying::new(port, clock.clone(), ids.clone(), settings.retry_intervals.clone())
 }

@@ -1,4 +1,4 @@
-//! Retries of our own storage, queue and flow calls, after 1 s, 4 s and 16 s.
+//! Retries of our own storage, queue and flow calls, after 1 s, 4 s and 16 s with jitter.
 //!
 //! A reply that was lost must not make a write look refused: on a retry, a record that carries
 //! this batch's stamp was written by it.
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tracing::warn;
 
 use crate::{
-    backoff::retry_pause,
+    backoff::{retry_pause, spread},
     ids::{JobId, Priority},
     job::State,
     ports::{
@@ -17,6 +17,7 @@ use crate::{
         blobs::{Blobs, LocalFile, Stored},
         clock::Clock,
         flow::{Flow, FlowStart},
+        ids::Ids,
         queue::{Delivery, Outgoing, Queue, Receipt},
         records::{Batch, Change, Index, Item, Key, Listing, Records, Written},
     },
@@ -30,12 +31,14 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 pub struct Retrying<P: ?Sized> {
     inner: Arc<P>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
     intervals: Vec<Duration>,
 }
 
 impl<P: ?Sized> Retrying<P> {
-    pub fn new(inner: Arc<P>, clock: Arc<dyn Clock>, intervals: Vec<Duration>) -> Self {
-        Self { inner, clock, intervals }
+    /// `ids` make pauses random.
+    pub fn new(inner: Arc<P>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, intervals: Vec<Duration>) -> Self {
+        Self { inner, clock, ids, intervals }
     }
 
     /// Passes `call` the number of the attempt, from 0.
@@ -58,7 +61,7 @@ impl<P: ?Sized> Retrying<P> {
             };
             warn!(%fault, attempt, "call failed, retrying");
             metrics::retried();
-            self.clock.sleep(pause).await;
+            self.clock.sleep(spread(pause, |bound| self.ids.random_below(bound))).await;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The dead letter, and the store of dead letters.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,7 @@ use crate::{
         records::{Change, Draft, Index, IndexEntry, Key, When, Written},
     },
     records::{self, BATCH_SIZE, ListPage, Versioned, decode, encode, read_index},
+    time::after,
 };
 
 /// What was given up.
@@ -227,6 +230,30 @@ async fn count(store: &Store, index: Index, partition: &str, limit: usize) -> Re
 /// The waiting dead letters of all tenants, oldest first.
 pub async fn waiting(store: &Store, limit: usize) -> Result<Vec<Versioned<DeadLetter>>, Fault> {
     read_index(store.records.as_ref(), Index::State, index::DEAD_LETTERS, None, limit, |_| true).await
+}
+
+/// Up to `limit` dead letters of unreadable messages that have been waiting for `time`.
+pub async fn old_unreadable(store: &Store, time: Duration, limit: usize) -> Result<Vec<DeadLetter>, Fault> {
+    let now = store.clock.now();
+    let (mut found, mut position): (_, Option<String>) = (Vec::new(), None);
+    loop {
+        let partition = index::DEAD_LETTERS;
+        let listing =
+            store.records.list_index(Index::State, partition, position.as_deref(), false, BATCH_SIZE).await?;
+        for item in &listing.items {
+            let dead_letter = decode::<DeadLetter>(item)?.value;
+            if after(dead_letter.last_at, time) > now || found.len() == limit {
+                return Ok(found);
+            }
+            if dead_letter.subject == Subject::Message {
+                found.push(dead_letter);
+            }
+        }
+        match listing.next {
+            Some(next) => position = Some(next),
+            None => return Ok(found),
+        }
+    }
 }
 
 /// A page of the waiting dead letters of one tenant, oldest first.

@@ -7,6 +7,7 @@ use tracing::{info, warn};
 
 use super::delete::delete_content;
 use crate::{
+    dead_letters,
     event::Actor,
     events::Store,
     finish::Finisher,
@@ -33,11 +34,15 @@ fn check_interval(retention: Option<Duration>) -> Duration {
 }
 
 /// Removes the content of one batch of jobs that ended longer ago than `DATA_RETENTION`; returns how many. One
-/// job whose content can't be removed does not keep the others.
+/// job whose content can't be removed does not keep the others. Messages that can't be read belong to no job: their
+/// dead letters are purged after the same time.
 pub async fn remove_expired(finisher: &Finisher) -> Result<usize, StepError> {
     let Some(retention) = finisher.settings.data_retention else { return Ok(0) };
     let (store, blobs) = (&finisher.store, finisher.blobs.as_ref());
     let now = store.clock.now();
+    for dead_letter in dead_letters::old_unreadable(store, retention, BATCH_SIZE).await? {
+        dead_letters::purge(store, &dead_letter.id, "retention").await?;
+    }
     let ended = jobs::ended(store, BATCH_SIZE).await?.into_iter();
     let expired = ended.take_while(|job| job.finished_at.is_some_and(|at| after(at, retention) <= now));
     let removals = expired.map(|job| async move { remove_content(store, blobs, &job.id, "retention").await });

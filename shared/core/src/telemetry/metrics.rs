@@ -278,9 +278,6 @@ pub(crate) static DLQ_ADDED: Metric<1> = Metric::new(
 pub(crate) static DLQ_DEPTH: Metric<0> =
     Metric::new("everypage_dlq_depth", Kind::Gauge, &[], "Dead letters that wait for an operator");
 
-/// The CloudWatch namespace.
-pub const NAMESPACE: &str = "Everypage";
-
 /// Every metric.
 pub static ALL: [&Definition; 28] = [
     &PROVIDER_REQUESTS.0,

@@ -35,7 +35,7 @@ impl Log {
 
 fn emf() -> (Emf, Log) {
     let log = Log::default();
-    (Emf::new(log.clone()), log)
+    (Emf::new("Everypage/s", log.clone()), log)
 }
 
 /// Value and dimensions of each occurrence of a metric.
@@ -69,7 +69,7 @@ fn documents_have_the_format_that_cloudwatch_extracts() {
         [
             json!({
                 "_aws": {"Timestamp": timestamp, "CloudWatchMetrics": [{
-                    "Namespace": "Everypage",
+                    "Namespace": "Everypage/s",
                     "Dimensions": [[]],
                     "Metrics": [{"Name": "everypage_operation_retries_total", "Unit": "Count"}],
                 }]},
@@ -77,7 +77,7 @@ fn documents_have_the_format_that_cloudwatch_extracts() {
             }),
             json!({
                 "_aws": {"Timestamp": timestamp, "CloudWatchMetrics": [{
-                    "Namespace": "Everypage",
+                    "Namespace": "Everypage/s",
                     "Dimensions": [["provider", "model"]],
                     "Metrics": [
                         {"Name": "everypage_provider_cost_usd_total", "Unit": "None"},

@@ -6,10 +6,10 @@ use everypage_aws::{VARIABLES, queue_variable};
 use everypage_core::{
     ids::Priority,
     providers::target::{Provider, Tier},
-    settings::{Cost, Settings, parse_duration},
+    settings::{Cost, MaxInflight, Settings, parse_duration},
 };
 
-use crate::{between, block, list, template};
+use crate::{between, block, list, part, template};
 
 #[test]
 fn the_functions_environment_has_exactly_the_variables_that_the_code_reads() {
@@ -160,6 +160,68 @@ fn the_queues_redrive_policy_has_the_receive_count_of_the_code() {
     }
 }
 
+/// A first deployment that fails must be able to delete what it has created, and must fit into a new account.
+#[test]
+fn a_first_deployment_with_all_defaults_can_fail_and_be_repeated() {
+    let template = template();
+    assert_eq!(block(&template, "  ProtectData:")["Default"], "'false'");
+    assert_eq!(block(&template, "  Table:")["DeletionProtectionEnabled"], "!If [ProtectsData, true, false]");
+    for resource in ["Key", "Bucket", "Table"] {
+        let policy = &block(&template, &format!("  {resource}:"))["DeletionPolicy"];
+        assert_eq!(policy, "RetainExceptOnCreate", "{resource}");
+    }
+    assert_eq!(block(&template, "  ReserveConcurrency:")["Default"], "'false'");
+    let size = &block(&template, "  WorkerScale:")["Default"];
+    let lanes = block(&template, "  Scale:")[size].clone();
+    for lane in Priority::ALL {
+        assert!(lanes.contains(&format!("{lane:?}: 2,")), "{lane:?} leaves too little of 10: {lanes}");
+    }
+}
+
+#[test]
+fn every_lane_alone_has_enough_batches_for_the_models() {
+    let scales = block(&template(), "  Scale:");
+    for (size, numbers) in &scales {
+        let numbers: Vec<(&str, u32)> = numbers
+            .trim_matches(['{', '}'])
+            .split(", ")
+            .map(|pair| pair.split_once(": ").unwrap())
+            .map(|(name, number)| (name, number.parse().unwrap()))
+            .collect();
+        let of = |name: &str| numbers.iter().find(|(other, _)| *other == name).unwrap().1;
+        let lanes = Priority::ALL.map(|lane| of(&format!("{lane:?}")));
+        assert!(lanes.iter().all(|lane| *lane == lanes[0]), "{size}: {lanes:?}");
+        assert_eq!(lanes.iter().sum::<u32>(), of("Worker"), "{size}");
+        // Batches of ten pages for the calls to one model that its pace may reach.
+        assert!(size == "small" || lanes[0] * 10 >= MaxInflight::MAX, "{size}: {lanes:?}");
+    }
+    assert_eq!(scales.len(), 3);
+}
+
+#[test]
+fn a_key_of_ones_own_encrypts_table_and_queues_too() {
+    let template = template();
+    assert!(
+        part(&template, "  Table:")
+            .contains("- {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref KmsKeyArn}")
+    );
+    for queue in template.split("    Type: AWS::SQS::Queue\n").skip(1) {
+        let queue = queue.split("\n\n").next().unwrap();
+        assert!(queue.contains("SqsManagedSseEnabled: !If [HasOwnKey, !Ref AWS::NoValue, true]"), "{queue}");
+        assert!(
+            queue.contains("KmsMasterKeyId: !If [HasOwnKey, !Ref KmsKeyArn, !Ref AWS::NoValue]"),
+            "{queue}"
+        );
+    }
+    let policy = part(&template, "  OwnKeyPolicy:");
+    for role in ["Intake", "Worker", "Finalize", "Api", "StateMachine"] {
+        assert!(policy.contains(&format!("!Ref {role}Role")), "{role}");
+    }
+    for service in ["dynamodb", "sqs"] {
+        assert!(policy.contains(&format!("'{service}.${{AWS::Region}}.${{AWS::URLSuffix}}'")), "{service}");
+    }
+}
+
 #[test]
 fn uploads_reach_intake_through_their_own_queue_one_at_a_time() {
     let template = template();
@@ -193,7 +255,16 @@ fn the_table_has_the_attributes_and_indexes_that_the_adapter_uses() {
     for name in ["pk", "sk", "tenant_pk", "tenant_sk", "state_pk", "state_sk"] {
         assert!(template.contains(&format!("AttributeName: {name}")), "{name}");
     }
-    assert!(template.contains("IndexName: tenant") && template.contains("IndexName: state"));
+    let projection = |index: &str| {
+        let index = template.split(&format!("IndexName: {index}\n")).nth(1).unwrap();
+        between(index, "ProjectionType: ", "}").next().unwrap()
+    };
+    assert_eq!((projection("tenant"), projection("work")), ("ALL", "KEYS_ONLY"));
+    assert_eq!(block(&template, "  KeepStateIndex:")["Default"], "'false'");
+    for index in ["tenant", "work"] {
+        let alarm = format!("{{Name: GlobalSecondaryIndexName, Value: {index}}}");
+        assert!(template.contains(&alarm), "no alarm sees that {index} is throttled");
+    }
     assert!(template.contains("AttributeName: expires"), "time to live");
 }
 
