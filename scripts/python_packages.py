@@ -20,13 +20,16 @@ UV = "uv==0.13.8"
 OLDEST_PYTHON = (3, 11)
 
 
-def virtual_environment(name: str, packages: list[str]) -> pathlib.Path:
+def virtual_environment(name: str, packages: list[str], cache: pathlib.Path = CACHE) -> pathlib.Path:
     """Where `install` puts these packages."""
-    return CACHE / name / "-".join(packages).replace("==", "-")
+    return cache / name / "-".join(packages).replace("==", "-")
 
 
 def install(
-    name: str, packages: list[str], prepare: typing.Callable[[pathlib.Path], None] | None = None
+    name: str,
+    packages: list[str],
+    prepare: typing.Callable[[pathlib.Path], None] | None = None,
+    cache: pathlib.Path = CACHE,
 ) -> pathlib.Path:
     """Installs the packages unless they are there, and returns their virtual environment.
 
@@ -35,8 +38,8 @@ def install(
     """
     if sys.version_info < OLDEST_PYTHON:
         sys.exit("the checks need Python {}.{} or newer; python3 is {}.{}".format(*OLDEST_PYTHON, *sys.version_info))
-    folder = virtual_environment(name, packages)
-    with locked(CACHE / name):
+    folder = virtual_environment(name, packages, cache)
+    with locked(cache / name):
         # Without its Python (removed, or replaced by an upgrade of the system) an environment is useless.
         if (folder / "installed").exists() and (folder / "bin" / "python").exists():
             return folder
