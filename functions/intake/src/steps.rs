@@ -44,6 +44,9 @@ pub enum Step {
     /// Stores the token that the last page or a change of the job answers; `state` is the one that the
     /// execution started with or that `Load` returned.
     Listen { job_id: JobId, token: TaskToken, state: State },
+    /// Everything for a document of one range, from opening it to sending its pages; then the token is answered as
+    /// that of `Listen`. A larger document fails the token.
+    Begin { job_id: JobId, token: TaskToken, state: State },
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -89,7 +92,8 @@ impl Step {
             | Self::Recognize { job_id, .. }
             | Self::ReadLate { job_id }
             | Self::Send { job_id, .. }
-            | Self::Listen { job_id, .. } => job_id,
+            | Self::Listen { job_id, .. }
+            | Self::Begin { job_id, .. } => job_id,
         }
     }
 }
@@ -119,16 +123,49 @@ async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
         Step::Send { group, .. } => send::send(&app.reader, job, group).await?,
         Step::Listen { token, state, .. } => {
             stack.flow.store_token(&job.id, &token, state).await?;
-            // Written first, read second: a change before the write found no token to answer.
-            let job = load(app, &job.id).await?;
-            if was_changed(&job, state) {
-                stack.flow.wake(&job.id).await?;
-            } else if countdowns::is_complete(&app.store, &job).await? {
-                stack.flow.pages_settled(&job.id).await?;
-            }
+            answer_early(stack, job, state).await?;
+        }
+        Step::Begin { token, state, .. } => {
+            stack.flow.store_token(&job.id, &token, state).await?;
+            begin(stack, job, &token, state).await?;
         }
     }
     Ok(json!({}))
+}
+
+/// Prepares a document of one range and sends its pages. Many ranges are left to steps of their own, also where
+/// they were prepared before.
+async fn begin(stack: &Stack, job: &Job, token: &TaskToken, state: State) -> Result<(), StepError> {
+    let app = &stack.app;
+    let prepared = prepare_job(app, job).await?;
+    match prepared.next {
+        Next::ReadTexts => return Ok(stack.flow.leave_to_ranges(token).await?),
+        Next::SendPages if prepared.groups.len() > 1 => {
+            return Ok(stack.flow.leave_to_ranges(token).await?);
+        }
+        Next::SendPages => {
+            let planned = load(app, &job.id).await?;
+            for group in prepared.groups {
+                send::send(&app.reader, &planned, group).await?;
+            }
+        }
+        Next::AwaitDecision => {}
+        Next::Finalize => return Ok(stack.flow.pages_settled(&job.id).await?),
+    }
+    answer_early(stack, job, state).await
+}
+
+/// Answers the stored token if what it waits for has happened. It was written first, and this is read second: a
+/// change before the write found no token to answer.
+async fn answer_early(stack: &Stack, job: &Job, state: State) -> Result<(), StepError> {
+    let app = &stack.app;
+    let job = load(app, &job.id).await?;
+    if was_changed(&job, state) {
+        stack.flow.wake(&job.id).await?;
+    } else if countdowns::is_complete(&app.store, &job).await? {
+        stack.flow.pages_settled(&job.id).await?;
+    }
+    Ok(())
 }
 
 async fn load(app: &App, id: &JobId) -> Result<Job, StepError> {

@@ -118,6 +118,82 @@ async fn a_document_of_one_range_is_prepared_and_planned_in_one_step() {
     assert!(messages.len() == 2 && messages.iter().all(|message| message.image.is_some()));
 }
 
+async fn waiting_pages(harness: &Harness) -> u64 {
+    harness.queue.depths().await.unwrap().iter().map(|(_, depth)| depth).sum()
+}
+
+#[tokio::test]
+async fn one_step_does_all_for_a_document_of_one_range_and_may_be_repeated() {
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let sfn = FakeService::start().await;
+    let stack = stack(&process, &sfn.endpoint).await;
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let begin = async |token: &str| {
+        let step = json!({ "step": "begin", "state": "ACKED", "token": token });
+        assert_eq!(support::run_step(&stack, &id, step).await, json!({}));
+    };
+    begin("t1").await;
+    begin("t2").await;
+    assert_eq!((waiting_pages(&harness).await, sfn.calls()), (2, vec![]));
+    tokio::time::pause();
+    process.work_for(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    // As after a step that died before it could answer.
+    begin("t3").await;
+    assert_eq!(
+        (waiting_pages(&harness).await, sfn.calls()),
+        (0, vec!["AWSStepFunctions.SendTaskSuccess".into()])
+    );
+}
+
+#[tokio::test]
+async fn a_document_of_many_ranges_or_without_pages_for_ai_ends_that_step_at_once() {
+    // The first page of a mixed document has text only.
+    for (pages, answer) in [(4, "SendTaskFailure"), (1, "SendTaskSuccess")] {
+        let harness = Harness::new(&[("RANGE_PAGES", "3")]);
+        let process = harness.start("a");
+        let sfn = FakeService::start().await;
+        let stack = stack(&process, &sfn.endpoint).await;
+        let id = process.submit(&FakeDocument::mixed(pages)).await.unwrap().job.id;
+        let begin = json!({ "step": "begin", "state": "ACKED", "token": "t1" });
+        support::run_step(&stack, &id, begin.clone()).await;
+        let answered = format!("AWSStepFunctions.{answer}");
+        assert_eq!(sfn.calls(), [answered.as_str()]);
+        // As after an approval.
+        support::run_step(&stack, &id, json!({ "step": "plan" })).await;
+        support::run_step(&stack, &id, begin).await;
+        assert_eq!(sfn.calls(), [answered.as_str(), &answered]);
+        assert_eq!(waiting_pages(&harness).await, 0);
+    }
+}
+
+/// Executions keep the definition that they started with: after a deployment they call the new functions.
+#[tokio::test]
+async fn an_execution_of_a_definition_without_begin_continues() {
+    let events: Value = serde_json::from_str(include_str!("../events/steps-without-begin.json")).unwrap();
+    let harness = Harness::new(&[]);
+    let process = harness.start("a");
+    let sfn = FakeService::start().await;
+    let stack = stack(&process, &sfn.endpoint).await;
+    let id = process.submit(&FakeDocument::graphics(2)).await.unwrap().job.id;
+    let run = async |step: &str| support::run_step(&stack, &id, events[step].clone()).await;
+    run("listen").await;
+    let prepared = run("prepare").await;
+    assert_eq!(prepared["next"], "send_pages");
+    assert_eq!(prepared["groups"], json!([events["send"]["group"]]));
+    assert_eq!(run("plan").await["next"], "send_pages");
+    run("send").await;
+    tokio::time::pause();
+    process.work_for(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    assert_eq!(run("load").await["open"], true);
+    assert_eq!(run("ocr_plan").await, json!({ "groups": [] }));
+    let mut finalize = events["finalize"].clone();
+    finalize["job_id"] = json!(id);
+    assert_eq!(everypage_finalize::handle(&process.app, finalize).await.unwrap().state, "AUDITED");
+}
+
 /// Pages that are settled before the token is stored are not missed, and neither is a wake-up that was lost.
 #[tokio::test]
 async fn a_step_that_listens_too_late_is_answered_at_once() {

@@ -47,6 +47,8 @@ use crate::fault::fault;
 const SERVICE: &str = "Step Functions";
 /// The error with which a token fails after a change of its job; `statemachine.asl.json` catches it.
 pub const JOB_CHANGED: &str = "JobChanged";
+/// The error with which the token of a document with more than one range fails.
+pub const MANY_RANGES: &str = "ManyRanges";
 /// Step Functions rejects a token of another length as an invalid request.
 const TOKEN_BYTES: RangeInclusive<usize> = 1..=2048;
 /// Two tasks of one execution hardly ever store a token at the same time.
@@ -92,8 +94,13 @@ impl SfnFlow {
         Ok(Some(step).filter(|step| TOKEN_BYTES.contains(&step.token.as_str().len())))
     }
 
-    async fn fail(&self, token: &TaskToken) -> Result<(), Fault> {
-        let call = self.client.send_task_failure().task_token(token.as_str()).error(JOB_CHANGED);
+    /// Ends the step that prepares a whole document: this one has many ranges, which are prepared one by one.
+    pub async fn leave_to_ranges(&self, token: &TaskToken) -> Result<(), Fault> {
+        self.fail(token, MANY_RANGES).await
+    }
+
+    async fn fail(&self, token: &TaskToken, error: &str) -> Result<(), Fault> {
+        let call = self.client.send_task_failure().task_token(token.as_str()).error(error);
         let Err(error) = call.send().await else { return Ok(()) };
         match error.as_service_error() {
             // No step waits for it any more.
@@ -187,7 +194,7 @@ impl Flow for SfnFlow {
 
     async fn wake(&self, job: &JobId) -> Result<(), Fault> {
         match self.waiting_step(job).await? {
-            Some(step) => self.fail(&step.token).await,
+            Some(step) => self.fail(&step.token, JOB_CHANGED).await,
             None => Ok(()),
         }
     }
@@ -196,7 +203,7 @@ impl Flow for SfnFlow {
     /// not settled.
     async fn remind(&self, job: &JobId, state: State) -> Result<(), Fault> {
         match self.waiting_step(job).await?.filter(|step| step.state != state) {
-            Some(step) => self.fail(&step.token).await,
+            Some(step) => self.fail(&step.token, JOB_CHANGED).await,
             None => Ok(()),
         }
     }

@@ -28,7 +28,7 @@ pub use blobs::{S3Blobs, UploadedObject};
 pub use bus::EventBridgeBus;
 pub use clients::Clients;
 pub use discovery::discover;
-pub use flow::{JOB_CHANGED, SfnFlow, wait_until};
+pub use flow::{JOB_CHANGED, MANY_RANGES, SfnFlow, wait_until};
 pub use foreign::Copied;
 pub use notifier::SnsNotifier;
 pub use queue::SqsQueue;

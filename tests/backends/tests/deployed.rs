@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -24,9 +24,9 @@ use everypage_core::{
     document::{ImageFormat, ImageStyle},
     event::Aggregate,
     events::trail,
-    finish::{heal, results},
+    finish::{heal, results, verify::verify_job},
     ids::{PageNumber, TenantId},
-    job::{State, jobs},
+    job::{Job, State, jobs},
     keys::{blob, record},
     notify::{webhook, webhooks},
     ports::pdf::{PdfSource, ReadOptions, RenderPages},
@@ -72,6 +72,7 @@ async fn scenarios_on_the_deployed_stack() {
     logs_contain_no_secrets(&backend);
     // Last: it removes what the others left.
     if std::env::var_os(UNSEEN).is_some() {
+        functions_are_killed_at_any_step(&backend).await;
         content_is_removed_after_its_time(&backend).await;
     }
 }
@@ -498,7 +499,7 @@ async fn the_api_sells_credits(backend: &DeployedStack) {
     );
 }
 
-/// Sent by the sweep, signed, and in the job's trace.
+/// Sent by finalize when the job ends, not by a sweep; signed, and in the job's trace.
 async fn a_webhook_is_sent(backend: &DeployedStack) {
     tenant(&backend.app(), "hooked", &[]).await;
     let received: Arc<Mutex<Vec<(HeaderMap, String)>>> = Arc::default();
@@ -522,17 +523,55 @@ async fn a_webhook_is_sent(backend: &DeployedStack) {
     let document = Document { tenant: "hooked", name: "a.pdf", bytes, password: None, traceparent: None };
     let id = backend.submit(document).await;
     let job = ended(backend, &id, Duration::from_secs(150)).await;
-    let (headers, body) = until("a webhook", Duration::from_secs(90), async || {
-        backend.sweep().await;
-        received.lock().unwrap().first().cloned()
-    })
-    .await;
+    let leaves_within = Duration::from_secs(20);
+    let (headers, body) =
+        until("a webhook", leaves_within, async || received.lock().unwrap().first().cloned()).await;
     let header = |name: &str| headers[name].to_str().unwrap();
     let (message, time) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap());
     assert_eq!(header("webhook-signature"), webhook::sign(&secret, message, time, &body));
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((&body["type"], &body["data"]["id"]), (&json!("job.success"), &json!(id)));
     assert!(header("traceparent").contains(&job.trace().trace_id()));
+}
+
+/// Intake is killed while it prepares the document, finalize while it publishes, each again and again for a moment.
+#[expect(clippy::disallowed_methods, reason = "the functions run in real time")]
+async fn functions_are_killed_at_any_step(backend: &DeployedStack) {
+    tenant(&backend.app(), "killed", &[("JOB_TIMEOUT", "5m")]).await;
+    let bytes = sample_pdf::pages_with_text(&["one", "two"]);
+    let document = Document { tenant: "killed", name: "k.pdf", bytes, password: None, traceparent: None };
+    let id = backend.submit(document).await;
+    let kill_for = async |function: &str, time: Duration| {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            backend.kill(function);
+            tokio::time::sleep(Duration::from_millis(150)).await;
+        }
+    };
+    kill_for("intake", Duration::from_secs(2)).await;
+    until("both pages settled", Duration::from_secs(200), async || {
+        let events = trail::read_pages(&backend.app().store, &id).await.ok()?;
+        (events.iter().filter(|event| event.kind == "page.settled").count() == 2).then_some(())
+    })
+    .await;
+    kill_for("finalize", Duration::from_secs(3)).await;
+    let job = ended(backend, &id, Duration::from_secs(200)).await;
+    assert_eq!(job.state, State::Audited);
+    let result = job.result.as_ref().unwrap();
+    assert_eq!((result.version, result.metadata.total_pages, result.metadata.final_ai_pages), (1, 2, 2));
+    let report = verify_job(&backend.app().store, backend.app().blobs.as_ref(), &id).await.unwrap();
+    assert_eq!(report.findings, Vec::<String>::new());
+}
+
+/// Seconds from the last settled page to the published result.
+async fn publishing_time(backend: &DeployedStack, job: &Job) -> f64 {
+    let app = backend.app();
+    let store = &app.store;
+    let pages = trail::read_pages(store, &job.id).await.unwrap();
+    let settled = pages.iter().map(|event| event.timestamp).max().unwrap();
+    let events = trail::read(store, &Aggregate::Job(job.id.clone())).await.unwrap();
+    let executed = events.iter().find(|event| event.kind == "job.executed").unwrap().timestamp;
+    executed.duration_since(settled).as_secs_f64()
 }
 
 async fn twenty_documents_are_read_concurrently(backend: &DeployedStack) {
@@ -545,7 +584,14 @@ async fn twenty_documents_are_read_concurrently(backend: &DeployedStack) {
             .await;
         ended(backend, &id, Duration::from_secs(300)).await
     }));
-    for job in jobs.await {
+    let jobs = jobs.await;
+    let mut times = join_all(jobs.iter().map(|job| publishing_time(backend, job))).await;
+    times.sort_by(f64::total_cmp);
+    println!(
+        "seconds from the last page's answer to the result: median {:.1}, longest {:.1}",
+        times[10], times[19]
+    );
+    for job in jobs {
         assert_eq!(job.state, State::Audited);
         let metadata = &job.result.as_ref().unwrap().metadata;
         assert_eq!((metadata.total_pages, metadata.timeout_occurred), (2, false));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everypage_aws::JOB_CHANGED;
+use everypage_aws::{JOB_CHANGED, MANY_RANGES};
 use everypage_core::settings::{Reading, Settings};
 use everypage_function::ErrorName;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn every_error_in_the_state_machine_is_raised_by_the_code_or_by_aws() {
     let all = states(&machine);
     let mut raised: BTreeSet<&str> = all.iter().filter_map(|state| state["Error"].as_str()).collect();
     raised.extend(ErrorName::ALL.iter().map(|name| name.as_str()));
-    raised.insert(JOB_CHANGED);
+    raised.extend([JOB_CHANGED, MANY_RANGES]);
     let lists = all.iter().flat_map(|state| ["Retry", "Catch"].map(|list| &state[list]));
     let rules = lists.filter_map(Value::as_array).flatten();
     for error in rules.flat_map(|rule| rule["ErrorEquals"].as_array().unwrap()).filter_map(Value::as_str) {
@@ -137,7 +137,8 @@ fn every_choice_and_every_end_of_the_race_is_known_to_the_functions() {
 #[test]
 fn a_rendering_failure_does_not_fail_a_job() {
     let machine = machine();
-    let work = &machine["States"]["Race"]["Branches"][0]["States"];
+    let ranges = &machine["States"]["Race"]["Branches"][0]["States"]["Ranges"];
+    let work = &ranges["Branches"][0]["States"];
     let room = "Lambda.TooManyRequestsException";
     let caught = |state: &str| -> Vec<(String, String)> {
         let rules = work[state]["Catch"].as_array().unwrap().iter();
