@@ -18,6 +18,7 @@ mod hedging;
 mod jobs;
 mod ocr;
 mod pacing;
+mod quotas;
 mod retention;
 mod upgrade;
 mod verification;

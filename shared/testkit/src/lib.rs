@@ -9,6 +9,7 @@ pub mod faulty;
 pub mod http;
 pub mod ids;
 pub mod memory;
+pub mod metered;
 pub mod ocr;
 pub mod pdf;
 pub mod sample_pdf;
