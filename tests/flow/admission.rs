@@ -84,7 +84,11 @@ async fn hundreds_of_documents_of_two_tenants_all_finish_in_turn_and_never_more_
     let (mut of_few, mut ended) = (vec![], 0);
     while let Some(next) = open(&process).await.into_iter().min_by_key(|job| job.admitted_at) {
         assert!(open(&process).await.len() <= LIMIT);
-        assert_eq!(seated(&process).await.len(), LIMIT.min(200 - ended), "a seat is free and somebody waits");
+        assert_eq!(
+            seated(&process).await.len(),
+            LIMIT.min(200 - ended),
+            "a seat is free and a document waits"
+        );
         invariants::succeeded(&process.finish(&next.id).await);
         ended += 1;
         if next.received.tenant.as_str() == "few" {
@@ -204,9 +208,9 @@ async fn a_redriven_job_waits_for_room_as_others_do() {
     invariants::trail_verifies(&process.app, &ended).await;
 }
 
-/// The process dies at each of its calls: the next one admits whoever is left, and nobody holds a seat twice.
+/// The process dies at each of its calls: the next one admits what is left, and no seat stays taken.
 #[tokio::test(start_paused = true)]
-async fn whatever_call_a_process_dies_at_everyone_is_admitted_and_every_seat_is_given_back() {
+async fn whatever_call_a_process_dies_at_every_document_is_admitted_and_every_seat_given_back() {
     let mut died = 0;
     for at in 0.. {
         let mut harness = Harness::new(&[("MAX_OPEN_JOBS", "1")]);
@@ -229,7 +233,7 @@ async fn whatever_call_a_process_dies_at_everyone_is_admitted_and_every_seat_is_
         harness.advance(Duration::from_secs(400)).await;
         submit_as(&process, "local", 2, |_| {}).await;
         process.app.admission.recover().await.unwrap();
-        // Whoever is open is driven by the next process; the first may be late, and is published all the same.
+        // What is open is driven by the next process; the first may be late, and is published all the same.
         for _ in 0..3 {
             for job in open(&process).await {
                 process.finish(&job.id).await;

@@ -216,7 +216,7 @@ fn with_suspects(
 }
 
 /// The place of a tenant's next message in a lane: behind its own last one, and not before what the lane has reached.
-/// So the messages of a tenant with many stand one behind the other, and those of others stand beside them.
+/// So the messages of a tenant with many stand one behind the other, and those of others stand next to them.
 fn next_place(db: &Connection, lane: u8, tenant: &str) -> rusqlite::Result<i64> {
     let number = |sql: &str, of: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<Option<i64>> {
         db.prepare_cached(sql)?.query_row(of, |row| row.get(0))

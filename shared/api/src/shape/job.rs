@@ -228,7 +228,7 @@ pub struct Job {
     /// When work on the document started; absent while it waits for room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the result is published at the latest; absent while it waits for room and its time has not begun.
+    /// When the result is published at the latest; absent while it waits for room and its time has not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// When the job ended.

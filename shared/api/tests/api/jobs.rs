@@ -173,7 +173,7 @@ async fn a_job_that_waits_says_what_is_ahead_of_it() {
     assert_eq!((waiting.text("/status"), waiting.text("/state")), ("queued".into(), "ACKED".into()));
     assert_eq!(waiting.at("/queue"), serde_json::json!({"ahead": 1, "or_more": false}));
     assert_eq!(waiting.text("/message"), "queued; 1 document is ahead");
-    // Its time has not begun.
+    // Its time has not started.
     assert_eq!((waiting.at("/deadline"), waiting.at("/started_at")), Default::default());
     let timed = service.job("?deadline=10m", &FakeDocument::graphics(4)).await;
     let timed = service.get(user(), &format!("/v1/jobs/{timed}")).await;

@@ -2,7 +2,7 @@
 //!
 //! An admission is one transaction: the event, the job, its seat, and the turn. The turn was read before the seats
 //! were counted, so of two processes that count at the same time only one writes, and no more seats are taken than
-//! there are. A document that is due is admitted beside the turn, whatever the room.
+//! there are. A document that is due is admitted out of turn, whatever the room.
 
 use std::{collections::BTreeSet, convert::Infallible, time::Duration};
 
@@ -31,7 +31,7 @@ use crate::{
 const BATCH: usize = 32;
 /// How often another process may be first, before the line is left to it.
 const MAX_REFUSED: u32 = 20;
-/// How often a long-lived process looks after the line. Whoever comes into it or leaves a seat admits at once; this
+/// How often a long-lived process looks after the line. What accepts or ends a document admits at once; this
 /// is for jobs that are due, and for what a process that died has left.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// After this many looks, it also looks for seats that were not given back.
@@ -47,11 +47,11 @@ enum Seating {
 }
 
 impl Admission {
-    /// Admits everyone for whom there is room, in turn, and starts their flows; returns them. `newcomer` is a job
+    /// Admits documents while there is room, in turn, and starts their flows; returns them. `newcomer` is a job
     /// that just came into line: the index may not list it yet.
     pub async fn admit(&self, newcomer: Option<&Job>) -> Result<Vec<Job>, Fault> {
         if !self.settings.run_dispatcher {
-            // It drives no jobs: their time would run while nobody works on them.
+            // It drives no jobs: their time would run without any work on them.
             return Ok(vec![]);
         }
         let _one_at_a_time = self.turn.lock().await;
@@ -63,7 +63,7 @@ impl Admission {
     }
 
     /// What a flow that could not be started misses is done by the sweep, and on one machine by the next look for
-    /// jobs that nobody drives.
+    /// jobs without a driver.
     async fn start(&self, job: &Job) {
         if let Err(fault) = self.flow.start(&job.flow_start()).await {
             warn!(%fault, job = %job.id, "flow not started yet");
@@ -235,7 +235,7 @@ impl Admission {
                 _ => self.admit(None).await.map(drop),
             };
             if let Err(fault) = looked {
-                warn!(%fault, "nobody admitted yet");
+                warn!(%fault, "waiting jobs not admitted yet");
             }
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! **Between tenants** of one level, turns are taken by *place*. The line of a level has reached some place; a
 //! tenant's document gets the place behind that, or behind the tenant's own last one. So the documents of a tenant
-//! that hands in thousands stand one behind the other, and those of another tenant stand beside them.
+//! that hands in thousands stand one behind the other, and those of another tenant stand next to them.
 //!
 //! **Between levels**, the highest goes first, and every [`FAIR_TURN`]th document is of a lower one, of each in turn.
 
@@ -64,7 +64,7 @@ impl Turn {
         reached.max(last.unwrap_or(0)) + 1
     }
 
-    /// Who is admitted next; `None` if nobody waits.
+    /// Which document is admitted next; `None` if none waits.
     pub fn next<'a>(&self, waiting: &'a [Waiting]) -> Option<&'a Waiting> {
         let highest = waiting.iter().map(|one| one.level).max()?;
         let level = if self.is_fair() { self.lower_than(highest, waiting) } else { highest };
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_time_nobody_is_owed_a_turn() {
+    fn after_an_idle_time_no_tenant_is_owed_a_turn() {
         let mut line = Line::default();
         // Tenant 1 was alone for long.
         for _ in 0..100 {
@@ -187,10 +187,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever waits, of whatever level, is admitted after a bounded number of others, whatever else is
+        /// Each document in line, of whatever level, is admitted after a bounded number of others, whatever else is
         /// handed in meanwhile.
         #[test]
-        fn nobody_starves(
+        fn no_document_starves(
             first in prop::collection::vec((0usize..5, 0u8..4), 1..40),
             later in prop::collection::vec((0usize..5, 0u8..4), 400),
         ) {

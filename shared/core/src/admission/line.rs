@@ -70,7 +70,7 @@ struct Due {
     job: JobId,
 }
 
-/// What is stored beside a job that comes into line: when it is due, if its caller gave a deadline.
+/// What is stored with a job that comes into line: when it is due, if its caller gave a deadline.
 pub fn due_change(job: &Job) -> Result<Option<Change>, Fault> {
     let Some(at) = due_at(job) else { return Ok(None) };
     let state_index = Some(IndexEntry::new(index::DUE_JOBS, format!("{at:.3}#{}", job.id)));

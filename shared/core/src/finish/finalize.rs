@@ -36,7 +36,7 @@ pub async fn finalize(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<J
 
 async fn end(finisher: &Finisher, id: &JobId, cause: Cause) -> Result<Job, StepError> {
     let job = jobs::load(&finisher.store, id).await?.value;
-    // Its time has not begun.
+    // Its time has not started.
     if job.is_waiting() && cause != Cause::Cancelled {
         return Ok(job);
     }

@@ -273,10 +273,10 @@ impl Job {
         self.received.options.deadline_given && self.redrives == 0
     }
 
-    /// Its deadline; `None` while it waits and its time has not begun.
+    /// Its deadline; `None` while it waits and its time has not started.
     pub fn known_deadline(&self) -> Option<Timestamp> {
-        let has_begun = !self.is_waiting() || self.has_given_deadline();
-        self.acked_at.filter(|_| has_begun).map(|_| self.deadline)
+        let has_started = !self.is_waiting() || self.has_given_deadline();
+        self.acked_at.filter(|_| has_started).map(|_| self.deadline)
     }
 
     /// Its result is published, or it ended without one.
