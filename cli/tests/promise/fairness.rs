@@ -121,7 +121,7 @@ async fn hundreds_of_documents_of_two_tenants_at_once_all_finish_and_no_more_are
         for key in &keys {
             assert_eq!(with_status(key, "failed").await, Vec::<String>::new());
         }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        tokio::task::yield_now().await;
     }
     served.signal(Signal::TERM);
     served.ended().await.code(0);
