@@ -32,6 +32,10 @@ const FAIR_RECEIVE_INTERVAL: u64 = 5;
 /// process that is killed is not the fault of all its pages.
 const SUSPECT_CRASHES: u32 = 2;
 
+/// How long a suspect that has to run alone waits for a moment in which nothing else is there; from then on nothing else
+/// is received until it has run.
+const MAX_SUSPECT_WAIT: Duration = Duration::from_secs(10);
+
 /// Suspects that may be in progress together, by the number of their crashes.
 fn suspects_together(crashes: u32) -> usize {
     match crashes {
@@ -189,18 +193,24 @@ fn with_suspects(
     max: usize,
     mut visible: Vec<(i64, bool)>,
 ) -> rusqlite::Result<Vec<(i64, bool)>> {
-    let mut suspects: Vec<(i64, u32)> = db
+    let mut suspects: Vec<(i64, u32, i64)> = db
         .prepare_cached(
-            "SELECT messages.id, crashes FROM messages JOIN drives USING (job)
-             WHERE crashes >= ?3 AND owner = ?1 AND visible_at <= ?2 ORDER BY crashes, messages.id LIMIT ?4",
+            "SELECT messages.id, crashes, visible_at FROM messages JOIN drives USING (job)
+             WHERE crashes >= ?3 AND owner = ?1 AND visible_at <= ?2 ORDER BY crashes, messages.id",
         )?
-        .query_map(params![owner, now, SUSPECT_CRASHES, max], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map(params![owner, now, SUSPECT_CRASHES], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_, _>>()?;
     let (all, in_progress, alone) = in_progress(db, owner, now)?;
     if alone > 0 {
         return Ok(vec![]);
     }
-    let Some(crashes) = suspects.first().map(|(_, crashes)| *crashes) else { return Ok(visible) };
+    let is_overdue = |(_, crashes, visible_at): &&(i64, u32, i64)| {
+        suspects_together(*crashes) == 1 && now - visible_at >= MAX_SUSPECT_WAIT.as_millis() as i64
+    };
+    if let Some((id, ..)) = suspects.iter().find(is_overdue) {
+        return Ok(if all == 0 { vec![(*id, true)] } else { vec![] });
+    }
+    let Some(crashes) = suspects.first().map(|(_, crashes, _)| *crashes) else { return Ok(visible) };
     let together = suspects_together(crashes);
     if together == 1 {
         // It runs when nothing else does.
@@ -209,9 +219,9 @@ fn with_suspects(
         }
         return Ok(visible);
     }
-    suspects.retain(|(_, crashes)| suspects_together(*crashes) == together);
+    suspects.retain(|(_, crashes, _)| suspects_together(*crashes) == together);
     suspects.truncate(together.saturating_sub(in_progress).min(max.saturating_sub(visible.len())));
-    visible.extend(suspects.into_iter().map(|(id, _)| (id, false)));
+    visible.extend(suspects.into_iter().map(|(id, ..)| (id, false)));
     Ok(visible)
 }
 

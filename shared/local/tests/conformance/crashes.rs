@@ -145,6 +145,47 @@ async fn a_delivery_to_a_process_that_died_counts_for_a_page_that_was_alone() {
     assert_eq!(receive(&queue).await[0].receive_count, 3);
 }
 
+/// While other pages keep coming, a suspect would never run if it only ran when there are none.
+#[tokio::test]
+async fn a_suspect_waits_ten_seconds_at_most_for_its_turn_alone() {
+    let mut processes = Processes::new();
+    let mut queue = processes.start().await;
+    send(&queue, 2).await;
+    for crashes in 1..=4 {
+        assert_eq!(receive(&queue).await.len(), 2, "before crash {crashes}");
+        queue = processes.start().await;
+    }
+    let mut others = vec![];
+    let is_suspect = |delivery: &Delivery| ["0", "1"].contains(&delivery.body.as_str());
+    for second in 0..10 {
+        let message = Outgoing {
+            name: format!("other {second}"),
+            job: JobId::new("j"),
+            lane: Priority::Normal,
+            body: "other".into(),
+            delay: Duration::ZERO,
+        };
+        queue.send(&[message]).await.unwrap();
+        let received = receive(&queue).await;
+        assert!(received.len() == 1 && !is_suspect(&received[0]), "in second {second}");
+        others.extend(received);
+        processes.clock.advance(Duration::from_secs(1));
+    }
+    send(&queue, 3).await;
+    assert!(receive(&queue).await.is_empty(), "what is in progress ends first");
+    for other in others {
+        queue.delete(&other.receipt).await.unwrap();
+    }
+    // One after the other, each alone, before the message that was sent last.
+    for _ in 0..2 {
+        let alone = receive(&queue).await;
+        assert!(alone.len() == 1 && is_suspect(&alone[0]));
+        assert!(receive(&queue).await.is_empty());
+        queue.delete(&alone[0].receipt).await.unwrap();
+    }
+    assert_eq!(receive(&queue).await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_message_that_was_put_back_is_not_part_of_a_crash() {
     let mut processes = Processes::new();
