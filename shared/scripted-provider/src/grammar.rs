@@ -248,13 +248,14 @@ fn with_limit_option(limit: Limit, name: &str, option: &str, value: &str) -> Par
         "at-once" => Limit { at_once: Some(number()?), ..limit },
         "requests" => Limit { requests: Some(rate(option, value)?), ..limit },
         "tokens" => Limit { tokens: Some(rate(option, value)?), ..limit },
+        "output-tokens" => Limit { output_tokens: Some(rate(option, value)?), ..limit },
         "retry-after" if value.trim() == "auto" => Limit { retry_after: Some(RetryAfter::Auto), ..limit },
         "retry-after" => Limit { retry_after: Some(RetryAfter::Seconds(number()?)), ..limit },
         "headers" if value.is_empty() => Limit { headers: true, ..limit },
         _ => {
             return Err(GrammarError::new(
                 option,
-                "is not an option of a limit: at-once=, requests=, tokens=, retry-after= or headers",
+                "is not an option of a limit: at-once=, requests=, tokens=, output-tokens=, retry-after= or headers",
             ));
         }
     })

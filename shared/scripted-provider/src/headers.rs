@@ -22,6 +22,14 @@ pub(super) fn announce(
                 response = response.header(header, value);
             }
         }
+        for (header, value) in levels
+            .output_tokens
+            .map(|level| dialect.output_limit_headers(&level, now()))
+            .into_iter()
+            .flatten()
+        {
+            response = response.header(header, value);
+        }
     }
     response
 }

@@ -26,6 +26,8 @@ pub struct Limit {
     pub requests: Option<Rate>,
     /// Of input: text and images.
     pub tokens: Option<Rate>,
+    /// Of answers, which are taken when they are sent: a call is refused while nothing is left.
+    pub output_tokens: Option<Rate>,
     pub retry_after: Option<RetryAfter>,
     /// Announces requests and tokens in the headers of every response, refused or not.
     pub headers: bool,
@@ -53,6 +55,7 @@ pub(super) struct Limiter {
 struct Buckets {
     requests: Option<Bucket>,
     tokens: Option<Bucket>,
+    output_tokens: Option<Bucket>,
 }
 
 /// The state that the headers announce.
@@ -60,12 +63,16 @@ struct Buckets {
 pub(super) struct Levels {
     pub(super) requests: Option<Level>,
     pub(super) tokens: Option<Level>,
+    pub(super) output_tokens: Option<Level>,
 }
 
 impl Limiter {
     pub(super) fn new(limit: &Limit) -> Self {
-        let buckets =
-            Buckets { requests: limit.requests.map(Bucket::new), tokens: limit.tokens.map(Bucket::new) };
+        let buckets = Buckets {
+            requests: limit.requests.map(Bucket::new),
+            tokens: limit.tokens.map(Bucket::new),
+            output_tokens: limit.output_tokens.map(Bucket::new),
+        };
         Self {
             retry_after: limit.retry_after,
             slots: limit.at_once.map(|slots| Arc::new(Semaphore::new(slots as usize))),
@@ -96,11 +103,19 @@ impl Limiter {
         self.buckets().tokens.as_mut().is_some_and(|bucket| !bucket.wait_for(tokens, now).is_zero())
     }
 
+    /// Takes the tokens of an answer.
+    pub(super) fn answered(&self, tokens: u64, now: Instant) {
+        if let Some(bucket) = &mut self.buckets().output_tokens {
+            bucket.take(tokens, now);
+        }
+    }
+
     pub(super) fn levels(&self, now: Instant) -> Levels {
         let mut buckets = self.buckets();
         Levels {
             requests: buckets.requests.as_mut().map(|bucket| bucket.level(now)),
             tokens: buckets.tokens.as_mut().map(|bucket| bucket.level(now)),
+            output_tokens: buckets.output_tokens.as_mut().map(|bucket| bucket.level(now)),
         }
     }
 
@@ -121,7 +136,8 @@ impl Buckets {
     fn wait_for(&mut self, tokens: u64, now: Instant) -> Duration {
         let requests = self.requests.as_mut().map(|bucket| bucket.wait_for(1, now));
         let tokens = self.tokens.as_mut().map(|bucket| bucket.wait_for(tokens, now));
-        requests.max(tokens).unwrap_or_default()
+        let output = self.output_tokens.as_mut().map(|bucket| bucket.wait_for(1, now));
+        requests.max(tokens).max(output).unwrap_or_default()
     }
 
     fn take(&mut self, tokens: u64, now: Instant) {
@@ -143,6 +159,7 @@ impl fmt::Display for Limit {
             write!(f, ";at-once={calls}")?;
         }
         write!(f, "{}{}", rate("requests", self.requests), rate("tokens", self.tokens))?;
+        f.write_str(&rate("output-tokens", self.output_tokens))?;
         match self.retry_after {
             Some(RetryAfter::Auto) => f.write_str(";retry-after=auto")?,
             Some(RetryAfter::Seconds(seconds)) => write!(f, ";retry-after={seconds}")?,

@@ -90,6 +90,16 @@ impl Reply {
     }
 }
 
+/// The tokens of an answer, as limits count them.
+pub(super) fn output_tokens(request: &ModelRequest, behaviour: &Behaviour) -> u64 {
+    let bytes = match behaviour {
+        Behaviour::Answer => page_text(request).len(),
+        Behaviour::AnswerText(text) => text.len(),
+        _ => 0,
+    };
+    bytes.div_ceil(4) as u64
+}
+
 pub(super) fn error((status, body): (u16, Value)) -> Reply {
     json(status, body)
 }

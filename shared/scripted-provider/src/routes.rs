@@ -9,6 +9,7 @@ use hyper::{
     header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::{
     GrammarError, Script,
@@ -76,7 +77,7 @@ async fn play(
     body: &[u8],
 ) -> io::Result<Response<Body>> {
     let request = ModelRequest::read(dialect, path, body);
-    let Decision { behaviour, pause, announced, slots } = shared.next(&request);
+    let Decision { behaviour, pause, announced, limits, slots } = shared.next(&request);
     let mut call = shared.log.begin(&request, dialect.has_key(sent), &behaviour, pause);
     call.hold(slots);
     if !pause.is_zero() {
@@ -86,6 +87,8 @@ async fn play(
         Some(denied) => reply::error(denied),
         None => Reply::to(dialect, &request, &behaviour),
     };
+    let tokens = reply::output_tokens(&request, &behaviour);
+    limits.iter().for_each(|limit| limit.answered(tokens, Instant::now()));
     match reply {
         Reply::Silence => future::pending().await,
         Reply::Close => {

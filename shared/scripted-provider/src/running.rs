@@ -30,6 +30,8 @@ pub(super) struct Decision {
     pub(super) pause: Duration,
     /// The limits that the response announces.
     pub(super) announced: Vec<Arc<Limiter>>,
+    /// The limits that count the tokens of the answer.
+    pub(super) limits: Vec<Arc<Limiter>>,
     /// Held while the call is in flight.
     pub(super) slots: Vec<OwnedSemaphorePermit>,
 }
@@ -62,6 +64,9 @@ impl RunningScript {
                 (Behaviour::Limit(limit), Some(limiter)) => {
                     if limit.headers {
                         decision.announced.push(Arc::clone(limiter));
+                    }
+                    if limit.output_tokens.is_some() {
+                        decision.limits.push(Arc::clone(limiter));
                     }
                     match limiter.admit(request.input_tokens, now) {
                         Ok(slot) => decision.slots.extend(slot),

@@ -163,3 +163,20 @@ async fn every_response_announces_the_limit_in_its_dialect() {
     assert!(head.contains("anthropic-ratelimit-requests-remaining: 0\r\n"), "{head}");
     assert!(head.contains("anthropic-ratelimit-tokens-reset: 20"), "{head}");
 }
+
+#[tokio::test]
+async fn a_limit_of_output_tokens_is_used_up_by_answers() {
+    let script = Script::parse([
+        "limit;output-tokens=20/3600s;headers",
+        r#"text="an answer of twelve tokens, at four bytes each""#,
+    ]);
+    let provider = ScriptedProvider::start(script.unwrap()).await.unwrap();
+    for (status, remaining) in [("200", "8"), ("200", "0"), ("429", "0")] {
+        let (head, _) = exchange(&provider, "POST", "/v1/messages", &chat("a", 1)).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+        let header = format!("anthropic-ratelimit-output-tokens-remaining: {remaining}\r\n");
+        assert!(head.contains(&header) && !head.contains("input-tokens"), "{head}");
+    }
+    let (head, _) = exchange(&provider, "POST", "/v1/chat/completions", &chat("a", 1)).await;
+    assert!(!head.contains("ratelimit"), "{head}");
+}

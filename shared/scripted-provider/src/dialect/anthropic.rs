@@ -103,11 +103,23 @@ impl Dialect for Anthropic {
         let seconds = i64::try_from(level.full_in.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
         let part = i64::from(now.subsec_nanosecond() > 0);
         let reset = Timestamp::from_second(now.as_second().saturating_add(seconds).saturating_add(part));
-        vec![
-            (format!("anthropic-ratelimit-{name}-limit"), level.limit.to_string()),
-            (format!("anthropic-ratelimit-{name}-remaining"), level.remaining.to_string()),
-            (format!("anthropic-ratelimit-{name}-reset"), reset.unwrap_or(Timestamp::MAX).to_string()),
-        ]
+        let reset = reset.unwrap_or(Timestamp::MAX).to_string();
+        let headers = |name: &str| {
+            [
+                (format!("anthropic-ratelimit-{name}-limit"), level.limit.to_string()),
+                (format!("anthropic-ratelimit-{name}-remaining"), level.remaining.to_string()),
+                (format!("anthropic-ratelimit-{name}-reset"), reset.clone()),
+            ]
+        };
+        match name {
+            // The limit of the two kinds together is announced as well.
+            "tokens" => ["tokens", "input-tokens"].into_iter().flat_map(headers).collect(),
+            name => headers(name).into(),
+        }
+    }
+
+    fn output_limit_headers(&self, level: &Level, now: Timestamp) -> Vec<(String, String)> {
+        self.limit_headers("output-tokens", level, now)
     }
 
     /// Anthropic's models refuse without text.
@@ -139,6 +151,9 @@ mod tests {
             ("anthropic-ratelimit-tokens-limit", "40000"),
             ("anthropic-ratelimit-tokens-remaining", "0"),
             ("anthropic-ratelimit-tokens-reset", "2026-11-16T12:00:42Z"),
+            ("anthropic-ratelimit-input-tokens-limit", "40000"),
+            ("anthropic-ratelimit-input-tokens-remaining", "0"),
+            ("anthropic-ratelimit-input-tokens-reset", "2026-11-16T12:00:42Z"),
         ];
         let headers = Anthropic.limit_headers("tokens", &level, now);
         assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));

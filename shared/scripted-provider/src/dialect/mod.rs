@@ -87,6 +87,11 @@ pub(crate) trait Dialect: Sync {
         Vec::new()
     }
 
+    /// The rate-limit headers of a limit of output tokens, where the provider has one.
+    fn output_limit_headers(&self, _level: &Level, _now: Timestamp) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// The text with which the provider's models refuse.
     fn refusal(&self) -> &'static str;
 }

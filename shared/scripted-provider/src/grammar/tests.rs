@@ -187,11 +187,12 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
 fn limits() -> impl Strategy<Value = Limit> {
     let rate = || option::of((1u64.., 1u64..).prop_map(|(amount, per_ms)| Rate { amount, per_ms }));
     let retry_after = prop_oneof![Just(RetryAfter::Auto), any::<u32>().prop_map(RetryAfter::Seconds)];
-    (option::of(any::<u32>()), rate(), rate(), option::of(retry_after), any::<bool>()).prop_map(
-        |(at_once, requests, tokens, retry_after, headers)| Limit {
+    (option::of(any::<u32>()), rate(), rate(), rate(), option::of(retry_after), any::<bool>()).prop_map(
+        |(at_once, requests, tokens, output_tokens, retry_after, headers)| Limit {
             at_once,
             requests,
             tokens,
+            output_tokens,
             retry_after,
             headers,
         },
