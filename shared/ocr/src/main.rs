@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! image ──> picture (gray) ──> recognize (which turn?) ──> tesseract ──> words with boxes and confidence
+//!                        └────> lines ──> the rules of tables and forms
 //! ```
 //!
 //! Everypage starts it for one page and kills it when the time is over. It can open no file, socket or process once
 //! the languages are loaded.
 
 mod confine;
+mod lines;
 mod picture;
 mod recognize;
 #[expect(unsafe_code, reason = "Tesseract is C++")]

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
+    lines,
     picture::{Picture, turned_back},
     tesseract::Tesseract,
     wire::{Page, Word},
@@ -57,7 +58,7 @@ pub fn page(tesseract: &mut Tesseract, picture: &Picture, dpi: u32, time: Durati
         word.area = turned_back(word.area, turns, width, height);
         word.turns = (word.turns + turns) % 4;
     }
-    Page { width, height, words }
+    Page { width, height, words, lines: lines::find(picture, dpi) }
 }
 
 fn best_turn(

@@ -38,6 +38,8 @@ pub struct Page {
     pub width: u32,
     pub height: u32,
     pub words: Vec<Word>,
+    /// Long straight lines, horizontal and vertical.
+    pub lines: Vec<Box>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

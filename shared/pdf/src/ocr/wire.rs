@@ -20,6 +20,9 @@ pub(super) struct Page {
     pub width: u32,
     pub height: u32,
     pub words: Vec<Word>,
+    /// Long straight lines; an older program sends none.
+    #[serde(default)]
+    pub lines: Vec<PixelBox>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -90,7 +90,7 @@ fn is_noise(word: &Word) -> bool {
 }
 
 fn content(found: &Page, scale: f32) -> PageContent {
-    let Page { width, height, words } = found;
+    let Page { width, height, words, lines: rules } = found;
     // An image has whole pixels, and may be a point larger than its page.
     let sheet = Sheet { width: *width as f32 * scale, height: *height as f32 * scale };
     let body = body_size(words);
@@ -98,7 +98,30 @@ fn content(found: &Page, scale: f32) -> PageContent {
         .chunk_by(|a, b| a.line == b.line && a.turns == b.turns)
         .filter_map(|line| glyph_line(line, &sheet, scale, body))
         .collect();
-    PageContent { page: Area::new(0.0, 0.0, sheet.width, sheet.height), lines, ..PageContent::default() }
+    let areas: Vec<(Area, u8)> = words.iter().map(|word| (points(word.area, scale), word.turns)).collect();
+    let rules =
+        rules.iter().map(|rule| points(*rule, scale)).filter(|rule| !strikes_out(rule, &areas)).collect();
+    PageContent {
+        page: Area::new(0.0, 0.0, sheet.width, sheet.height),
+        lines,
+        rules,
+        ..PageContent::default()
+    }
+}
+
+/// Whether a line runs through the middle of words: on a skewed page one that is flattened does, and it would strike
+/// them out.
+fn strikes_out(rule: &Area, words: &[(Area, u8)]) -> bool {
+    let is_level = rule.width() > rule.height();
+    let (x, y) = rule.center();
+    words.iter().any(|(word, turns)| {
+        let both = rule.intersect(word);
+        let is_middle = |from: f32, to: f32, at: f32| (at - (from + to) / 2.0).abs() < (to - from) / 4.0;
+        match turns % 2 == 0 {
+            true => is_level && both.width() > 0.0 && is_middle(word.y0, word.y1, y),
+            false => !is_level && both.height() > 0.0 && is_middle(word.x0, word.x1, x),
+        }
+    })
 }
 
 /// The size of most letters, in points.
@@ -201,7 +224,7 @@ mod tests {
                 x += wide + 4.0;
             }
         }
-        Page { width, height, words }
+        Page { width, height, words, lines: vec![] }
     }
 
     #[test]
@@ -223,6 +246,43 @@ mod tests {
             };
             assert!(is_there, "{turns} turns: {area:?} of {width} x {height}");
         }
+    }
+
+    #[test]
+    fn the_cells_of_a_ruled_table_are_those_of_its_lines() {
+        let cells =
+            [["Berth", "Depth at low water", "Built"], ["North quay", "4 m", ""], ["", "6 m", "1894"]];
+        let mut page = Page { width: 600, height: 800, words: vec![], lines: vec![] };
+        for (row, texts) in cells.iter().enumerate() {
+            for (column, text) in texts.iter().enumerate() {
+                let (mut x, top) = (60 + 160 * column as u32, 105 + 20 * row as u32);
+                for text in text.split_whitespace() {
+                    let wide = 6 * text.len() as u32;
+                    let area = PixelBox { x0: x, y0: top, x1: x + wide, y1: top + 10 };
+                    let line = (3 * row + column) as u32;
+                    page.words.push(Word {
+                        text: text.into(),
+                        area,
+                        confidence: 0.9,
+                        points: 12,
+                        turns: 0,
+                        line,
+                    });
+                    x += wide + 4;
+                }
+            }
+        }
+        let rule = |x0, y0, x1, y1| PixelBox { x0, y0, x1, y1 };
+        page.lines.extend((0..4).map(|row| rule(50, 100 + 20 * row, 530, 101 + 20 * row)));
+        page.lines.extend((0..4).map(|column| rule(50 + 160 * column, 100, 51 + 160 * column, 160)));
+        let read = layout(page, PageBox([0, 0, 600, 800]));
+        let table = read.blocks.iter().find_map(|block| block.table.as_ref()).unwrap();
+        let found: Vec<Vec<&str>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        assert_eq!(found, cells);
+        // The words are in the order of the cells.
+        let words: Vec<&str> = read.words.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(words.join(" "), "Berth Depth at low water Built North quay 4 m 6 m 1894");
     }
 
     #[test]

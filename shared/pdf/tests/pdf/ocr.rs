@@ -12,7 +12,10 @@ use everypage_core::{
 };
 use everypage_pdf::{OcrProgram, ReadMode, TesseractOcr};
 
-use crate::support::open;
+use crate::support::{
+    builder::{self, Page, line_at},
+    open, save,
+};
 
 /// `None` if the program is not built; `./test` builds it and then requires it.
 pub(crate) fn engine() -> Option<TesseractOcr> {
@@ -79,6 +82,47 @@ async fn a_page_is_read_whichever_way_it_lies() {
         image = turned(&image);
         page = PageBox([0, 0, page.height(), page.width()]);
     }
+}
+
+#[tokio::test]
+async fn a_ruled_table_on_a_scan_has_the_cells_of_its_lines() {
+    let Some(engine) = engine() else { return };
+    let cells = [
+        ["Berth", "Depth at low water", "Built"],
+        ["Northern quay", "4 metres", ""],
+        ["Southern quay", "", "1894"],
+        ["Eastern quay", "11 metres", "1978"],
+    ];
+    let mut content = String::from("1 w\n");
+    for row in 0..=4 {
+        content += &format!("60 {y} m 540 {y} l S\n", y = 700 - 24 * row);
+    }
+    for column in 0..=3 {
+        content += &format!("{x} 604 m {x} 700 l S\n", x = 60 + 160 * column);
+    }
+    for (row, texts) in (0..).zip(cells) {
+        for (column, text) in (0..).zip(texts).filter(|(_, text)| !text.is_empty()) {
+            content += &line_at((68 + 160 * column) as f32, (684 - 24 * row) as f32, text);
+        }
+    }
+    content += &line_at(60.0, 560.0, "The depths were measured in the summer of the year before.");
+    let style =
+        ImageStyle { dpi: 200, color: ImageColor::Gray, format: ImageFormat::Png, ..ImageStyle::default() };
+    let options = ReadOptions { render: RenderPages::All, style };
+    let saved = save(builder::document(&[Page::new(content)]));
+    let page = open(&saved.path).read_page(PageNumber::new(1).unwrap(), &options, ReadMode::Normal);
+    let request = OcrRequest {
+        image: page.image.as_ref().unwrap(),
+        page: page.page,
+        languages: &languages(),
+        priority: OcrPriority::Needed,
+        time: Duration::from_secs(60),
+    };
+    let read = engine.recognize(request).await.unwrap();
+    let table = read.blocks.iter().find_map(|block| block.table.as_ref()).expect("a table");
+    let found: Vec<Vec<&str>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+    assert_eq!(found, cells, "{:?}", read.blocks);
 }
 
 #[tokio::test]
