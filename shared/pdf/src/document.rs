@@ -4,7 +4,8 @@ use std::path::Path;
 
 use everypage_core::{
     document::{
-        Classification, Confidence, MAX_IMAGES, PageBox, PageReading, Reason, WithoutImages, plain_text,
+        Classification, Confidence, LayerSpan, MAX_IMAGES, PageBox, PageReading, Reason, WithoutImages,
+        place, plain_text,
     },
     ids::PageNumber,
     ports::pdf::{PageLayer, PdfError, PdfLimits, ReadOptions, RenderPages},
@@ -159,7 +160,8 @@ impl Document {
 
     /// Makes a PDF with the text of the layers, invisible, on the pages that have no sound text of their own.
     pub fn into_searchable(self, layers: Vec<PageLayer>) -> Result<Vec<u8>, String> {
-        let wanted: Vec<PageLayer> = layers.into_iter().filter(|layer| !self.has_text_like(layer)).collect();
+        let wanted: Vec<PageLayer> =
+            layers.into_iter().filter_map(|layer| self.missing_text(layer)).collect();
         match self.content {
             Content::Pdf(pdf) => {
                 let mut pdf = PdfDocument::try_from(pdf).map_err(message)?;
@@ -169,14 +171,28 @@ impl Document {
         }
     }
 
-    /// Whether the page has about as much sound text as the layer would add: a stamp on a scan is less.
-    fn has_text_like(&self, layer: &PageLayer) -> bool {
-        let Ok(list) = self.parse(layer.page) else { return false };
-        let Ok(text) = TextContent::extract(&list, Area::from(list.bounds())) else { return false };
+    /// What the layer adds to the page's own sound text: nothing, if that has about as much. Of less, such as a stamp
+    /// on a scan or the text around a picture, words whose places OCR does not know are added where it lacks them.
+    fn missing_text(&self, layer: PageLayer) -> Option<PageLayer> {
+        let Ok(list) = self.parse(layer.page) else { return Some(layer) };
+        let Ok(text) = TextContent::extract(&list, Area::from(list.bounds())) else { return Some(layer) };
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
         let added: usize = layer.spans.iter().map(|span| span.texts().map(letters).sum::<usize>()).sum();
         let own = self.text(layer.page).map_or(0, |text| letters(&text));
-        text.characters.has_text() && !text.characters.is_garbage() && own * 2 >= added
+        if !text.characters.has_text() || text.characters.is_garbage() {
+            return Some(layer);
+        }
+        if own * 2 >= added {
+            return None;
+        }
+        let is_placed = |span: &LayerSpan| matches!(span, LayerSpan::Line { .. });
+        if layer.spans.iter().any(is_placed) {
+            return Some(layer);
+        }
+        let whole = layer.spans.iter().flat_map(LayerSpan::texts).collect::<Vec<_>>().join("\n");
+        let mut spans = place(&whole, &searchable::words_of(&text.content.lines));
+        spans.retain(|span| !is_placed(span));
+        (!spans.is_empty()).then_some(PageLayer { spans, ..layer })
     }
 
     /// Like [`Self::parse`], with the fields of a form.

@@ -7,7 +7,7 @@ mod line;
 use std::fmt::Write as _;
 
 use everypage_core::{
-    document::{LayerSpan, PageBox},
+    document::{LayerSpan, PageBox, PageWord},
     ports::pdf::PageLayer,
 };
 use mupdf::{
@@ -19,8 +19,32 @@ use self::{fit::Area, font::Glyphs};
 use crate::{
     document::message,
     image::{ImageFile, Picture},
+    layout::{
+        self,
+        content::{Direction, GlyphLine},
+    },
     page::{self, Sheet},
 };
+
+/// The words of a page's own text.
+pub(crate) fn words_of(lines: &[GlyphLine]) -> Vec<PageWord> {
+    let mut words = Vec::new();
+    for (number, line) in (0..).zip(lines) {
+        let turns = match line.direction {
+            Direction::Right => 0,
+            Direction::Up => 1,
+            Direction::Left => 2,
+            Direction::Down => 3,
+        };
+        for glyphs in line.glyphs.split(|glyph| glyph.c.is_whitespace()).filter(|glyphs| !glyphs.is_empty()) {
+            let area = glyphs.iter().fold(page::Area::empty(), |area, glyph| area.union(&glyph.area));
+            let text = glyphs.iter().map(|glyph| glyph.c).collect();
+            let area = layout::page_box(&area);
+            words.push(PageWord { text, area, line: number, turns, ..PageWord::default() });
+        }
+    }
+    words
+}
 
 /// The name of the font in each page's resources.
 const FONT: &str = "EverypageText";

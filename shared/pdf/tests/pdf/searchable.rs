@@ -18,7 +18,11 @@ use mupdf::TextPageFlags;
 
 use crate::{
     ocr::{engine, languages},
-    support::{Saved, open, save},
+    support::{
+        Saved,
+        builder::{self, Page, line_at},
+        open, save,
+    },
 };
 
 /// How far the corners of a word may be from where it is, on average, in points.
@@ -32,22 +36,27 @@ fn sample() -> Vec<u8> {
 fn words_of(pdf: &[u8], page: i32) -> Vec<(String, [f32; 4], u32)> {
     let document = mupdf::Document::from_bytes(pdf, "application/pdf").unwrap();
     let text = document.load_page(page).unwrap().to_text_page(TextPageFlags::empty()).unwrap();
-    let mut words = Vec::new();
-    let lines = text.blocks().flat_map(|block| block.lines().map(|line| line.chars().collect::<Vec<_>>()).collect::<Vec<_>>());
-    for (number, line) in (0..).zip(lines) {
-        for word in line.split(|c| c.char().is_none_or(char::is_whitespace)).filter(|word| !word.is_empty()) {
-            let text: String = word.iter().filter_map(mupdf::TextChar::char).collect();
-            let quads: Vec<_> = word.iter().map(mupdf::TextChar::quad).collect();
-            let corner = |x: fn(f32, f32) -> f32, of: fn(&mupdf::Quad) -> [f32; 2]| {
-                quads.iter().flat_map(of).reduce(x).unwrap()
-            };
-            let area = [
-                corner(f32::min, |quad| [quad.ul.x, quad.ll.x]),
-                corner(f32::min, |quad| [quad.ul.y, quad.ur.y]),
-                corner(f32::max, |quad| [quad.ur.x, quad.lr.x]),
-                corner(f32::max, |quad| [quad.ll.y, quad.lr.y]),
-            ];
-            words.push((text, area, number));
+    let (mut words, mut number) = (Vec::new(), 0);
+    for block in text.blocks() {
+        for line in block.lines() {
+            let mut word: Option<(String, [f32; 4], u32)> = None;
+            for item in line.chars() {
+                match item.char().filter(|c| !c.is_whitespace()) {
+                    None => words.extend(word.take()),
+                    Some(c) => {
+                        let quad = item.quad();
+                        let start = [f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY];
+                        let (text, area, _) = word.get_or_insert((String::new(), start, number));
+                        text.push(c);
+                        for point in [quad.ul, quad.ur, quad.ll, quad.lr] {
+                            let [x0, y0, x1, y1] = *area;
+                            *area = [x0.min(point.x), y0.min(point.y), x1.max(point.x), y1.max(point.y)];
+                        }
+                    }
+                }
+            }
+            words.extend(word);
+            number += 1;
         }
     }
     words
@@ -92,7 +101,9 @@ impl Scan {
 fn distance(made: &[(String, [f32; 4], u32)], truth: &[PageWord]) -> (f32, usize) {
     let (mut sum, mut count, mut next) = (0.0, 0, 0);
     for word in truth {
-        let Some(at) = made[next..].iter().take(20).position(|(text, ..)| *text == word.text) else { continue };
+        let Some(at) = made[next..].iter().take(20).position(|(text, ..)| *text == word.text) else {
+            continue;
+        };
         let (_, area, _) = &made[next + at];
         next += at + 1;
         let corners = area.iter().zip(word.area.0).map(|(made, truth)| (made - truth as f32).powi(2));
@@ -142,6 +153,27 @@ fn a_page_that_lies_on_its_side_has_its_words_where_they_lie() {
         let far = made.iter().zip(truth.area.0).map(|(made, truth)| (made - truth as f32).abs());
         assert!(far.fold(0.0, f32::max) < MAX_DISTANCE, "{made:?} {truth:?}");
     }
+}
+
+/// A model describes the picture between two lines; the lines stay where they are and are there once.
+#[test]
+fn a_page_with_some_text_gets_what_it_lacks_where_it_belongs() {
+    let content = format!(
+        "{}{}",
+        line_at(72.0, 720.0, "The depth of the harbour basin"),
+        line_at(72.0, 300.0, "is shown in the figure above")
+    );
+    let file = save(builder::document(&[Page::new(content).image((72.0, 350.0, 400.0, 300.0))]));
+    let chart = "A bar chart of six berths, from the northern quay with four metres of water to the eastern one with \
+        eleven metres, each bar labelled with the year in which the berth was built, from 1894 to 1978";
+    let text = format!("The depth of the harbour basin\n{chart}\nis shown in the figure above");
+    let spans = vec![LayerSpan::Text { text, area: None }];
+    let layer = PageLayer { page: PageNumber::new(1).unwrap(), spans };
+    let made = words_of(&open(&file.path).into_searchable(vec![layer]).unwrap(), 0);
+    assert_eq!(joined(&made), format!("The depth of the harbour basin is shown in the figure above {chart}"));
+    let (own, added) = made.split_at(12);
+    let (first, last) = (own[0].1, own[11].1);
+    assert!(added.iter().all(|(_, area, _)| area[1] > first[1] && area[3] < last[3]), "{added:?}");
 }
 
 #[tokio::test]
