@@ -17,6 +17,7 @@ mod exit;
 mod find;
 mod human;
 mod mcp;
+mod ocr_build;
 mod output;
 mod page_counts;
 mod page_groups;

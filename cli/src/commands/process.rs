@@ -1,15 +1,14 @@
 //! `everypage process`: turns files into text on this machine.
 
-use everypage_core::settings::OcrPages;
-
 use crate::{
     args::Process,
     backend::Backend,
     documents::{self, WaitUntil},
     exit::Exit,
+    ocr_build,
     problem::Problem,
     s3_address::S3Address,
-    settings::{Context, no_api_key, ocr},
+    settings::{Context, no_api_key},
 };
 
 pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
@@ -24,10 +23,7 @@ pub async fn run(context: &Context, args: Process) -> Result<Exit, Problem> {
     let work = documents::prepare(&args.documents, WaitUntil::Done, settings.pdf.max_file_bytes)?;
     if settings.failover_order().is_empty() {
         context.screen.note(&no_api_key("every page gets the text that Everypage reads itself"));
-        if settings.ocr != OcrPages::Off && ocr()?.will_be_built() {
-            let note = "OCR is built in the background when the first page without a text layer needs it, once; this takes some minutes";
-            context.screen.note(note);
-        }
+        ocr_build::build_if_needed(context, &work).await?;
     }
     let backend = Backend::open(context).await?;
     documents::run(context, &backend, &args.documents, work, WaitUntil::Done).await

@@ -6,7 +6,7 @@ mod report;
 mod running;
 mod totals;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use everypage_core::{
     finish::{produce, results},
@@ -50,6 +50,14 @@ pub struct Work {
     /// Where each result is written; empty without an output folder.
     places: Vec<PathBuf>,
     password: Option<Secret>,
+}
+
+impl Work {
+    /// The documents that are files of this machine, and the password that they may have.
+    pub fn files(&self) -> (impl Iterator<Item = &Path>, Option<&Secret>) {
+        let files = self.inputs.iter().filter(|input| input.object.is_none() && input.fault.is_none());
+        (files.map(|input| input.file.as_path()), self.password.as_ref())
+    }
 }
 
 /// Finds the documents, checks what can't work, and reads the password.

@@ -1,4 +1,5 @@
 use std::{
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -13,6 +14,8 @@ use serde_json::Value;
 /// The argument that starts this program as a parser process.
 const CHILD_ARGUMENT: &str = "pdf-child";
 const OCR_PROGRAM: &str = "everypage-ocr";
+/// Two parsers, one of which renders the page, and one recognition have the function's memory.
+const OCR_PROCESSES: NonZeroUsize = NonZeroUsize::MIN;
 
 fn main() -> ExitCode {
     // First of all: a child must not have started a thread.
@@ -41,7 +44,8 @@ fn ocr_program() -> PathBuf {
 #[tokio::main]
 async fn serve() -> Result<(), Error> {
     everypage_function::use_fresh_temp_dir()?;
-    let ocr: Arc<dyn Ocr> = Arc::new(TesseractOcr::new(OcrProgram::new(ocr_program())));
+    let ocr = TesseractOcr::new(OcrProgram::new(ocr_program())).with_processes(OCR_PROCESSES);
+    let ocr: Arc<dyn Ocr> = Arc::new(ocr);
     let instance = Instance::start(move |settings: &Settings| {
         let child = ChildCommand::new("/proc/self/exe").arg(CHILD_ARGUMENT);
         Readers { pdf: Arc::new(IsolatedPdf::new(child, settings.pdf)), ocr: ocr.clone() }

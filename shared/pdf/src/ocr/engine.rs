@@ -15,7 +15,7 @@ use super::{process, program::OcrProgram, words};
 #[derive(Clone)]
 pub struct TesseractOcr {
     program: Arc<OcrProgram>,
-    cores: usize,
+    processes: usize,
     slots: Arc<Semaphore>,
     /// Held while the program is built; why that failed, if it did.
     build_failure: Arc<Mutex<Option<String>>>,
@@ -23,9 +23,14 @@ pub struct TesseractOcr {
 
 impl TesseractOcr {
     pub fn new(program: OcrProgram) -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let (program, slots) = (Arc::new(program), Arc::new(Semaphore::new(cores)));
-        Self { program, cores, slots, build_failure: Arc::default() }
+        let processes = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let (program, slots) = (Arc::new(program), Arc::new(Semaphore::new(processes)));
+        Self { program, processes, slots, build_failure: Arc::default() }
+    }
+
+    /// Runs at most `processes` at a time: each may take 1 GiB of memory.
+    pub fn with_processes(self, processes: NonZeroUsize) -> Self {
+        Self { processes: processes.get(), slots: Arc::new(Semaphore::new(processes.get())), ..self }
     }
 
     /// Whether the program is not there and is built when the first page needs it.
@@ -35,7 +40,7 @@ impl TesseractOcr {
 
     /// Builds the program if it is not there and can be built. A build that was started continues when this is
     /// dropped: the next page or process finds the program.
-    async fn build_if_missing(&self) -> Result<(), OcrError> {
+    pub async fn build_if_missing(&self) -> Result<(), OcrError> {
         let Some(builder) = self.program.missing_builder() else { return Ok(()) };
         let mut failure = self.build_failure.lock().await;
         if self.program.exists() {
@@ -78,7 +83,7 @@ impl Ocr for TesseractOcr {
     }
 
     fn parallel_pages(&self) -> usize {
-        self.cores
+        self.processes
     }
 
     async fn recognize(&self, request: OcrRequest<'_>) -> Result<OcrReading, OcrError> {
