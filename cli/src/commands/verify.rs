@@ -1,14 +1,22 @@
 //! `everypage verify`: checks a text, of whatever tool, against the document.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use everypage_core::{
-    document::{Findings, PageBlocks, Reason, plain_text},
+    document::{Findings, PageBlocks, PageReading, Reason, plain_text},
     ids::{PageNumber, TenantId},
-    ports::pdf::{Pdf, PdfSource, ReadOptions, RenderPages},
+    ports::{
+        ocr::{Ocr, OcrPriority, OcrReading, OcrRequest},
+        pdf::{Pdf, PdfSource, ReadOptions, RenderPages},
+    },
+    prepare::{OCR_IMAGE, OCR_PAGE_TIMEOUT, StoredPage, needs_ocr},
     secret::Secret,
-    settings::Settings,
 };
+use everypage_pdf::{IsolatedPdf, TesseractOcr};
+use futures::{StreamExt, stream};
 use serde::Serialize;
 
 use crate::{
@@ -18,7 +26,7 @@ use crate::{
     exit::Exit,
     human,
     problem::Problem,
-    settings::{Context, pdf},
+    settings::{Context, ocr, pdf},
     table::{Table, terminal_width},
 };
 
@@ -26,6 +34,8 @@ use crate::{
 const BATCH_SIZE: u32 = 64;
 /// A text larger than this is not the text of a document.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
+/// Below this, what OCR reads is no measure.
+const MIN_OCR_CONFIDENCE: f32 = 0.8;
 
 #[derive(Serialize)]
 struct Verdict<'a> {
@@ -40,13 +50,12 @@ struct Verdict<'a> {
 }
 
 pub async fn run(context: &Context, args: Verify) -> Result<Exit, Problem> {
-    let settings = context.settings()?;
     let password = match args.password_stdin {
         true => Some(password::from_stdin()?),
         false => args.password.map(Secret::new),
     };
     let text = read_text(&args.text)?;
-    let document = read_document(settings, &args.document, password.as_ref()).await?;
+    let document = read_document(context, &args.document, password.as_ref()).await?;
     let pages = compare::compare(&document, compare::parse(&text));
     let differ: Vec<u32> =
         pages.iter().filter(|page| !page.agrees(args.agreement)).map(|page| page.page).collect();
@@ -92,13 +101,14 @@ fn read_text(path: &Path) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|_| unreadable(&"it is not text in UTF-8"))
 }
 
-/// The words of every page, as the document's own text layer has them.
+/// The words of every page, as the document's own text layer has them, or OCR where there is none.
 async fn read_document(
-    settings: &Settings,
+    context: &Context,
     file: &Path,
     password: Option<&Secret>,
 ) -> Result<BTreeMap<u32, Expected>, Problem> {
     let failed = |error: &dyn std::fmt::Display| Problem::Failed(format!("{}: {error}", file.display()));
+    let settings = context.settings()?;
     let (reader, tenant) = (pdf(settings)?, TenantId::new(settings.tenant.clone()));
     let source = PdfSource { file, password, tenant: &tenant };
     let count = reader.inspect(source, settings.step_timeout).await.map_err(|error| failed(&error))?;
@@ -109,6 +119,7 @@ async fn read_document(
         let pages: Vec<PageNumber> = (first..=last).filter_map(PageNumber::new).collect();
         readings.extend(reader.read(source, &pages, &options).await.map_err(|error| failed(&error))?);
     }
+    let recognized = recognize(context, &reader, source, &mut readings).await?;
     let blocks: Vec<PageBlocks<'_>> = readings
         .iter()
         .map(|page| PageBlocks {
@@ -124,16 +135,71 @@ async fn read_document(
         let text = plain_text(&page.blocks);
         let furniture = page.blocks.iter().filter(|block| block.kind.is_furniture());
         let optional = furniture.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
+        let confidence = recognized.get(&page.number);
         let unknown = match page.reason {
+            _ if confidence.is_some_and(|sure| *sure < MIN_OCR_CONFIDENCE) => Some("hard to read for OCR"),
+            _ if confidence.is_some() && !text.trim().is_empty() => None,
             Reason::Scanned | Reason::NoTextLayer if text.trim().is_empty() => Some("no text layer"),
             Reason::Image if text.trim().is_empty() => Some("no text layer"),
             Reason::GarbageText => Some("garbage in its text layer"),
             Reason::Unreadable => Some("unreadable"),
             _ => None,
         };
-        (page.number.get(), Expected { words: words(&text), optional: words(&optional), unknown })
+        let (words, optional) = (words(&text), words(&optional));
+        let is_recognized = confidence.is_some();
+        (page.number.get(), Expected { words, optional, unknown, is_recognized })
     });
     Ok(pages.collect())
+}
+
+/// Gives the pages without a sound text layer what OCR reads there, if it is installed, and returns how sure it is.
+async fn recognize(
+    context: &Context,
+    reader: &IsolatedPdf,
+    source: PdfSource<'_>,
+    readings: &mut [PageReading],
+) -> Result<HashMap<PageNumber, f32>, Problem> {
+    let settings = context.settings()?;
+    let found: Vec<&mut PageReading> = readings
+        .iter_mut()
+        .filter(|page| needs_ocr(settings.ocr, &StoredPage::from(PageReading::clone(page))))
+        .collect();
+    let engine = ocr()?;
+    // To check a text is no reason to build the program for minutes.
+    if found.is_empty() || engine.will_be_built() {
+        return Ok(HashMap::new());
+    }
+    if let Err(error) = engine.check(&settings.ocr_languages).await {
+        context.screen.note(&format!("pages without a text layer are not checked: {error}"));
+        return Ok(HashMap::new());
+    }
+    let (engine, languages) = (&engine, &settings.ocr_languages);
+    let each = found.into_iter().map(|page| async move {
+        let read = recognize_page(engine, reader, source, page, languages).await?;
+        page.blocks = read.blocks;
+        Some((page.number, read.confidence.get()))
+    });
+    Ok(stream::iter(each)
+        .buffer_unordered(engine.parallel_pages())
+        .filter_map(std::future::ready)
+        .collect()
+        .await)
+}
+
+/// `None` for a page that can't be rendered or recognized: it is not checked.
+async fn recognize_page(
+    engine: &TesseractOcr,
+    reader: &IsolatedPdf,
+    source: PdfSource<'_>,
+    page: &PageReading,
+    languages: &[String],
+) -> Option<OcrReading> {
+    let options = ReadOptions { render: RenderPages::All, style: OCR_IMAGE };
+    let rendered = reader.read(source, &[page.number], &options).await.ok()?;
+    let image = rendered.into_iter().next()?.image?;
+    let priority = OcrPriority::Needed;
+    let request = OcrRequest { image: &image, page: page.page, languages, priority, time: OCR_PAGE_TIMEOUT };
+    engine.recognize(request).await.ok()
 }
 
 /// A line for each page that differs, or for all.

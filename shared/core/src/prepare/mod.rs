@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub use images::{all_stored_images, stored_image, stored_images};
 pub use inspect::inspect;
 pub use ocr::{
-    Recognition, add_recognized, is_recognized, needs_ocr, recognize_page, recognized_page, recognized_words,
-    to_recognize, why_no_ocr,
+    OCR_IMAGE, OCR_PAGE_TIMEOUT, Recognition, add_recognized, is_recognized, needs_ocr, recognize_page,
+    recognized_page, recognized_words, to_recognize, why_no_ocr,
 };
 pub use ranges::{StoredPage, stored_pages, stored_range, stored_ranges};
 pub use read_text::read_range;

@@ -37,10 +37,10 @@ use crate::{
 };
 
 /// Tesseract's words are as good at 200 dpi as at 300, and take half of the time.
-const IMAGE: ImageStyle =
+pub const OCR_IMAGE: ImageStyle =
     ImageStyle { dpi: 200, color: ImageColor::Gray, format: ImageFormat::Jpeg, jpeg_quality: 90 };
 /// For one page, at a low priority. A dense page takes a second or two of a core.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(90);
+pub const OCR_PAGE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A scan whose text layer has fewer letters is recognized: that is a stamp or a page number, not the page.
 const MIN_LAYER_LETTERS: usize = 200;
 
@@ -139,7 +139,7 @@ pub async fn recognize_page(
         Some(image) => {
             let start = preparer.store.clock.now();
             let request =
-                OcrRequest { image: &image, page: page.area, languages, priority, time: PAGE_TIMEOUT };
+                OcrRequest { image: &image, page: page.area, languages, priority, time: OCR_PAGE_TIMEOUT };
             let read = preparer.ocr.recognize(request).await;
             OCR_SECONDS.record([], until(start, preparer.store.clock.now()).as_secs_f64());
             match read {
@@ -183,7 +183,7 @@ fn failed(reason: String) -> Recognized {
 /// The page's image. Without the password, which is deleted once the text is read, it is the one that was rendered
 /// for the models.
 async fn image(preparer: &Preparer, job: &Job, page: PageNumber) -> Result<Option<PageImage>, StepError> {
-    let options = ReadOptions { render: RenderPages::All, style: IMAGE };
+    let options = ReadOptions { render: RenderPages::All, style: OCR_IMAGE };
     let readings = match read_with(preparer, job, &[page], options).await {
         Ok(readings) => readings,
         Err(StepError::Document(error)) => {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_stored_beside_the_page_and_older_pages_have_none() {
+    fn words_are_stored_with_the_page_and_older_pages_have_none() {
         let word = PageWord { text: "quay".into(), line: 3, ..PageWord::default() };
         let bytes = encode(&WithWords { page: found("quay"), words: vec![word.clone()] }).unwrap();
         assert_eq!(serde_json::from_slice::<Words>(&bytes).unwrap().words, [word]);
