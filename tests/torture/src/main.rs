@@ -26,8 +26,8 @@ use std::{fs, io, num::NonZeroUsize, path::Path, process::ExitCode, time::Durati
 
 use clap::Parser;
 use console::style;
-use everypage_core::settings::Settings;
-use everypage_pdf::{ChildCommand, IsolatedPdf};
+use everypage_core::settings::{OcrPages, Settings};
+use everypage_pdf::{ChildCommand, IsolatedPdf, OcrProgram, TesseractOcr};
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -145,7 +145,9 @@ async fn read_one(file: &Path) -> Result<u8, Failure> {
     let pdf = IsolatedPdf::new(ChildCommand::new(OWN_PROGRAM).arg("pdf-child"), request.limits)
         .with_children(NonZeroUsize::MIN)
         .with_open_timeout(request.step_timeout);
-    let outcome = read::read(&pdf, file, &request).await;
+    let program = std::env::current_exe().unwrap_or_default().with_file_name("everypage-ocr");
+    let ocr = TesseractOcr::new(OcrProgram::new(program));
+    let outcome = read::read(&pdf, &ocr, file, &request).await;
     let result = ReadResult { outcome, losses: pdf.child_failures() };
     serde_json::to_writer(io::stdout(), &result).map_err(|error| (DEFECTS, error.to_string()))?;
     Ok(0)
@@ -166,6 +168,7 @@ fn request(args: &Torture) -> Result<ReadRequest, Failure> {
         time_limit: args.time_limit,
         range_pages: settings.range_pages,
         image: settings.image,
+        ocr: settings.ocr != OcrPages::Off,
     })
 }
 

@@ -17,6 +17,8 @@ pub struct ReadRequest {
     pub time_limit: Duration,
     pub range_pages: u32,
     pub image: ImageStyle,
+    /// Whether pages without a text layer are given to OCR, if its program and data are there.
+    pub ocr: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct Pages {
     pub unreadable: u32,
     pub characters: u64,
     pub images: u32,
+    /// Pages that OCR read.
+    #[serde(default)]
+    pub recognized: u32,
     /// Pages whose text was read and whose image could not be rendered.
     pub unrendered: u32,
     /// The time limit ended the reading, as a job's deadline would.
@@ -107,6 +112,9 @@ impl Outcome {
                 };
                 line += &format!(", {} characters, {} images", pages.characters, pages.images);
                 let why = pages.faults.first().map_or("", String::as_str);
+                if pages.recognized > 0 {
+                    line += &format!(", {} by OCR", pages.recognized);
+                }
                 if pages.unreadable > 0 {
                     line += &format!(", {} unreadable ({why})", pages.unreadable);
                 } else if pages.unrendered > 0 {

@@ -152,6 +152,7 @@ mod tests {
             time_limit: Duration::from_secs(9),
             range_pages: 32,
             image: ImageStyle::default(),
+            ocr: false,
         };
         let found = |losses, own: u64, parser: u64| {
             defect(&losses, &Peak { own: own << 20, parser: parser << 20 }, &request).map(|(kind, _)| kind)
