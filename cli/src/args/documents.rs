@@ -41,13 +41,13 @@ pub struct Documents {
     /// Documents to read: files, folders (with their subfolders), patterns such as 'scans/**/*.pdf', or - for standard input; with submit also s3://BUCKET/KEY, and s3://BUCKET/PREFIX/ or a pattern for many
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Write each result to DIR/NAME.{txt,md,json,chunks.jsonl,pdf}, in the folders that the documents have; without it, one document's result goes to standard output
+    /// Write each result to DIR/NAME.{txt,md,json,chunks.jsonl,words.jsonl,pdf}, in the folders that the documents have; without it, one document's result goes to standard output
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Documents to work on at the same time; the next one is started when one has ended
     #[arg(short, long, default_value = "16", value_name = "COUNT")]
     pub jobs: NonZeroUsize,
-    /// Format of the result: text, markdown, json, chunks (JSON lines for retrieval) or pdf (searchable)
+    /// Format of the result: text, markdown, json, chunks (JSON lines for retrieval), words (of pages read by OCR, with their places) or pdf (searchable)
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]
     pub format: Format,
     /// Tables in markdown and chunks: markdown, html, or auto (HTML where Markdown can't hold the table)

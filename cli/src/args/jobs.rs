@@ -59,7 +59,7 @@ pub enum Jobs {
     Result {
         #[command(flatten)]
         job: JobArg,
-        /// Format of the result: text, markdown, json, chunks or pdf
+        /// Format of the result: text, markdown, json, chunks, words or pdf
         #[arg(short, long, default_value = "text", value_name = "FORMAT")]
         format: Format,
         /// Tables in markdown and chunks: markdown, html, or auto (HTML where Markdown can't hold the table)

@@ -7,7 +7,7 @@ import { bytes } from '../format.js';
 import { isOpen } from '../labels.js';
 import { notice, showError } from '../notices.js';
 
-const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'], chunks: ['Chunks', 'chunks.jsonl'], pdf: ['Searchable PDF', 'pdf'] };
+const FORMATS = { text: ['Text', 'txt'], markdown: ['Markdown', 'md'], json: ['JSON', 'json'], chunks: ['Chunks', 'chunks.jsonl'], words: ['Words', 'words.jsonl'], pdf: ['Searchable PDF', 'pdf'] };
 const TABLES = { markdown: 'Markdown', html: 'HTML', auto: 'HTML where needed' };
 /** The formats whose tables have a style. */
 const WITH_TABLES = ['markdown', 'chunks'];
