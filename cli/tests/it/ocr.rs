@@ -27,6 +27,15 @@ async fn a_scan_has_text_without_any_key() {
     let again =
         bench.run(&["process", &report(), "--pages", "9", "--force", "--format", "json"]).await.code(0);
     assert_eq!(again.json()["pages"][0]["source"], "ocr");
+    // And a text of it can be checked.
+    for (text, agrees) in [(letter, true), ("Dear Sir, another letter was written in 1926.", false)] {
+        std::fs::write(bench.path("letter.txt"), format!("=== Page 9 ===\n{text}")).unwrap();
+        let verdict = bench.run(&["verify", &report(), &bench.path("letter.txt"), "--json"]).await.json();
+        let page = &verdict["pages"][8];
+        assert_eq!((&page["page"], &page["is_recognized"]), (&9.into(), &true.into()), "{page}");
+        let differ = verdict["pages_that_differ"].as_array().unwrap();
+        assert_eq!(!differ.contains(&9.into()), agrees, "{page}");
+    }
 }
 
 #[tokio::test]
