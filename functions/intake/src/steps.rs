@@ -100,7 +100,7 @@ impl Step {
 
 pub async fn handle(stack: &Stack, step: Step) -> Result<Value, FailedStep> {
     let job = load(&stack.app, step.job_id()).await?;
-    Ok(run(stack, step, &job).instrument(job_span(&job)).await?)
+    Ok(Box::pin(run(stack, step, &job)).instrument(job_span(&job)).await?)
 }
 
 async fn run(stack: &Stack, step: Step, job: &Job) -> Result<Value, StepError> {
