@@ -251,6 +251,18 @@ async fn whatever_call_a_process_dies_at_every_document_is_admitted_and_every_se
     assert!(died >= 20, "only {died} calls");
 }
 
+/// The end of an earlier run is repeated after the job was redriven and has another seat.
+#[tokio::test(start_paused = true)]
+async fn a_late_repetition_does_not_take_the_seat_of_the_next_run() {
+    let harness = Harness::new(&[("MAX_OPEN_JOBS", "1")]);
+    let process = harness.start("a");
+    let running = submit_as(&process, "local", 1, |_| {}).await;
+    process.app.admission.leave(&running.id).await;
+    assert_eq!(seated(&process).await, BTreeSet::from([running.id.clone()]));
+    process.finish(&running.id).await;
+    assert_eq!(seated(&process).await, BTreeSet::new());
+}
+
 /// Two processes that admit at the same time never give more seats than there are.
 #[tokio::test(start_paused = true)]
 async fn processes_that_admit_at_the_same_time_keep_the_limit() {

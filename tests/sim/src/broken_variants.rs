@@ -77,11 +77,10 @@ pub enum BrokenVariant {
     CallsRecordedTwice,
     SeatsKept,
     LineNotListed,
-    UnconditionalSeats,
 }
 
 impl BrokenVariant {
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 38] = [
         Self::NoFencing,
         Self::UnconditionalFinalize,
         Self::UnconditionalSlots,
@@ -120,7 +119,6 @@ impl BrokenVariant {
         Self::CallsRecordedTwice,
         Self::SeatsKept,
         Self::LineNotListed,
-        Self::UnconditionalSeats,
     ];
 
     pub fn description(self) -> &'static str {
@@ -163,7 +161,6 @@ impl BrokenVariant {
             Self::CallsRecordedTwice => "the calls of a page's first round are recorded twice",
             Self::SeatsKept => "the seat of a job that has ended is not given back",
             Self::LineNotListed => "documents that wait for room are not found",
-            Self::UnconditionalSeats => "a seat is taken without checking whose turn it is",
         }
     }
 }
@@ -217,9 +214,6 @@ impl BrokenPort<dyn Records> {
             }
             BrokenVariant::UnconditionalSlots => key.partition.starts_with("slots#"),
             BrokenVariant::UnconditionalAccounts => key.partition.starts_with("account#"),
-            BrokenVariant::UnconditionalSeats => {
-                key.partition == record::SEATS || *key == record::admission_turn()
-            }
             BrokenVariant::UnconditionalBudgets => key.sort.starts_with("expenses"),
             _ => false,
         }

@@ -123,7 +123,7 @@ impl Installation {
             .then_some(settings.breaker.base_cooldown.min(MIN_COOLDOWN));
         let pauses_are_seen = !plan.storage_fails() && plan.max_clock_difference().is_zero();
         let expected = Expected {
-            open_jobs: settings.max_open_jobs(),
+            room: settings.open_jobs.filter(|_| settings.approval_threshold_usd.is_none()),
             pauses_are_seen,
             max_clock_difference: plan.max_clock_difference(),
             breaker: settings.breaker,

@@ -9,7 +9,6 @@ use std::{
 
 use async_trait::async_trait;
 use everypage_core::{
-    admission::seats::Group,
     event::Event,
     ids::JobId,
     job::{Halt, Job, State, invariants as job_invariants},
@@ -69,8 +68,8 @@ pub struct Expected {
     /// The maximum difference between two clocks.
     pub max_clock_difference: Duration,
     pub breaker: BreakerPolicy,
-    /// How many jobs may have seats.
-    pub open_jobs: usize,
+    /// How many jobs may be open, where that is limited and none continues without a seat after an approval.
+    pub room: Option<usize>,
     pub max_in_flight: InFlightLimit,
     /// The minimum cooldown of a failed model, if no fault keeps its breaker from recording failures.
     pub cooldown: Option<Duration>,
@@ -509,13 +508,14 @@ impl Observer {
         }
     }
 
-    /// No more jobs are admitted than there is room for.
-    async fn no_more_than_the_seats(&self) -> Result<Result<(), String>, Fault> {
-        let groups = self.records.list(record::SEATS, "", None, 1000).await?.items;
-        let groups = groups.iter().filter_map(|item| serde_json::from_str::<Group>(&item.draft.body).ok());
-        let taken: usize = groups.map(|group| group.jobs.len()).sum();
-        let limit = self.expected.open_jobs;
-        Ok(if taken <= limit { Ok(()) } else { Err(format!("{taken} jobs have seats, of {limit}")) })
+    /// No more jobs are open than there is room for.
+    fn room_is_kept(&self) -> Result<(), String> {
+        let Some(room) = self.expected.room else { return Ok(()) };
+        let items = self.records.dump();
+        let jobs = items.iter().filter(|item| item.draft.key.sort == "job");
+        let jobs = jobs.filter_map(|item| serde_json::from_str::<Job>(&item.draft.body).ok());
+        let open = jobs.filter(Job::needs_seat).count();
+        if open <= room { Ok(()) } else { Err(format!("{open} jobs are open, and there is room for {room}")) }
     }
 
     fn stored_calls(&self, draft: &Draft) {
@@ -665,8 +665,8 @@ impl Records for ObservedStore {
                     self.observer.stored(&self.node, before.as_ref(), draft);
                 }
             }
-            if batch.changes.iter().any(|change| change.key().partition == record::SEATS) {
-                self.observer.check("admission", self.observer.no_more_than_the_seats().await?);
+            if batch.changes.iter().any(|change| change.key().sort == "job") {
+                self.observer.check("admission", self.observer.room_is_kept());
             }
         }
         Ok(written)

@@ -194,6 +194,10 @@ impl Admission {
     /// [`Admission::recover`]: the job has ended all the same.
     pub async fn leave(&self, job: &JobId) {
         let left = async {
+            // A late repetition, after the job was redriven and admitted again, must not take its new seat.
+            if jobs::find(&self.store, job).await?.is_some_and(|found| found.value.needs_seat()) {
+                return Ok(());
+            }
             if seats::free(&self.store, &BTreeSet::from([job.clone()])).await? > 0 {
                 self.admit(None).await?;
             }

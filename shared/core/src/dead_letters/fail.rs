@@ -17,7 +17,7 @@ pub async fn fail(dead_letters: &DeadLetters, id: &JobId, failure: Failure) -> R
     loop {
         let job = jobs::load(&dead_letters.store, id).await?;
         if job.value.is_over() {
-            // The process that failed it may have died before it gave the seat back.
+            // The process that ended it may have died before it gave the seat back.
             dead_letters.admission.leave(id).await;
             return Ok(job.value);
         }
