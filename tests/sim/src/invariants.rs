@@ -1,4 +1,4 @@
-//! What must hold of a run that is idle.
+//! Invariants of a run that is idle.
 
 use std::time::Duration;
 

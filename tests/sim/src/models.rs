@@ -68,9 +68,9 @@ impl Models {
             _ => None,
         });
         let Some((calls, per)) = quota else { return (Ok(()), Allowance::default()) };
-        // In milliseconds, as headers have it: what is below is the machine's and differs between runs.
+        // In milliseconds, as headers have it.
         let milliseconds = |seconds: f64| Duration::from_millis((seconds * 1000.0).ceil() as u64);
-        let now = Duration::from_millis(self.observer.now().as_millis() as u64);
+        let now = self.observer.now();
         let one = per.as_secs_f64() / calls as f64;
         let mut all = self.used.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (used, at) = all.entry(target.clone()).or_insert((0.0, now));

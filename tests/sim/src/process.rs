@@ -1,4 +1,4 @@
-//! What one process of a run does.
+//! The work of one process of a run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,7 +46,7 @@ pub async fn run_process(
     );
 }
 
-/// What a schedule runs every minute on AWS.
+/// The work that a schedule starts every minute on AWS.
 async fn run_housekeeping(app: &App) {
     loop {
         // One missed heartbeat only delays the next.

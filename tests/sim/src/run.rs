@@ -60,16 +60,22 @@ pub fn tenant() -> TenantId {
 
 /// Runs a plan to its end, in virtual time.
 pub fn run(plan: &RunPlan, variant: Option<BrokenVariant>, keep_log: bool) -> Verdict {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
-    let (verdict, panics) = panics::capture(|| {
-        let verdict = runtime.block_on(simulate(Installation::new(plan.clone(), variant, keep_log)));
-        runtime.shutdown_background();
-        verdict
-    });
+    let (verdict, panics) =
+        panics::capture(|| in_virtual_time(|| Installation::new(plan.clone(), variant, keep_log), simulate));
     let mut verdict = verdict.unwrap_or_default();
     verdict.broken.extend(panics);
     verdict
+}
+
+/// Makes something and uses it, both in virtual time that starts at a whole millisecond. Outside of the runtime
+/// its clock would start at the machine's time: timers, which count whole milliseconds from the runtime's start,
+/// would then fire in another order in every run.
+fn in_virtual_time<T, F: Future>(make: impl FnOnce() -> T, work: impl FnOnce(T) -> F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
+    let done = runtime.block_on(async { work(make()).await });
+    runtime.shutdown_background();
+    done
 }
 
 async fn simulate(installation: Arc<Installation>) -> Verdict {
@@ -356,4 +362,21 @@ pub async fn all_jobs(inspector: &App) -> Vec<Job> {
 /// Whether the job ended with a result.
 pub fn has_result(job: &Job) -> bool {
     matches!(job.state, State::Executed | State::Audited | State::Cancelled) && job.result.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use everypage_core::ports::clock::Clock;
+    use everypage_testkit::clock::{VirtualClock, epoch};
+
+    use super::*;
+
+    #[test]
+    fn virtual_time_is_exact_whatever_the_machine_does() {
+        let woken = in_virtual_time(VirtualClock::default, |clock| async move {
+            clock.sleep(Duration::from_millis(5)).await;
+            clock.now()
+        });
+        assert_eq!(woken, after(epoch(), Duration::from_millis(5)));
+    }
 }

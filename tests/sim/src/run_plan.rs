@@ -1,4 +1,4 @@
-//! What happens in a run, all of it drawn from one seed.
+//! The plan of a run, all of it drawn from one seed.
 
 use std::{fmt, time::Duration};
 
