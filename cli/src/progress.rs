@@ -1,10 +1,6 @@
 //! Progress of documents: on a terminal a bar each and a line for all pages, a line per step elsewhere.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use everypage_core::{
     event::{Aggregate, Event, decode},
@@ -18,6 +14,7 @@ use everypage_core::{
 use everypage_local::LocalBus;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::{
@@ -184,7 +181,7 @@ impl Progress {
 
     /// Shows the events published so far and removes the bars.
     pub async fn end(&self) {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let listener = self.listener.lock().take();
         if let Some((end, listener)) = listener {
             let _ = end.send(());
             let _ = listener.await;
@@ -238,15 +235,15 @@ async fn listen(
 
 impl Shared {
     fn tracks(&self) -> MutexGuard<'_, HashMap<JobId, Track>> {
-        self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tracks.lock()
     }
 
     fn documents(&self) -> MutexGuard<'_, Documents> {
-        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.documents.lock()
     }
 
     fn total(&self) -> MutexGuard<'_, (Option<ProgressBar>, &'static str)> {
-        self.total.lock().unwrap_or_else(PoisonError::into_inner)
+        self.total.lock()
     }
 
     /// Adds the bar of a job above the line for all pages.

@@ -1,11 +1,9 @@
 //! The jobs of one command that have not ended: their progress, and publishing them now.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use everypage_core::{finish::provisional::count_pages, ids::JobId, job::jobs};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -34,7 +32,7 @@ pub struct Running(Mutex<Vec<RunningJob>>);
 
 impl Running {
     fn jobs(&self) -> MutexGuard<'_, Vec<RunningJob>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub fn add(&self, id: &JobId, name: &str, created: bool) {

@@ -1,4 +1,4 @@
-//! What the scripted provider reports about its calls.
+//! The scripted provider's report on its calls.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,8 @@
-//! What a provider takes: calls at once, requests and tokens per time.
+//! Limits of a provider: calls at once, requests and tokens per time.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -128,7 +125,7 @@ impl Limiter {
     }
 
     fn buckets(&self) -> MutexGuard<'_, Buckets> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.buckets.lock()
     }
 }
 

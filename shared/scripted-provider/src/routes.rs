@@ -1,4 +1,4 @@
-//! What each path does: the providers' APIs, and the controls for other processes.
+//! Routes: the providers' APIs, and the controls for other processes.
 
 use std::{future, io, sync::Arc};
 

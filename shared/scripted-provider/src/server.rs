@@ -3,12 +3,13 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use everypage_core::providers::target::Provider;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     net::TcpListener,
     sync::Semaphore,
@@ -35,7 +36,7 @@ pub struct ScriptedProvider {
     server: AbortHandle,
 }
 
-/// What the handle and every connection share.
+/// State that the handle and every connection share.
 pub(super) struct Shared {
     script: Mutex<RunningScript>,
     pub(super) log: Arc<CallLog>,
@@ -144,7 +145,7 @@ impl Shared {
     }
 
     fn running(&self) -> MutexGuard<'_, RunningScript> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+        self.script.lock()
     }
 }
 
