@@ -28,6 +28,8 @@ pub enum Behaviour {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_tokens: bool,
     },
+    /// The tier of the call has no capacity now: a 429 from OpenAI, a 503 from Google.
+    NoCapacity,
     /// The account has no credit left: a 429 from OpenAI, a 400 from Anthropic.
     Quota,
     /// The key does not exist: a 401 from OpenAI, a 400 from Google.

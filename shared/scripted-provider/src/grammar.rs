@@ -23,8 +23,8 @@ impl GrammarError {
     }
 }
 
-const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, quota, bad-key, unknown-model, hang, \
-                            drip, half-body, reset, html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
+const NO_BEHAVIOUR: &str = "is not a behaviour: answer, text=, 400 to 599, no-capacity, quota, bad-key, unknown-model, \
+                            hang, drip, half-body, reset, html, garbage, wrong-json, huge, refusal, truncated, loop, empty, next or limit";
 
 /// Those that are written `name=value`.
 const CONDITIONS: [&str; 10] =
@@ -169,6 +169,7 @@ fn named(name: &str) -> Parsed<Behaviour> {
     Ok(match name {
         "answer" => Behaviour::Answer,
         "429" => Behaviour::RateLimited { retry_after: None, of_tokens: false },
+        "no-capacity" => Behaviour::NoCapacity,
         "quota" => Behaviour::Quota,
         "bad-key" => Behaviour::BadKey,
         "unknown-model" => Behaviour::UnknownModel,

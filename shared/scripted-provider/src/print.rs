@@ -41,6 +41,7 @@ impl fmt::Display for Behaviour {
             }
             Self::RateLimited { retry_after: None, .. } => f.write_str("429"),
             Self::RateLimited { retry_after: Some(seconds), .. } => write!(f, "429;retry-after={seconds}"),
+            Self::NoCapacity => f.write_str("no-capacity"),
             Self::Quota => f.write_str("quota"),
             Self::BadKey => f.write_str("bad-key"),
             Self::UnknownModel => f.write_str("unknown-model"),

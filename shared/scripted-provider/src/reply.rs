@@ -60,10 +60,10 @@ impl Reply {
                 json(*status, dialect.error(&request.model, *status)).with_retry_after(Some(*retry_after))
             }
             Behaviour::RateLimited { retry_after, of_tokens } => {
-                let (body, wait) = dialect.rate_limited(&request.model, *retry_after);
-                let body = dialect.out_of_tokens().filter(|_| *of_tokens).unwrap_or(body);
+                let (body, wait) = dialect.rate_limited(&request.model, *of_tokens, *retry_after);
                 json(429, body).with_retry_after(wait)
             }
+            Behaviour::NoCapacity => error(dialect.no_capacity(&request.model)),
             Behaviour::Quota => error(dialect.out_of_credit()),
             Behaviour::BadKey => error(dialect.bad_key(&request.model)),
             Behaviour::UnknownModel => error(dialect.unknown_model(&request.model)),

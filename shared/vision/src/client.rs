@@ -135,7 +135,10 @@ impl Vision for HttpVision {
     fn has_flex(&self, target: &Target) -> bool {
         // Another server has tiers of its own, if any.
         let is_custom = self.endpoint(target.provider).is_custom() && target.provider == Provider::OpenAi;
-        let has_tiers = matches!(target.provider, Provider::OpenAi | Provider::Gemini | Provider::Bedrock);
+        let has_tiers = match target.provider {
+            Provider::OpenAi | Provider::Gemini | Provider::Azure | Provider::Bedrock => true,
+            Provider::Anthropic | Provider::Mistral => false,
+        };
         has_tiers && !is_custom && self.models.has_flex(&target.model)
     }
 

@@ -18,49 +18,70 @@ struct Known {
     flex: bool,
 }
 
-/// The table of known models: the providers' list prices on 18 November 2026, in US dollars per million
-/// tokens, or per page.
+/// The table of known models: the providers' list prices as of 19 November 2026, in US dollars per
+/// million tokens, or per page.
 ///
-/// It has the default models, and cheaper ones whose names start with one of theirs and which it would
-/// cover otherwise. Sources: developers.openai.com/api/docs/pricing, platform.claude.com/docs (pricing),
-/// ai.google.dev/gemini-api/docs/pricing, docs.mistral.ai/models, azure.microsoft.com/pricing (deployments
-/// that are named for their model cost what they cost at OpenAI), aws.amazon.com/bedrock/pricing (Claude costs
-/// there what it costs at Anthropic).
+/// It has the default models, the current ones, and others whose names start with one of theirs and which it would
+/// cover otherwise. Prices of long prompts (over 100,000 tokens) are not in it: a page has none. Sources:
+/// developers.openai.com/api/docs/pricing and .../models (GPT-6.2 as of 18 November), platform.claude.com/docs/en/models
+/// (each model's overview) and .../about-claude/pricing, ai.google.dev/gemini-api/docs/pricing and .../changelog,
+/// docs.mistral.ai/models, azure.microsoft.com/pricing (deployments that are named for their model cost what they
+/// cost at OpenAI), aws.amazon.com/bedrock/pricing (Claude costs there what it costs at Anthropic). Shutdowns:
+/// developers.openai.com/api/docs/deprecations, platform.claude.com/docs/en/about-claude/model-deprecations,
+/// ai.google.dev/gemini-api/docs/deprecations.
 const TABLE: &[(&str, Known)] = &[
-    ("gpt-5.6-sol", with_flex(tokens(5.0, 0.5, 30.0, 128_000))),
+    ("gpt-6.2-astra", with_flex(tokens(8.0, 0.4, 40.0, 128_000))),
+    ("gpt-6.2-sol", with_flex(tokens(2.0, 0.1, 10.0, 128_000))),
+    ("gpt-6.1-sol", with_flex(tokens(2.0, 0.1, 10.0, 128_000))),
+    ("gpt-6.1-terra", with_flex(tokens(1.0, 0.05, 5.0, 128_000))),
+    ("gpt-6-astra", with_flex(tokens(10.0, 1.0, 50.0, 128_000))),
+    ("gpt-6-sol", with_flex(tokens(2.0, 0.2, 10.0, 128_000))),
+    ("gpt-6-luna", with_flex(tokens(0.1, 0.01, 0.5, 128_000))),
+    ("gpt-5.6-sol", with_flex(tokens(4.0, 0.4, 20.0, 128_000))),
     ("gpt-5.6-terra", with_flex(tokens(2.0, 0.2, 12.0, 128_000))),
     ("gpt-5.6-luna", with_flex(tokens(0.2, 0.02, 1.2, 128_000))),
     ("gpt-5.5", with_flex(tokens(5.0, 0.5, 30.0, 128_000))),
+    ("gpt-5.5-pro", tokens(30.0, 30.0, 180.0, 128_000)),
     ("gpt-5.4", with_flex(tokens(2.5, 0.25, 15.0, 128_000))),
     ("gpt-5.4-mini", with_flex(tokens(0.75, 0.075, 4.5, 128_000))),
     ("gpt-5.4-nano", with_flex(tokens(0.2, 0.02, 1.25, 128_000))),
     ("gpt-5.4-pro", tokens(30.0, 30.0, 180.0, 128_000)),
     ("gpt-5.2", tokens(1.75, 0.175, 14.0, 128_000)),
+    ("gpt-5.2-pro", tokens(21.0, 21.0, 168.0, 128_000)),
     ("gpt-5.1", tokens(1.25, 0.125, 10.0, 128_000)),
+    // Shut down on 11 December 2026.
     ("gpt-5-mini", with_flex(tokens(0.25, 0.025, 2.0, 128_000))),
+    // Shut down on 14 January 2027.
     ("gpt-4.1", tokens(2.0, 0.5, 8.0, 32_768)),
     ("gpt-4.1-mini", tokens(0.4, 0.1, 1.6, 32_768)),
-    ("gpt-4.1-nano", tokens(0.1, 0.025, 0.4, 32_768)),
+    ("claude-fable-5", tokens(10.0, 1.0, 50.0, 128_000)),
+    ("claude-fable-5-1", tokens(10.0, 0.25, 50.0, 128_000)),
+    ("claude-opus-5-5", tokens(4.0, 0.2, 20.0, 128_000)),
+    ("claude-sonnet-5-5", tokens(2.0, 0.1, 10.0, 128_000)),
+    ("claude-haiku-5-5", tokens(0.1, 0.01, 0.5, 128_000)),
     ("claude-opus-5", tokens(5.0, 0.5, 25.0, 128_000)),
     ("claude-opus-4-8", tokens(5.0, 0.5, 25.0, 128_000)),
     ("claude-opus-4-7", tokens(5.0, 0.5, 25.0, 128_000)),
     ("claude-opus-4-6", tokens(5.0, 0.5, 25.0, 128_000)),
     ("claude-opus-4-5", tokens(5.0, 0.5, 25.0, 64_000)),
-    ("claude-sonnet-5", tokens(3.0, 0.3, 15.0, 128_000)),
+    ("claude-sonnet-5", tokens(2.0, 0.2, 10.0, 128_000)),
     ("claude-sonnet-4-6", tokens(3.0, 0.3, 15.0, 64_000)),
+    // Retired on 30 November 2026.
     ("claude-sonnet-4-5", tokens(3.0, 0.3, 15.0, 64_000)),
     ("claude-haiku-4-5", tokens(1.0, 0.1, 5.0, 64_000)),
-    // Half of this until the end of 2026: too high an estimate is the safe side.
+    // Half of this until the end of 2026, as 3.6: too high an estimate is the safe side.
     ("gemini-3.8-flash", with_flex(tokens(1.5, 0.15, 7.5, 65_536))),
     ("gemini-3.6-flash", with_flex(tokens(1.5, 0.15, 7.5, 65_536))),
-    ("gemini-3.5-flash", tokens(1.5, 0.15, 9.0, 65_536)),
+    // Since 8 October 2026 answered and charged by 3.6.
+    ("gemini-3.5-flash", with_flex(tokens(1.5, 0.15, 7.5, 65_536))),
     ("gemini-3.5-flash-lite", with_flex(tokens(0.3, 0.03, 2.5, 65_536))),
     ("gemini-3.1-pro", tokens(2.0, 0.2, 12.0, 65_536)),
     ("gemini-3.1-flash-lite", with_flex(tokens(0.25, 0.025, 1.5, 65_536))),
+    // From 1 December 2026 on answered and charged by 3.8 Flash and 3.5 Flash-Lite.
     ("gemini-2.5-pro", tokens(1.25, 0.125, 10.0, 65_536)),
     ("gemini-2.5-flash", tokens(0.3, 0.03, 2.5, 65_536)),
     ("gemini-2.5-flash-lite", tokens(0.1, 0.01, 0.4, 65_536)),
-    ("amazon.nova-2-lite", tokens(0.3, 0.075, 2.5, 64_000)),
+    ("amazon.nova-2-lite", with_flex(tokens(0.3, 0.075, 2.5, 64_000))),
     ("amazon.nova-pro", with_flex(tokens(0.8, 0.2, 3.2, 10_000))),
     ("amazon.nova-lite", tokens(0.06, 0.015, 0.24, 10_000)),
     ("mistral-ocr-4", pages(0.004)),
@@ -73,7 +94,10 @@ const fn tokens(input: f64, cached: f64, output: f64, max_output: u32) -> Known 
 }
 
 /// With a flex tier: developers.openai.com/api/docs/pricing?latest-pricing=flex,
-/// ai.google.dev/gemini-api/docs/flex-inference, docs.aws.amazon.com/bedrock/latest/userguide/service-tiers-inference.html.
+/// ai.google.dev/gemini-api/docs/flex-inference (and each model's page), on Azure
+/// learn.microsoft.com/azure/foundry/openai/how-to/flex-processing (preview; Global Standard deployments),
+/// docs.aws.amazon.com/bedrock/latest/userguide/service-tiers-inference.html (Nova 2 Lite also by its profiles:
+/// aws-solutions-library-samples, accelerated-intelligent-document-processing-on-aws, service tiers).
 const fn with_flex(known: Known) -> Known {
     Known { flex: true, ..known }
 }
@@ -82,7 +106,8 @@ const fn pages(usd: f64) -> Known {
     Known { price: Price { input: 0.0, output: 0.0, page: usd }, cached: 0.0, max_output: None, flex: false }
 }
 
-/// What Anthropic charges for a token that it writes into its cache, compared with one that is not cached.
+/// What Anthropic, and OpenAI from GPT-5.6 on, charge for a token that they write into their cache, compared with
+/// one that is not cached.
 const CACHE_WRITE_FACTOR: f64 = 1.25;
 
 /// Prefixes of Bedrock's cross-region inference profiles, and what a profile that stays in one geography costs
@@ -239,6 +264,17 @@ mod tests {
             ("gpt-5.10", None),
             ("gpt-5", None),
             ("gpt-5-mini-2025-08-07", Some(0.25)),
+            ("gpt-5.5-pro-2026-04-23", Some(30.0)),
+            ("gpt-6-sol", Some(2.0)),
+            ("gpt-6.1-terra", Some(1.0)),
+            ("gpt-6.2-astra", Some(8.0)),
+            ("gpt-6", None),
+            ("claude-opus-5", Some(5.0)),
+            ("claude-opus-5-5", Some(4.0)),
+            ("claude-sonnet-5", Some(2.0)),
+            ("claude-sonnet-5-5", Some(2.0)),
+            ("claude-haiku-5-5", Some(0.1)),
+            ("eu.anthropic.claude-opus-5-5", Some(4.4)),
             ("gpt-4.1-2025-04-14", Some(2.0)),
             ("gpt-4.1-mini-2025-04-14", Some(0.4)),
             ("claude-sonnet-4-5-20250929", Some(3.0)),

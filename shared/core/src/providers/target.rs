@@ -120,7 +120,7 @@ impl Provider {
                 variables: variables!("GEMINI"),
                 base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
                 primary_model: "gemini-3.8-flash",
-                secondary_model: "gemini-3.5-flash",
+                secondary_model: "gemini-3.6-flash",
                 fast_model: "gemini-3.5-flash-lite",
                 access: AccessRule::Key,
             },

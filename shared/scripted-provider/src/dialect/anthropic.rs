@@ -75,21 +75,29 @@ impl Dialect for Anthropic {
                 "messages.0.content.0.image.source.base64.data: Could not process image",
             ),
             401 => ("authentication_error", "invalid x-api-key"),
+            402 => ("billing_error", "There is an issue with your billing or payment information."),
             403 => {
                 ("permission_error", "Your API key does not have permission to use the specified resource.")
             }
             404 => return error("not_found_error", &format!("model: {model}")),
+            409 => ("conflict_error", "The request conflicts with the current state of a resource."),
             413 => ("request_too_large", "Request exceeds the maximum size"),
             422 => ("invalid_request_error", "The request could not be processed."),
             429 => ("rate_limit_error", "Number of requests has exceeded your per-minute rate limit"),
+            504 => ("timeout_error", "The request timed out while processing."),
             529 => ("overloaded_error", "Overloaded"),
             _ => ("api_error", "Internal server error"),
         };
         error(kind, message)
     }
 
-    fn out_of_tokens(&self) -> Option<Value> {
-        Some(error("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit"))
+    fn rate_limited(&self, model: &str, of_tokens: bool, retry_after: Option<u32>) -> (Value, Option<u32>) {
+        let message = "This request would exceed the rate limit for your organization of 40,000 input tokens per minute.";
+        let body = match of_tokens {
+            true => error("rate_limit_error", message),
+            false => self.error(model, 429),
+        };
+        (body, retry_after)
     }
 
     fn out_of_credit(&self) -> (u16, Value) {

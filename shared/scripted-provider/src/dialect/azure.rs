@@ -2,7 +2,8 @@
 //! that has the deployment in its path.
 //!
 //! Errors as in learn.microsoft.com/azure/ai-foundry/openai (reference, how-to/quota,
-//! concepts/content-filter); a refused call has `Retry-After`, and `x-ratelimit-reset-*` in seconds.
+//! concepts/content-filter, how-to/flex-processing), rate limits as users report them
+//! (github.com/jasonacox/TinyLLM/issues/17); a refused call has `Retry-After`, and `x-ratelimit-reset-*` in seconds.
 
 use std::net::SocketAddr;
 
@@ -74,15 +75,19 @@ impl Dialect for Azure {
                 "The API deployment for this resource does not exist. If you created the deployment within the \
                  last 5 minutes, please wait a moment and try again.",
             ),
-            429 => (
-                code.as_str(),
-                "Requests to the ChatCompletions_Create Operation have exceeded token rate limit of your \
-                 current OpenAI S0 pricing tier. Please retry later.",
-            ),
+            429 => return limited("call"),
             500.. => ("InternalServerError", "The server had an error while processing your request."),
             _ => return OpenAi.error(model, status),
         };
         error(code, message)
+    }
+
+    fn rate_limited(&self, _model: &str, of_tokens: bool, retry_after: Option<u32>) -> (Value, Option<u32>) {
+        (limited(if of_tokens { "token" } else { "call" }), retry_after)
+    }
+
+    fn no_capacity(&self, model: &str) -> (u16, Value) {
+        OpenAi.no_capacity(model)
     }
 
     fn out_of_credit(&self) -> (u16, Value) {
@@ -105,6 +110,15 @@ impl Dialect for Azure {
 
 fn deployment(path: &str) -> Option<&str> {
     path.strip_prefix(DEPLOYMENTS)?.strip_suffix(CHAT).filter(|name| !name.contains('/'))
+}
+
+/// Both kinds of limit have one status and one code: only the message tells them apart.
+fn limited(what: &str) -> Value {
+    let message = format!(
+        "Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have exceeded \
+         {what} rate limit of your current OpenAI S0 pricing tier. Please retry later."
+    );
+    error("429", &message)
 }
 
 fn error(code: &str, message: &str) -> Value {

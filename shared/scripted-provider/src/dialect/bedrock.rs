@@ -104,9 +104,13 @@ impl Dialect for Bedrock {
         error(kind, message)
     }
 
-    /// No wait is named.
-    fn rate_limited(&self, model: &str, _retry_after: Option<u32>) -> (Value, Option<u32>) {
-        (self.error(model, 429), None)
+    /// No wait is named. Limits of tokens as users report them (github.com/anthropics/claude-code/issues/236).
+    fn rate_limited(&self, model: &str, of_tokens: bool, _retry_after: Option<u32>) -> (Value, Option<u32>) {
+        let body = match of_tokens {
+            true => error("ThrottlingException", "Too many tokens, please wait before trying again."),
+            false => self.error(model, 429),
+        };
+        (body, None)
     }
 
     fn bad_key(&self, model: &str) -> (u16, Value) {

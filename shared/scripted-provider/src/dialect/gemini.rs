@@ -101,20 +101,26 @@ impl Dialect for Gemini {
         error(status, name, message, &json!([]))
     }
 
-    fn rate_limited(&self, _model: &str, retry_after: Option<u32>) -> (Value, Option<u32>) {
+    /// The limit is named in the message and in the details (github.com/google-gemini/gemini-cli/issues/13112).
+    fn rate_limited(&self, model: &str, of_tokens: bool, retry_after: Option<u32>) -> (Value, Option<u32>) {
+        let (metric, id) = match of_tokens {
+            true => ("input_token_count", "GenerateContentPaidTierInputTokensPerModelPerMinute"),
+            false => ("requests", "GenerateRequestsPerMinutePerProjectPerModel"),
+        };
+        let metric = format!("generativelanguage.googleapis.com/generate_content_paid_tier_{metric}");
         let quota = json!({
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-            "violations": [{
-                "quotaMetric": "generativelanguage.googleapis.com/generate_content_paid_tier_requests",
-                "quotaId": "GenerateRequestsPerMinutePerProjectPerModel",
-            }],
+            "violations": [{ "quotaMetric": metric, "quotaId": id, "quotaDimensions": { "model": model } }],
         });
         let retry = retry_after.map(|seconds| {
             json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s") })
         });
         let details: Vec<Value> = [Some(quota), retry].into_iter().flatten().collect();
-        let message = "You exceeded your current quota, please check your plan and billing details.";
-        (error(429, "RESOURCE_EXHAUSTED", message, &json!(details)), None)
+        let message = format!(
+            "You exceeded your current quota, please check your plan and billing details.\n\
+             * Quota exceeded for metric: {metric}, model: {model}"
+        );
+        (error(429, "RESOURCE_EXHAUSTED", &message, &json!(details)), None)
     }
 
     fn bad_key(&self, _model: &str) -> (u16, Value) {

@@ -2,7 +2,7 @@
 //!
 //! Answers as in docs.mistral.ai/api/endpoint/ocr, errors as in docs.mistral.ai/resources/error-glossary and
 //! as users report them (github.com/earendil-works/pi/issues/9815); the headers name what is left of a minute
-//! (github.com/mistralai/client-ts/issues/169). OCR neither refuses nor is cut off: such an answer is
+//! (github.com/mistralai/client-ts/issues/169), while the body of a refused call names no limit. OCR neither refuses nor is cut off: such an answer is
 //! an empty page, or one with less text.
 
 use std::net::SocketAddr;

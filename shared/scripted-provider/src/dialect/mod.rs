@@ -59,14 +59,14 @@ pub(crate) trait Dialect: Sync {
 
     fn error(&self, model: &str, status: u16) -> Value;
 
-    /// The response to a call above a rate limit: its body, and its `Retry-After`.
-    fn rate_limited(&self, model: &str, retry_after: Option<u32>) -> (Value, Option<u32>) {
+    /// The response to a call above a limit of requests, or of tokens: its body, and its `Retry-After`.
+    fn rate_limited(&self, model: &str, _of_tokens: bool, retry_after: Option<u32>) -> (Value, Option<u32>) {
         (self.error(model, 429), retry_after)
     }
 
-    /// The body of a response to a call above a limit of tokens, where it says so in a way of its own.
-    fn out_of_tokens(&self) -> Option<Value> {
-        None
+    /// The response to a call of the flex tier that has no capacity now.
+    fn no_capacity(&self, model: &str) -> (u16, Value) {
+        (503, self.error(model, 503))
     }
 
     /// The response to a call with a key that does not exist.

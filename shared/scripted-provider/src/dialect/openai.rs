@@ -1,6 +1,7 @@
 //! OpenAI's chat completions, which compatible servers speak as well.
 //!
-//! Errors as in developers.openai.com/api/docs/guides/error-codes, headers as in .../guides/rate-limits.
+//! Errors as in developers.openai.com/api/docs/guides/error-codes and .../guides/flex-processing, headers as in
+//! .../guides/rate-limits.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -99,9 +100,19 @@ impl Dialect for OpenAi {
         error(kind, code, message)
     }
 
-    fn out_of_tokens(&self) -> Option<Value> {
+    fn rate_limited(&self, model: &str, of_tokens: bool, retry_after: Option<u32>) -> (Value, Option<u32>) {
         let message = "Rate limit reached on tokens per min (TPM): please try again later.";
-        Some(error("tokens", "rate_limit_exceeded", message))
+        let body = match of_tokens {
+            true => error("tokens", "rate_limit_exceeded", message),
+            false => self.error(model, 429),
+        };
+        (body, retry_after)
+    }
+
+    /// The guide to flex processing has the status and its name, and that the call is not charged.
+    fn no_capacity(&self, _model: &str) -> (u16, Value) {
+        let message = "Flex processing has no resources available now.";
+        (429, error("resource_unavailable", "resource_unavailable", message))
     }
 
     fn out_of_credit(&self) -> (u16, Value) {

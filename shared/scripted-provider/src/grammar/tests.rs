@@ -156,6 +156,7 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
             .prop_map(Behaviour::Status),
         option::of(any::<u32>())
             .prop_map(|retry_after| Behaviour::RateLimited { retry_after, of_tokens: false }),
+        Just(Behaviour::NoCapacity),
         Just(Behaviour::Quota),
         Just(Behaviour::BadKey),
         Just(Behaviour::UnknownModel),

@@ -14,7 +14,7 @@ use super::{
     Call, Completion, Dialect, Request,
     completion::{Content, Tokens},
     image::Base64,
-    tuning::{ClaudeTuning, is_worth_caching},
+    tuning::{ClaudeFields, ClaudeTuning, is_worth_caching},
 };
 use crate::{
     rate_limit::{header, tightest, until},
@@ -85,7 +85,7 @@ fn body(call: Call<'_>) -> Body<'_> {
         system: system(&page.system_prompt),
         messages: [Message { role: "user", content: image.into_iter().chain(text).collect() }],
         temperature: tuning.temperature,
-        output_config: tuning.effort.map(|effort| OutputConfig { effort }),
+        fields: tuning.fields,
     }
 }
 
@@ -98,8 +98,8 @@ struct Body<'a> {
     messages: [Message<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig>,
+    #[serde(flatten)]
+    fields: ClaudeFields,
 }
 
 fn system(prompt: &str) -> Option<System<'_>> {
@@ -132,11 +132,6 @@ struct SystemBlock<'a> {
 struct CacheControl {
     #[serde(rename = "type")]
     kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct OutputConfig {
-    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -198,6 +193,22 @@ mod tests {
         );
         assert_eq!(sent(" \n", true)["messages"][0]["content"].as_array().unwrap().len(), 1);
         assert_eq!(sent("text", false)["messages"][0]["content"][0]["text"], "text");
+    }
+
+    #[test]
+    fn thinking_is_turned_off_where_it_can_be() {
+        let sent = |model: &str| {
+            with_call("anthropic", model, &page(true, ""), |call| serde_json::to_value(body(call)).unwrap())
+        };
+        let (off, always) = (sent("claude-sonnet-5-5"), sent("claude-opus-5-5"));
+        assert_eq!(
+            (&off["thinking"], &off["output_config"]),
+            (&json!({ "type": "between_tools" }), &Value::Null)
+        );
+        assert_eq!(
+            (&always["thinking"], &always["output_config"]),
+            (&Value::Null, &json!({ "effort": "low" }))
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Call, Completion, Dialect, Request, Used,
     image::Base64,
-    tuning::{ClaudeTuning, is_worth_caching},
+    tuning::{ClaudeFields, ClaudeTuning, is_worth_caching},
 };
 use crate::{
     failure::{ErrorBody, Meaning},
@@ -112,7 +112,10 @@ fn body(call: Call<'_>) -> Body<'_> {
     let cache_point = is_cached.then_some(Block::CachePoint(CachePoint { kind: "default" }));
     let tuning = match model.split_once("claude-") {
         Some((_, name)) => ClaudeTuning::of(name, page.temperature),
-        None => ClaudeTuning { effort: None, temperature: Some(page.temperature.unwrap_or(0.0)) },
+        None => ClaudeTuning {
+            fields: ClaudeFields::default(),
+            temperature: Some(page.temperature.unwrap_or(0.0)),
+        },
     };
     Body {
         system: system.map(Block::Text).into_iter().chain(cache_point).collect(),
@@ -121,9 +124,7 @@ fn body(call: Call<'_>) -> Body<'_> {
             max_tokens: call.max_output_tokens,
             temperature: tuning.temperature,
         },
-        additional_model_request_fields: tuning
-            .effort
-            .map(|effort| ModelFields { output_config: OutputConfig { effort } }),
+        additional_model_request_fields: tuning.fields,
         service_tier: call.is_flex().then_some(WantedTier { kind: "flex" }),
     }
 }
@@ -135,8 +136,8 @@ struct Body<'a> {
     system: Vec<Block<'a>>,
     messages: [Message<'a>; 1],
     inference_config: InferenceConfig,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    additional_model_request_fields: Option<ModelFields>,
+    #[serde(skip_serializing_if = "ClaudeFields::is_empty")]
+    additional_model_request_fields: ClaudeFields,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<WantedTier>,
 }
@@ -185,16 +186,6 @@ struct InferenceConfig {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
-}
-
-#[derive(Serialize)]
-struct ModelFields {
-    output_config: OutputConfig,
-}
-
-#[derive(Serialize)]
-struct OutputConfig {
-    effort: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -265,7 +256,9 @@ mod tests {
         );
         let thinking = sent("us.anthropic.claude-sonnet-5");
         assert_eq!(thinking["inferenceConfig"], json!({ "maxTokens": 77 }));
-        assert_eq!(thinking["additionalModelRequestFields"], json!({ "output_config": { "effort": "low" } }));
+        assert_eq!(thinking["additionalModelRequestFields"], json!({ "thinking": { "type": "disabled" } }));
+        let always = sent("global.anthropic.claude-opus-5-5");
+        assert_eq!(always["additionalModelRequestFields"], json!({ "output_config": { "effort": "low" } }));
         let cheap = PageRequest { service_tier: ServiceTier::Flex, ..page(true, "") };
         let cheap =
             with_call("bedrock", "amazon.nova-pro-v1:0", &cheap, |call| serde_json::to_value(body(call)));

@@ -35,7 +35,7 @@ pub(super) struct Tokens {
     input_tokens: Option<u64>,
     #[serde(alias = "completion_tokens")]
     output_tokens: Option<u64>,
-    /// OpenAI includes the cached ones in `prompt_tokens`.
+    /// OpenAI includes those that are cached, and those that it writes into its cache, in `prompt_tokens`.
     prompt_tokens_details: Option<PromptDetails>,
     /// Anthropic does not include these in `input_tokens`.
     cache_creation_input_tokens: Option<u64>,
@@ -46,6 +46,7 @@ pub(super) struct Tokens {
 #[serde(default)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
 }
 
 impl Tokens {
@@ -53,11 +54,15 @@ impl Tokens {
         let (read, written) =
             (self.cache_read_input_tokens.unwrap_or(0), self.cache_creation_input_tokens.unwrap_or(0));
         let input = self.input_tokens.unwrap_or(0).saturating_add(read).saturating_add(written);
-        let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        let details = self.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens).unwrap_or(0).saturating_add(read);
+        let cached = cached.min(input);
+        let written =
+            details.and_then(|details| details.cache_write_tokens).unwrap_or(0).saturating_add(written);
         Used {
             input,
-            cached: cached.unwrap_or(0).saturating_add(read).min(input),
-            cache_written: written,
+            cached,
+            cache_written: written.min(input - cached),
             output: self.output_tokens.unwrap_or(0),
             pages: 0,
             is_flex: false,

@@ -298,10 +298,58 @@ mod tests {
         for (message, reason, text, finish) in table {
             let body = json!({ "choices": [{ "message": message, "finish_reason": reason }],
                 "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12,
-                    "prompt_tokens_details": { "cached_tokens": 4 } } });
+                    "prompt_tokens_details": { "cached_tokens": 4, "cache_write_tokens": 3 } } });
             let parsed = OpenAi.parse(body.to_string().as_bytes()).unwrap();
             assert_eq!((parsed.text.as_str(), parsed.finish), (text, finish), "{body}");
             assert_eq!((parsed.used.input, parsed.used.cached, parsed.used.output), (10, 4, 2));
+            assert_eq!(parsed.used.cache_written, 3);
+        }
+    }
+
+    /// Documented at docs.vllm.ai (openai_compatible_server), docs.ollama.com/api/openai-compatibility,
+    /// lmstudio.ai/docs/api and openrouter.ai/docs/responses.
+    #[test]
+    fn the_answers_of_compatible_servers_are_parsed() {
+        let usage = json!({ "prompt_tokens": 24, "completion_tokens": 5, "total_tokens": 29 });
+        let table = [
+            (
+                "vllm",
+                json!({ "index": 0, "message": { "role": "assistant", "content": "hi", "refusal": null,
+                    "annotations": null, "audio": null, "function_call": null, "tool_calls": [],
+                    "reasoning_content": null }, "logprobs": null, "finish_reason": "stop", "stop_reason": null }),
+                json!({ "service_tier": null, "system_fingerprint": null, "prompt_logprobs": null,
+                    "kv_transfer_params": null, "usage": { "prompt_tokens": 24, "completion_tokens": 5,
+                    "total_tokens": 29, "prompt_tokens_details": null } }),
+            ),
+            (
+                "ollama",
+                json!({ "index": 0, "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }),
+                json!({ "system_fingerprint": "fp_ollama", "usage": usage }),
+            ),
+            (
+                "lm studio",
+                json!({ "index": 0, "logprobs": null, "finish_reason": "stop",
+                    "message": { "role": "assistant", "content": "hi" } }),
+                json!({ "usage": usage, "stats": { "tokens_per_second": 51.4, "stop_reason": "eosFound" },
+                    "model_info": { "arch": "qwen3vl", "format": "gguf" }, "runtime": { "name": "llama.cpp" } }),
+            ),
+            (
+                "openrouter",
+                json!({ "index": 0, "logprobs": null, "finish_reason": "stop", "native_finish_reason": "STOP",
+                    "message": { "role": "assistant", "content": "hi", "refusal": null, "reasoning": null } }),
+                json!({ "provider": "Google", "usage": { "prompt_tokens": 24, "completion_tokens": 5,
+                    "total_tokens": 29, "cost": 0.0001, "is_byok": false, "prompt_tokens_details": {
+                    "cached_tokens": 0, "cache_write_tokens": 0 }, "completion_tokens_details": { "reasoning_tokens": 0 } } }),
+            ),
+        ];
+        for (server, choice, mut body) in table {
+            body["id"] = json!("chatcmpl-923");
+            body["object"] = json!("chat.completion");
+            body["model"] = json!("qwen3-vl");
+            body["choices"] = json!([choice]);
+            let parsed = OpenAi.parse(body.to_string().as_bytes()).unwrap();
+            assert_eq!((parsed.text.as_str(), parsed.finish), ("hi", Finish::Complete), "{server}");
+            assert_eq!((parsed.used.input, parsed.used.cached, parsed.used.output), (24, 0, 5), "{server}");
         }
     }
 

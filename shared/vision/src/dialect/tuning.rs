@@ -1,6 +1,8 @@
 //! Settings of a request that suit transcription and that not every model of a provider accepts: the
 //! lowest reasoning effort, and the temperature.
 
+use serde::Serialize;
+
 /// No model caches a prompt of fewer than 1,024 tokens, which are about this many bytes; to ask for it would be
 /// in vain. Documented at platform.claude.com/docs/en/build-with-claude/prompt-caching and
 /// docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html. OpenAI and Gemini cache by themselves.
@@ -25,9 +27,13 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((major, minor))
 }
 
+/// Models from GPT-6 on that can answer without reasoning, as their pages at developers.openai.com/api/docs/models say.
+/// The others of that generation refuse `none`.
+const WITHOUT_REASONING: [&str; 3] = ["gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"];
+
 /// For OpenAI's models, at OpenAI and on Azure. Documented at developers.openai.com/api/docs/guides/reasoning
-/// and in the API reference of chat completions: `none` from GPT-5.1 on, `minimal` for GPT-5, a temperature
-/// only without reasoning.
+/// and in the API reference of chat completions: `none` from GPT-5.1 on, but not for every GPT-6, `minimal` for
+/// GPT-5, a temperature only without reasoning.
 pub(super) struct OpenAiTuning {
     pub(super) reasoning_effort: Option<&'static str>,
     pub(super) temperature: Option<f32>,
@@ -43,6 +49,9 @@ impl OpenAiTuning {
             Some((..=4, _)) => (None, temperature),
             Some((5, 0)) => (Some("minimal"), None),
             Some((5, _)) => (Some("none"), temperature),
+            Some(_) if WITHOUT_REASONING.iter().any(|name| model.starts_with(name)) => {
+                (Some("none"), temperature)
+            }
             Some(_) => (Some("low"), None),
             // A deployment, or a model of which nothing is known.
             None => (None, None),
@@ -51,21 +60,66 @@ impl OpenAiTuning {
     }
 }
 
+/// Models from Claude 5 on whose thinking can be turned off, with the kind of `thinking` that does so; the others
+/// think always, and as little as they can with the effort `low`.
+const THINKING_OFF: [(&str, &str); 4] = [
+    ("opus-5", "disabled"),
+    ("sonnet-5", "disabled"),
+    ("haiku-5-5", "disabled"),
+    // Without tools there is nothing between them.
+    ("sonnet-5-5", "between_tools"),
+];
+
 /// For Claude, at Anthropic and on Bedrock. Documented in Anthropic's migration guides
-/// (platform.claude.com/docs/en/models): no sampling parameters from 4.7 on, thinking by default from 5 on.
+/// (platform.claude.com/docs/en/models, one for each model): no sampling parameters from 4.7 on, thinking by default
+/// from 5 on, which Opus 5.5 and Fable can't turn off.
 pub(super) struct ClaudeTuning {
-    pub(super) effort: Option<&'static str>,
+    pub(super) fields: ClaudeFields,
     pub(super) temperature: Option<f32>,
 }
 
+/// Fields of Claude's own API; Bedrock passes them on.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct ClaudeFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Thinking {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+impl ClaudeFields {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl ClaudeTuning {
+    /// Of a model by its name, with or without the maker's.
     pub(super) fn of(model: &str, temperature: Option<f32>) -> Self {
-        match version(model) {
-            Some(version) if version < (4, 7) => {
-                Self { effort: None, temperature: Some(temperature.unwrap_or(0.0)) }
+        let name = model.strip_prefix("claude-").unwrap_or(model);
+        let found = version(name);
+        let plain = Self { fields: ClaudeFields::default(), temperature: None };
+        match found {
+            Some(found) if found < (4, 7) => Self { temperature: Some(temperature.unwrap_or(0.0)), ..plain },
+            Some((4, _)) | None => plain,
+            Some(_) => {
+                let is_known = |known: &str| name.starts_with(known) && version(known) == found;
+                let off = THINKING_OFF.iter().find(|(known, _)| is_known(known));
+                let thinking = off.map(|(_, kind)| Thinking { kind });
+                let output_config = thinking.is_none().then_some(OutputConfig { effort: "low" });
+                Self { fields: ClaudeFields { thinking, output_config }, ..plain }
             }
-            Some((4, _)) | None => Self { effort: None, temperature: None },
-            Some(_) => Self { effort: Some("low"), temperature: None },
         }
     }
 }
@@ -101,6 +155,11 @@ mod tests {
             ("gpt-4.1", None, Some(0.0)),
             ("gpt-5.4-pro", None, None),
             ("gpt-6-astra", Some("low"), None),
+            ("gpt-6-sol", Some("none"), Some(0.0)),
+            ("gpt-6-luna", Some("none"), Some(0.0)),
+            ("gpt-6.1-terra", Some("none"), Some(0.0)),
+            ("gpt-6.1-sol", Some("low"), None),
+            ("gpt-6.2-sol", Some("low"), None),
             ("o3", Some("low"), None),
             ("our-deployment", None, None),
             ("", None, None),
@@ -114,17 +173,25 @@ mod tests {
     }
 
     #[test]
-    fn claude_gets_a_temperature_or_a_low_effort() {
+    fn claude_gets_a_temperature_no_thinking_or_a_low_effort() {
         let table = [
-            ("claude-sonnet-4-6", None, Some(0.0)),
-            ("claude-haiku-4-5", None, Some(0.0)),
-            ("claude-opus-4-7", None, None),
-            ("claude-sonnet-5", Some("low"), None),
-            ("claude-opus-5-5", Some("low"), None),
+            ("claude-sonnet-4-6", None, None, Some(0.0)),
+            ("haiku-4-5-20251001-v1:0", None, None, Some(0.0)),
+            ("claude-opus-4-7", None, None, None),
+            ("claude-opus-5", Some("disabled"), None, None),
+            ("claude-opus-5-20260724", Some("disabled"), None, None),
+            ("sonnet-5", Some("disabled"), None, None),
+            ("claude-haiku-5-5", Some("disabled"), None, None),
+            ("claude-sonnet-5-5", Some("between_tools"), None, None),
+            ("claude-opus-5-5", None, Some("low"), None),
+            ("claude-fable-5-1", None, Some("low"), None),
+            ("claude-opus-6", None, Some("low"), None),
         ];
-        for (model, effort, temperature) in table {
-            let tuning = ClaudeTuning::of(model, None);
-            assert_eq!((tuning.effort, tuning.temperature), (effort, temperature), "{model}");
+        for (model, thinking, effort, temperature) in table {
+            let ClaudeTuning { fields, temperature: sent } = ClaudeTuning::of(model, None);
+            let kind = fields.thinking.map(|thinking| thinking.kind);
+            let low = fields.output_config.map(|config| config.effort);
+            assert_eq!((kind, low, sent), (thinking, effort, temperature), "{model}");
         }
     }
 }

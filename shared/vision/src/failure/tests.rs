@@ -75,6 +75,13 @@ fn the_body_can_change_the_class_of_the_status() {
                 "message": "Your credit balance is too low to access the Anthropic API."}}),
             "exhausted",
         ),
+        (
+            402,
+            json!({"type": "error", "error": {"type": "billing_error", "message": "Payment"}}),
+            "exhausted",
+        ),
+        (504, json!({"type": "error", "error": {"type": "timeout_error", "message": "Late"}}), "transient"),
+        (429, json!({"error": {"code": "resource_unavailable"}}), "exhausted"),
         (403, json!({"error": {"code": "model_not_found"}}), "model"),
         (400, json!({"error": {"code": "model_not_found"}}), "model"),
         (200, json!({"error": {"code": 429, "message": "upstream"}}), "exhausted"),

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use everypage_aws::SigV4;
 use everypage_core::{
-    ports::vision::{Answer, Finish, PageRequest, Price, Scope, ServiceTier, Usage, Vision, VisionError},
+    ports::vision::{
+        Answer, Exceeded, Finish, PageRequest, Price, Scope, ServiceTier, Usage, Vision, VisionError,
+    },
     providers::target::{Provider, Target},
 };
 use everypage_testkit::provider::{
@@ -225,7 +227,12 @@ async fn only_models_of_the_provider_itself_have_a_cheaper_tier() {
     let official = HttpVision::new(VisionSettings::new([])).unwrap();
     let has_flex = |provider, model: &str| official.has_flex(&Target::new(provider, model));
     assert!(has_flex(Provider::OpenAi, "gpt-5.4") && has_flex(Provider::Gemini, "gemini-3.8-flash"));
-    assert!(!has_flex(Provider::Anthropic, "claude-sonnet-4-6") && !has_flex(Provider::Azure, "gpt-5.4"));
+    assert!(
+        has_flex(Provider::Azure, "gpt-5.4") && has_flex(Provider::Bedrock, "global.amazon.nova-2-lite-v1:0")
+    );
+    assert!(
+        !has_flex(Provider::Anthropic, "claude-sonnet-4-6") && !has_flex(Provider::Azure, "our-deployment")
+    );
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     assert!(!adapter(&provider).has_flex(&Target::new(Provider::OpenAi, "gpt-5.4")), "another server");
 }
@@ -252,8 +259,12 @@ async fn what_the_provider_had_in_its_cache_costs_less() {
 async fn a_cheap_call_is_served_in_the_flex_tier_at_half_the_price() {
     let provider = ScriptedProvider::start(Script::default()).await.unwrap();
     let adapter = adapter(&provider);
-    let nova = Target::new(Provider::Bedrock, "amazon.nova-pro-v1:0");
-    for target in [Target::new(Provider::Gemini, "gemini-3.8-flash"), nova] {
+    let cheap = [
+        (Provider::Gemini, "gemini-3.8-flash"),
+        (Provider::Azure, "gpt-5.4"),
+        (Provider::Bedrock, "global.amazon.nova-2-lite-v1:0"),
+    ];
+    for target in cheap.map(|(provider, model)| Target::new(provider, model)) {
         assert!(adapter.has_flex(&target), "{target}");
         let standard = soon(adapter.read_page(&target, &page(1))).await.unwrap().usage.cost_usd;
         let flex = PageRequest { service_tier: ServiceTier::Flex, ..page(1) };
@@ -262,6 +273,33 @@ async fn a_cheap_call_is_served_in_the_flex_tier_at_half_the_price() {
         let tiers: Vec<Tier> = provider.calls().iter().map(|call| call.tier).collect();
         assert_eq!(tiers, [Tier::Standard, Tier::Flex], "{target}");
         provider.reset();
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_says_whether_it_is_one_of_tokens() {
+    for (of_tokens, limit) in [(false, Exceeded::Requests), (true, Exceeded::Tokens)] {
+        let script = Behaviour::RateLimited { retry_after: Some(3), of_tokens };
+        let provider = ScriptedProvider::start(script).await.unwrap();
+        let adapter = adapter(&provider);
+        for target in targets() {
+            let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
+            let VisionError::Exhausted { allowance, .. } = error else { panic!("{target}: {error:?}") };
+            // Mistral names the limit in its headers only.
+            let expected = (target.provider != Provider::Mistral).then_some(limit);
+            assert_eq!(allowance.exceeded, expected, "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tier_without_capacity_is_no_fault_of_the_page() {
+    let provider = ScriptedProvider::start(Behaviour::NoCapacity).await.unwrap();
+    let adapter = adapter(&provider);
+    for target in targets() {
+        let error = soon(adapter.read_page(&target, &page(1))).await.err().unwrap();
+        let passes = matches!(error, VisionError::Exhausted { .. } | VisionError::Transient { .. });
+        assert!(passes, "{target}: {error:?}");
     }
 }
 
