@@ -6,11 +6,21 @@ use futures::future::join_all;
 
 use crate::support::{Bench, Ran, report};
 
-/// With access to every provider.
+/// With access to every provider: to Bedrock with AWS credentials, and so with signed requests, to the others with
+/// keys.
 async fn bench(rules: &[&str]) -> Bench {
     let bench = Bench::new(rules).await;
     let variables: Vec<_> = bench.provider.environment().into_iter().flatten().collect();
-    variables.into_iter().fold(bench, |bench, (name, value)| bench.with(name, &value))
+    let bench = variables.into_iter().fold(bench, |bench, (name, value)| bench.with(name, &value));
+    let credentials = [
+        (Provider::Bedrock.profile().variables.api_key, ""),
+        ("AWS_ACCESS_KEY_ID", AWS_KEY_ID),
+        ("AWS_SECRET_ACCESS_KEY", AWS_SECRET_KEY),
+        ("AWS_REGION", "eu-central-1"),
+        // The credentials are looked for at the start, and only for a provider that the settings name.
+        ("SECONDARY_ENGINE", "bedrock"),
+    ];
+    credentials.into_iter().fold(bench, |bench, (name, value)| bench.with(name, value))
 }
 
 /// Reads one page with each provider at once, and returns the benches with what the program printed.
@@ -22,9 +32,8 @@ async fn each_reads(
     join_all(Provider::ALL.iter().map(|provider| async move {
         let rules = rules(*provider);
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        // OCR has no prompt, and after Azure's limit of tokens the prompt is without the page's text: the scripted
-        // ones do not know the page's words then.
-        let check = if matches!(provider, Provider::Mistral | Provider::Azure) { "off" } else { "on" };
+        // OCR has no prompt: the scripted one does not know the page's words.
+        let check = if *provider == Provider::Mistral { "off" } else { "on" };
         let bench = bench(&rules).await.with("CHECK_ANSWERS", check);
         let failover = failover(*provider);
         let ran = bench.run(&["process", &report(), "--pages", "5", "--failover", &failover]).await.code(0);
@@ -97,9 +106,16 @@ async fn each_provider_is_waited_for_when_it_limits_the_rate() {
 
 #[tokio::test]
 async fn a_cheap_job_is_read_in_the_flex_tier_or_else_in_the_standard_one() {
-    for target in ["gemini:gemini-3.8-flash", "bedrock:amazon.nova-pro-v1:0"] {
+    let targets = [
+        "gemini:gemini-3.8-flash",
+        "azure:gpt-5.4",
+        "bedrock:amazon.nova-pro-v1:0",
+        "bedrock:global.amazon.nova-2-lite-v1:0",
+    ];
+    join_all(targets.map(|target| async move {
         for (rule, tiers) in [
             ("answer", vec![Tier::Flex]),
+            ("tier=flex=no-capacity", vec![Tier::Flex, Tier::Standard]),
             ("tier=flex=429", vec![Tier::Flex, Tier::Standard]),
             ("tier=flex=400", vec![Tier::Flex, Tier::Standard]),
             ("tier=flex=503", vec![Tier::Flex, Tier::Standard]),
@@ -112,7 +128,8 @@ async fn a_cheap_job_is_read_in_the_flex_tier_or_else_in_the_standard_one() {
             let called: Vec<Tier> = bench.provider.calls().iter().map(|call| call.tier).collect();
             assert_eq!(called, tiers, "{target} {rule}");
         }
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
@@ -138,12 +155,50 @@ async fn mistral_ocr_reads_pages_from_their_images() {
 
 #[tokio::test]
 async fn bedrock_is_called_with_aws_credentials_and_no_key() {
-    let bench = bench(&[]).await.with("BEDROCK_API_KEY", "").with("PRIMARY_ENGINE", "bedrock");
-    let credentials = [("AWS_ACCESS_KEY_ID", AWS_KEY_ID), ("AWS_SECRET_ACCESS_KEY", AWS_SECRET_KEY)];
-    let bench = credentials.into_iter().fold(bench, |bench, (name, value)| bench.with(name, value));
-    let bench = bench.with("AWS_REGION", "eu-central-1");
+    let bench = bench(&[]).await.with("PRIMARY_ENGINE", "bedrock");
     let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
     ran.reports("ai bedrock:global.anthropic.claude-sonnet-4-6  5");
+    let bench = bench.with("AWS_SECRET_ACCESS_KEY", "another one");
+    let ran =
+        bench.run(&["process", &report(), "--pages", "5", "--failover", "bedrock:x,openai:y"]).await.code(0);
+    ran.reports("ai openai:y  5").reports("HTTP 403 InvalidSignatureException");
+}
+
+#[tokio::test]
+async fn bedrock_takes_an_api_key_of_its_own_instead() {
+    let bench = bench(&[]).await.with("AWS_ACCESS_KEY_ID", "").with("AWS_SECRET_ACCESS_KEY", "");
+    let bench = bench.with("BEDROCK_API_KEY", "scripted").with("PRIMARY_ENGINE", "bedrock");
+    let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
+    ran.reports("ai bedrock:global.anthropic.claude-sonnet-4-6  5");
+}
+
+/// `examples/local-endpoint`: the settings as they are, but for the address.
+#[tokio::test]
+async fn the_examples_of_compatible_servers_read_a_page_without_a_key() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/local-endpoint");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let examples: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "env")).collect();
+    assert_eq!(examples.len(), 4, "vLLM, Ollama, LM Studio, OpenRouter");
+    for path in examples {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let settings: Vec<(&str, &str)> = lines.map(|line| line.split_once('=').unwrap()).collect();
+        let value = |name: &str| settings.iter().find(|(known, _)| *known == name).unwrap().1;
+        let server = value("OPENAI_BASE_URL");
+        assert!(server.ends_with("/v1"), "{server}");
+        let bench = Bench::new(&[]).await;
+        let address = bench.provider.openai_base_url();
+        let bench = settings.iter().fold(bench, |bench, (name, value)| bench.with(name, value));
+        let bench =
+            [("OPENAI_BASE_URL", address.as_str()), ("OPENAI_API_KEY", ""), ("ANTHROPIC_API_KEY", "")]
+                .into_iter()
+                .fold(bench, |bench, (name, value)| bench.with(name, value));
+        let ran = bench.run(&["process", &report(), "--pages", "5"]).await.code(0);
+        let model = value("OPENAI_PRIMARY_MODEL");
+        ran.reports(&format!("ai openai:{model}  5"));
+        assert_eq!(called(&bench), [(Provider::OpenAi, model.to_owned())], "{server}");
+        assert!(bench.provider.calls().iter().all(|call| !call.with_key), "{server}");
+    }
 }
 
 #[tokio::test]
@@ -169,7 +224,7 @@ async fn config_check_online_says_what_is_wrong_with_each_model() {
 
 #[tokio::test]
 async fn a_budget_that_pays_for_no_call_makes_none() {
-    let bench = bench(&[]).await;
+    let bench = bench(&[]).await.with("SECONDARY_ENGINE", "anthropic");
     let args = ["process", &report(), "--pages", "4-5", "--budget", "0.005", "--json"];
     let summary = bench.run(&args).await.code(3).json();
     let metadata = &summary["documents"][0]["metadata"];

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Bench {
     pub folder: TempDir,
     pub provider: ScriptedProvider,
-    vars: Vec<(&'static str, String)>,
+    vars: Vec<(String, String)>,
 }
 
 pub struct Ran {
@@ -55,13 +55,14 @@ impl Bench {
             // Whether the OCR program is built makes no difference to the other tests.
             ("OCR", "off".into()),
         ];
+        let vars = vars.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let folder = tempfile::tempdir().unwrap();
         Self { folder, provider, vars }
     }
 
     /// Sets a variable of the program's environment; an empty one counts as not set.
-    pub fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.vars.push((name, value.to_owned()));
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.vars.push((name.to_owned(), value.to_owned()));
         self
     }
 
