@@ -23,6 +23,18 @@ impl S3Address {
         arg.to_str().is_some_and(|text| text.starts_with(SCHEME))
     }
 
+    /// The address of one document, where a path is meant as one.
+    pub fn of_document(file: &Path) -> Result<Option<Self>, String> {
+        if !Self::is_meant(file) {
+            return Ok(None);
+        }
+        let address: Self = file.to_string_lossy().parse()?;
+        match address.names_many() {
+            true => Err(format!("{address} may name many documents: give the address of one")),
+            false => Ok(Some(address)),
+        }
+    }
+
     pub fn names_many(&self) -> bool {
         self.key.is_empty() || self.key.ends_with('/') || self.has_wildcards()
     }
@@ -108,6 +120,11 @@ mod tests {
         }
         assert!("s3://acme-scans".parse::<S3Address>().unwrap_err().contains("names no document"));
         assert!(S3Address::is_meant(Path::new("s3://x")) && !S3Address::is_meant(Path::new("./s3:")));
+        let document = |text: &str| S3Address::of_document(Path::new(text));
+        assert_eq!(document("a.pdf"), Ok(None));
+        assert_eq!(document("s3://acme-scans/2026/a.pdf").unwrap().unwrap().key, "2026/a.pdf");
+        assert!(document("s3://acme-scans/2026/").unwrap_err().contains("may name many documents"));
+        assert!(document("s3://acme-scans").unwrap_err().contains("names no document"));
     }
 
     #[test]

@@ -33,13 +33,14 @@ const INTAKE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The sweep ends a job that its flow did not end, within a minute of the deadline.
 const MAX_OVERDUE: Duration = Duration::from_secs(180);
 
-/// Announces the document, uploads it, and waits until the stack has created its job.
+/// Announces the document, uploads it or has S3 copy the object, and waits until the stack has created its job.
 pub async fn accept(
     stack: &Stack,
     request: Request,
+    object: Option<S3Address>,
     cancel: &CancellationToken,
 ) -> Result<Submitted, Problem> {
-    let Request { submission, overrides, object } = request;
+    let Request { submission, overrides } = request;
     let app = &stack.app;
     if object.is_none() {
         check(&submission.file)?;

@@ -46,9 +46,6 @@ pub struct Request {
     /// The caller's options: a stack applies them to its own settings, not to this machine's.
     #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "sent to a stack"))]
     pub overrides: OptionOverrides,
-    /// Where the document is, if it is no file of this machine.
-    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only a stack reads from S3"))]
-    pub object: Option<S3Address>,
 }
 
 /// The answer to a user who wants the result now.
@@ -164,10 +161,15 @@ impl Backend {
         }
     }
 
-    /// Creates the job, or finds the one that the same request created.
+    /// Creates the job, or finds the one that the same request created. The document is a file of this machine or,
+    /// for a stack, an address in S3.
     #[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only uploads can be cancelled"))]
     pub async fn accept(&self, request: Request, cancel: &CancellationToken) -> Result<Submitted, Problem> {
+        let object = S3Address::of_document(&request.submission.file).map_err(Problem::Usage)?;
         match self {
+            Self::Local(_) if object.is_some() => Err(Problem::Usage(
+                "it is in S3, from where a stack reads documents: use --backend aws".into(),
+            )),
             Self::Local(local) => {
                 let name = request.submission.name.clone();
                 submit(&local.app.intake, request.submission)
@@ -175,7 +177,7 @@ impl Backend {
                     .map_err(|error| without_name(&name, &error.to_string()))
             }
             #[cfg(feature = "aws")]
-            Self::Aws(stack) => aws::accept(stack, request, cancel).await,
+            Self::Aws(stack) => aws::accept(stack, request, object, cancel).await,
         }
     }
 

@@ -33,8 +33,6 @@ pub struct Input {
     pub shown: String,
     /// Where its result goes below the output folder, without the extension.
     pub stem: PathBuf,
-    /// Where it is, if it is not a file.
-    pub object: Option<S3Address>,
     /// Why it can't be read, where the search for documents found that out.
     pub fault: Option<String>,
     /// Standard input: a file without a name, which ends with the process.
@@ -45,7 +43,7 @@ impl Input {
     fn new(file: &Path, stem: PathBuf) -> Self {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shown = file.display().to_string();
-        Self { file: file.to_owned(), name, shown, stem, object: None, fault: None, spool: None }
+        Self { file: file.to_owned(), name, shown, stem, fault: None, spool: None }
     }
 
     fn of_file(file: &Path) -> Self {
@@ -58,22 +56,14 @@ impl Input {
     }
 
     /// An object that is the only one keeps its name, several keep their keys.
-    fn of_object(address: S3Address, is_only: bool) -> Self {
+    fn of_object(address: &S3Address, is_only: bool) -> Self {
         let key = Path::new(&address.key);
         let plain = key.components().filter(|part| matches!(part, Component::Normal(_)));
         let stem = plain.collect::<PathBuf>().with_extension("");
         let stem = if is_only { stem.file_name().unwrap_or_default().into() } else { stem };
         let shown = address.to_string();
         let fault = address.names_many().then(|| "there are no such documents".to_owned());
-        Self {
-            file: PathBuf::from(&shown),
-            name: address.name().to_owned(),
-            shown,
-            stem,
-            object: Some(address),
-            fault,
-            spool: None,
-        }
+        Self { file: PathBuf::from(&shown), name: address.name().to_owned(), shown, stem, fault, spool: None }
     }
 
     fn is_standard_input(&self) -> bool {
@@ -95,7 +85,7 @@ pub fn find(args: &[PathBuf], output: Option<&Path>, max_bytes: u64) -> Result<V
             found.push(standard_input(max_bytes)?);
         } else if S3Address::is_meant(arg) {
             let address: S3Address = arg.to_string_lossy().parse().map_err(Problem::Usage)?;
-            found.push(Input::of_object(address, args.len() == 1));
+            found.push(Input::of_object(&address, args.len() == 1));
         } else if arg.is_dir() {
             // One folder: its tree. Several arguments: each folder under its own name.
             let base = if args.len() == 1 { PathBuf::new() } else { own_name(arg) };
@@ -214,7 +204,6 @@ fn standard_input(max_bytes: u64) -> Result<Input, Problem> {
         name: "stdin".into(),
         shown: "standard input".into(),
         stem: "stdin".into(),
-        object: None,
         fault: None,
         spool: Some(spool),
     })
@@ -289,7 +278,7 @@ mod tests {
         assert_eq!((stems(&one), one[0].name.as_str()), (vec!["a".to_owned()], "a.pdf"));
         let several = find(&["s3://acme-scans/2026/a.pdf", "s3://acme-scans/../b//c.pdf"]).unwrap();
         assert_eq!(stems(&several), ["2026/a", "b/c"], "never outside of the output folder");
-        assert!(several.iter().all(|input| input.object.is_some() && input.fault.is_none()));
+        assert!(several.iter().all(|input| input.fault.is_none()));
         let none = find(&["s3://acme-scans/2027/"]).unwrap();
         assert_eq!(none[0].fault.as_deref(), Some("there are no such documents"));
         assert!(find(&["s3://acme-scans"]).unwrap_err().to_string().contains("names no document"));

@@ -259,6 +259,6 @@ impl Run<'_> {
             traceparent: None,
             idempotency_key: self.overrides.force.then(|| app.store.ids.fresh()),
         };
-        Ok(Request { submission, overrides: self.overrides.clone(), object: input.object.clone() })
+        Ok(Request { submission, overrides: self.overrides.clone() })
     }
 }

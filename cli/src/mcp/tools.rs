@@ -41,7 +41,7 @@ const SEARCHED_JOBS: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ReadDocument {
-    /// Path of the file on this machine.
+    /// Path of the file on this machine, or with a stack also `s3://BUCKET/KEY`.
     path: String,
     /// Pages to read, such as `1-10,12,40-`; all by default.
     pages: Option<String>,
@@ -185,7 +185,7 @@ fn bounded(wanted: Option<usize>, default: usize, max: usize) -> usize {
 
 #[tool_router(vis = "pub(super)")]
 impl McpServer {
-    /// Read a PDF or another document of this machine and return the start of its text as Markdown.
+    /// Read a PDF or another document, of this machine or in S3, and return the start of its text as Markdown.
     #[tool(annotations(read_only_hint = false, open_world_hint = true))]
     async fn read_document(
         &self,
@@ -339,7 +339,7 @@ impl McpServer {
             traceparent: None,
             idempotency_key: overrides.force.then(|| app.store.ids.fresh()),
         };
-        let accepted = self.backend.accept(Request { submission, overrides, object: None }, cancel).await;
+        let accepted = self.backend.accept(Request { submission, overrides }, cancel).await;
         Ok(accepted.map_err(|problem| Problem::Failed(format!("{}: {problem}", request.path)))?.job)
     }
 

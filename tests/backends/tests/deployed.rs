@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use aws_sdk_s3::types::CreateBucketConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use axum::{Router, http::HeaderMap, routing::post};
 use everypage_backends::{
@@ -73,6 +74,7 @@ async fn scenarios_on_the_deployed_stack() {
     // Last: it removes what the others left.
     if std::env::var_os(UNSEEN).is_some() {
         functions_are_killed_at_any_step(&backend).await;
+        documents_in_s3_are_submitted(&backend).await;
         content_is_removed_after_its_time(&backend).await;
     }
 }
@@ -249,6 +251,31 @@ async fn the_command_line_submits(backend: &DeployedStack) {
         dead_letters.contains("metadata contains a password").then_some(())
     })
     .await;
+}
+
+/// `everypage submit s3://…`: S3 copies documents of another bucket, one or all below a prefix.
+async fn documents_in_s3_are_submitted(backend: &DeployedStack) {
+    let archive = "everypage-e2e-archive";
+    let here = CreateBucketConfiguration::builder().location_constraint(REGION.into()).build();
+    let s3 = &backend.clients.s3;
+    s3.create_bucket().bucket(archive).create_bucket_configuration(here).send().await.unwrap();
+    for (key, text) in [("2026/a.pdf", "from January"), ("2026/b.pdf", "from May"), ("2025/c.pdf", "too old")]
+    {
+        let body = sample_pdf::pages_with_text(&[text]).into();
+        s3.put_object().bucket(archive).key(key).body(body).send().await.unwrap();
+    }
+    tenant(&backend.app(), "archive", &[]).await;
+    let cli = Cli::new(backend, "archive");
+    let one = cli.succeed(&["submit", &format!("s3://{archive}/2026/a.pdf")]).await;
+    assert!(one.contains("from January"), "{one}");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    cli.succeed(&["submit", &format!("s3://{archive}/2026/"), "--force", "-o", out]).await;
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("2026/a.txt").contains("from January") && read("2026/b.txt").contains("from May"));
+    assert!(!folder.path().join("2025").exists(), "not below the prefix");
+    let missing = cli.fail(&["submit", &format!("s3://{archive}/2026/z.pdf")]).await;
+    assert!(missing.contains("there is no such object"), "{missing}");
 }
 
 /// By SNS, for a failed document and for dead-lettered pages; a subscription can filter by tenant.
