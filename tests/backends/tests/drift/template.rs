@@ -91,6 +91,23 @@ fn parameters_allow_exactly_the_providers_and_tiers_of_the_code() {
     }
 }
 
+/// The longest is the ARN of an inference profile of one's own account.
+#[test]
+fn parameters_of_models_take_every_name_that_a_model_has() {
+    let template = template();
+    let arn = "arn:aws-us-gov:bedrock:us-gov-west-1:123456789012:inference-profile/us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0";
+    assert!(arn.len() > 100 && arn.chars().all(|c| c.is_ascii_alphanumeric() || "_./:@-".contains(c)));
+    let variables = block(&template, "      Variables:");
+    let models = Provider::ALL.iter().flat_map(|provider| provider.profile().variables.of_models());
+    let mut count = 0;
+    for parameter in models.filter_map(|name| variables.get(name)?.strip_prefix("!Ref ")) {
+        let pattern = block(&template, &format!("  {parameter}:"))["AllowedPattern"].clone();
+        assert_eq!(pattern, "'[a-zA-Z0-9_./:@-]{0,200}'", "{parameter}");
+        count += 1;
+    }
+    assert_eq!(count, 9, "OpenAI, Anthropic and Bedrock, three tiers each");
+}
+
 #[test]
 fn the_worker_may_call_the_default_models_of_bedrock_and_no_others() {
     let template = template();
