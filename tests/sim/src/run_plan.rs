@@ -111,6 +111,7 @@ impl RunPlan {
     pub fn from_seed(seed: u64) -> Self {
         let mut plan = Self::from_seed_v7(seed);
         plan.limit_open_jobs(seed);
+        plan.add_two_budgets(seed);
         plan
     }
 
@@ -153,6 +154,14 @@ impl RunPlan {
             9 => self.set("TENANT_BUDGET_USD", budget),
             11 => self.set("BUDGET_USD", budget),
             _ => {}
+        }
+    }
+
+    /// Both budgets for some runs: either may be the one that ends first. It draws nothing either.
+    fn add_two_budgets(&mut self, seed: u64) {
+        if seed % 16 == 14 {
+            self.set("TENANT_BUDGET_USD", format!("0.{:03}", 30 + seed / 16 % 90));
+            self.set("BUDGET_USD", format!("0.{:03}", 20 + seed / 64 % 60));
         }
     }
 
